@@ -1,0 +1,1 @@
+"""Quire: ordered group communication for Python."""

@@ -1,0 +1,38 @@
+"""The `quire` command. One module a subcommand; this one holds what they share.
+
+Bad input is one sentence on stderr and exit code 2, never a traceback. Ctrl-C ends with code 130.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from quire.cli import audit, simulate
+from quire.model.errors import QuireError
+
+app = typer.Typer(
+    name="quire",
+    help="Ordered group communication: pick an order, run it, prove on Spark that it held.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("simulate")(simulate.simulate)
+app.command("audit")(audit.audit)
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """The entry point of the `quire` script."""
+    try:
+        app()
+    except QuireError as error:
+        print(f"quire: {error}", file=sys.stderr)
+        sys.exit(EXIT_BAD_INPUT)
+    except KeyboardInterrupt:
+        print("quire: interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)

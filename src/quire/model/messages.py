@@ -1,0 +1,109 @@
+"""Messages, and the runs in which they travel.
+
+A *message* is what an application multicasts: some bytes, known by its origin and its number there.
+A *run* is a batch of consecutive messages of one origin with one header and one payload. Runs are what
+protocols order and what members deliver, so that ordering costs nothing per message; a message becomes
+an object of its own only when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from quire.model.errors import BadInput
+
+NUMBER_MAX = 2**63 - 1
+"""Ids, clocks and counts are 64-bit signed on the wire and on disk; what would exceed it is refused."""
+
+RUN_MESSAGES_MAX = 1 << 20
+
+
+class MessageId(NamedTuple):
+    """Who sent a message, and its number there, from 0. Written `origin:seq` for people."""
+
+    origin: int
+    seq: int
+
+    def __str__(self) -> str:
+        return f"{self.origin}:{self.seq}"
+
+
+class Message(NamedTuple):
+    origin: int
+    seq: int
+    payload: bytes
+    order_key: tuple[int, ...] | None
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The payloads of a run end to end: each `size` bytes long, or where they differ, as `lengths` says."""
+
+    payload: bytes = b""
+    size: int = 0
+    lengths: tuple[int, ...] = ()
+
+
+def pack(payloads: Sequence[bytes]) -> Body:
+    """One body for these payloads, in this order."""
+    lengths = tuple(map(len, payloads))
+    if len(set(lengths)) == 1:
+        return Body(b"".join(payloads), lengths[0])
+    return Body(b"".join(payloads), 0, lengths)
+
+
+EMPTY_BODY = Body()
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`count` consecutive messages of `origin`, the first of which has number `first`.
+
+    A part of a run shares the body of the whole; `skip` says how many messages of the body come before it.
+    """
+
+    origin: int
+    first: int
+    count: int
+    body: Body = EMPTY_BODY
+    skip: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+    def part(self, start: int, stop: int) -> Run:
+        """The messages `start` to `stop` of this run, without copying their bytes."""
+        if start == 0 and stop == self.count:
+            return self
+        return Run(self.origin, self.first + start, stop - start, self.body, self.skip + start)
+
+    def payloads(self) -> Iterator[bytes]:
+        """Each message's bytes in order. The slices are made as they are asked for."""
+        payload, size, lengths = self.body.payload, self.body.size, self.body.lengths
+        if not lengths:
+            start = self.skip * size
+            for _ in range(self.count):
+                yield payload[start : start + size]
+                start += size
+            return
+        start = sum(lengths[: self.skip])
+        for length in lengths[self.skip : self.skip + self.count]:
+            yield payload[start : start + length]
+            start += length
+
+    def payload_bytes(self) -> int:
+        """How many bytes the messages of this run hold together."""
+        if not self.body.lengths:
+            return self.count * self.body.size
+        return sum(self.body.lengths[self.skip : self.skip + self.count])
+
+
+def make_run(origin: int, first: int, payloads: Sequence[bytes]) -> Run:
+    """A run of these payloads, numbered from `first`."""
+    if not payloads:
+        raise BadInput("a run needs at least one message")
+    if len(payloads) > RUN_MESSAGES_MAX:
+        raise BadInput(f"a run may hold at most {RUN_MESSAGES_MAX} messages, not {len(payloads)}")
+    return Run(origin, first, len(payloads), pack(payloads))

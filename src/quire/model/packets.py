@@ -1,0 +1,33 @@
+"""What protocols put on the wire.
+
+A *packet* is one protocol's message to its peers; its class says its type and its fields are its header.
+Each protocol module defines its own packet classes. The body of a run inside a packet is payload, all
+other encoded bytes are header.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from quire.model.messages import Run
+
+
+class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Base of all packets. `name` is the type that traces and tables show (GOP, ACK …)."""
+
+    name: ClassVar[str] = ""
+
+    def carried(self) -> Run | None:
+        """The run that travels in this packet, if any."""
+        return None
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def header_bytes(packet: Packet) -> int:
+    """How many bytes of the packet as it is encoded are not the application's."""
+    run = packet.carried()
+    return len(_encoder.encode(packet)) - (len(run.body.payload) if run is not None else 0)

@@ -1,0 +1,100 @@
+"""What a protocol is: a state machine that takes one input and returns what is to be done.
+
+A protocol owns its state and nothing else: no clock, socket, randomness, logging or other protocol. A driver
+(the simulator, or the live runtime) feeds inputs and performs the effects, in the order in which they are
+returned, before it feeds the next input. Each input is one atomic step.
+
+The inputs:
+
+submit(run)              the application of this member multicasts a run
+receive(source, packet)  a packet arrived from another member
+fence(member)            a member is known to have crashed: ignore whatever still comes from it, and say what it sent
+close(member, packets)   all that any survivor holds of a crashed member: take what is missing, then stop waiting for it
+
+The effects are values, so that tests can compare them and a driver needs no knowledge of any protocol.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.model.messages import Run
+from quire.model.orders import Guarantee
+from quire.model.packets import Packet
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Put the packet on the links to these members; `to=None` is one multicast to all the others."""
+
+    packet: Packet
+    to: tuple[int, ...] | None = None
+
+
+class Deliver(msgspec.Struct, frozen=True, gc=False):
+    """Hand the messages of the run to the application, in order. Where the protocol orders totally, `order_key`
+    is the key of the first of them: comparing keys is comparing places in the total order."""
+
+    run: Run
+    order_key: tuple[int, ...] | None = None
+
+
+Effect = Send | Deliver
+Effects = Sequence[Effect]
+
+NOTHING: Effects = ()
+
+
+class Links:
+    """What a protocol assumes of the links beneath it, weakest first."""
+
+    RELIABLE = "reliable"  # nothing is lost; packets may come twice or in another order
+    FIFO = "fifo"  # nothing is lost or repeated, and each link keeps its order
+
+
+class Protocol(ABC):
+    """One member's half of a protocol, for a fixed group of `members` numbered from 0."""
+
+    promises: ClassVar[frozenset[Guarantee]]
+    links: ClassVar[str]
+    survives_crashes: ClassVar[bool] = False
+
+    def __init__(self, me: int, members: int) -> None:
+        if members < 1:
+            raise BadInput(f"a group needs at least one member, not {members}")
+        if not 0 <= me < members:
+            raise BadInput(f"member {me} is not in a group of {members} (they are numbered from 0)")
+        self.me = me
+        self.members = members
+
+    @abstractmethod
+    def submit(self, run: Run) -> Effects:
+        """Multicast a run of this member's own messages, numbered on from the last one.
+
+        Raises WindowFull, and changes nothing, while too many of them are undelivered.
+        """
+
+    @abstractmethod
+    def receive(self, source: int, packet: Packet) -> Effects:
+        """Take a packet that `source` sent.
+
+        Raises ProtocolViolation, and changes nothing, where no correct peer would have sent it; raises HoldBackFull,
+        and changes nothing, where there is no room for it now: the driver then leaves it, and what follows it, on the
+        link from `source`, goes on with the other links, and offers it again after the next delivery.
+        """
+
+    def held_back(self) -> int:
+        """How many messages were received but not yet delivered here."""
+        return 0
+
+    def fence(self, member: int) -> Sequence[Packet]:
+        """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""
+        raise BadInput(f"{type(self).__name__} does not survive the crash of a member")
+
+    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
+        """Take what is missing of the union of all survivors' packets of the fenced member, and wait for it no more."""
+        raise BadInput(f"{type(self).__name__} does not survive the crash of a member")

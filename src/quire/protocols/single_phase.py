@@ -1,0 +1,404 @@
+"""Single-phase total and causal order.
+
+Every operation gets its place in the total order when it is generated: its logical time, and among equal times the
+rank of its member. There is no second phase in which a place is agreed upon; a member only has to find out when no
+operation can still come that belongs earlier. Each member therefore records the latest logical time it has seen of
+every other (LCV). Links keep their order, so the next operation of member i will carry at least LCV[i]+1; the
+smallest of these next places is the *frontier*, and whatever lies below it is *stable* and is delivered. Operations
+carry the times that this needs; a member that has nothing to send acknowledges with its clock, and under the
+economical scheme only where its last multicast (MRMT) does not already say enough. The busier the group, the fewer
+acknowledgements there are and the shorter operations wait.
+
+A run of k operations takes k consecutive times. `run-length` batches order each operation by its own time, so that
+others' operations may come between them; `unit` batches stay together at the place of their first time. In both, clocks
+and acknowledgements speak of the last time.
+
+Source: C. Sun and P. Maheshwari, "A Single Phase Protocol for Total and Causal Ordering of Group Operations in
+Distributed Systems", Journal of Computing and Information 2(1), 1996: Protocol 1 (`basic`), Protocol 2
+(`economical`) and the point-to-point scheme that its conclusion announces (`point-to-point`).
+
+Assumes: reliable FIFO links, a fixed group. Delays need no bound. A silent crash stops everybody until it is fenced.
+
+Guarantees: integrity, agreement, one total order that extends causality. After the crash of one member, agreement and
+order among the survivors only: the crashed one may have delivered what no survivor will see.
+
+Departures: only operations advance a receiver's clock, acknowledgements do not (the paper has both; lookahead needs
+this one). Rotating ranks use the operation's own time, not a member's clock, which differs between members. An origin
+waits up to twice the delay for its own operation, not once. Names: LCV is `clocks`, MRMT is `announced`, PMQ is the
+heap `_pending`.
+
+Cost per operation, N members: `basic` N multicasts; `economical` 1 to N multicasts, or up to N-1 plus (N-1)² packets
+point to point; `point-to-point` at most 3(N-1) packets, for up to one more delay at remote members.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.messages import NUMBER_MAX, Run
+from quire.model.orders import RELIABLE, Guarantee, implied_by
+from quire.model.packets import Packet
+from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send
+
+INFINITY = NUMBER_MAX
+"""The clock of a member that will never send again."""
+
+Vector = tuple[tuple[int, int], ...]
+"""For each member a clock, and how many of its operation packets whoever vouches for that clock had received."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    acks: Literal["basic", "economical", "point-to-point"] = "economical"
+    ids: Literal["static", "rotating"] = "static"
+    batches: Literal["unit", "run-length"] = "unit"
+    lookahead: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    """How many times a silent member gives away with each acknowledgement, so that it need not acknowledge again soon."""
+    outstanding: Annotated[int, Meta(ge=1, le=1 << 24)] = 1 << 16
+    """How many of its own messages a member may have undelivered."""
+    pending: Annotated[int, Meta(ge=0, le=1 << 32)] = 0
+    """How many messages a member may hold back; 0 is all members' outstanding ones, and fewer could block the group."""
+    lead: Annotated[int, Meta(ge=1, le=1 << 48)] = 1 << 32
+    """How far ahead of its own clock a member believes another's."""
+    retain: Annotated[int, Meta(ge=1, le=1 << 24)] = 4096
+    """How many packets of each member are kept, to complete them among the survivors should it crash."""
+
+
+class Operations(Packet, tag=1):
+    """GOP: a run, the first of whose messages has the logical time `time`. Point-to-point adds what its sender knows."""
+
+    name: ClassVar[str] = "GOP"
+    time: int
+    run: Run
+    vector: Vector = ()
+
+    def carried(self) -> Run:
+        return self.run
+
+
+class Acknowledgement(Packet, tag=2):
+    """ACK: nothing of this member's will ever be timed `clock` or earlier."""
+
+    name: ClassVar[str] = "ACK"
+    clock: int
+
+
+class Relay(Packet, tag=3):
+    """REL: an acknowledgement that passes on the clocks by which its sender found its own operation stable."""
+
+    name: ClassVar[str] = "REL"
+    clock: int
+    vector: Vector
+
+
+def rank(member: int, time: int, members: int, rotating: bool) -> int:
+    """A member's place among operations of equal time."""
+    return (member + time) % members if rotating else member
+
+
+def need(other: int, time: int, member: int, members: int, rotating: bool) -> int:
+    """The clock of `other` that rules out that it sends something which belongs before the operation (time, member)."""
+    return time if rank(other, time, members, rotating) < rank(member, time, members, rotating) else time - 1
+
+
+def frontier(clocks: Sequence[int], rotating: bool) -> tuple[int, int]:
+    """The earliest place that an operation still to come can have. Whatever lies before it is stable."""
+    lowest = min(clocks)
+    if not rotating:
+        return lowest + 1, clocks.index(lowest)
+    members, time = len(clocks), lowest + 1
+    return time, min((member + time) % members for member in range(members) if clocks[member] == lowest)
+
+
+class SinglePhase(Protocol):
+    promises = implied_by(RELIABLE | {Guarantee.CAUSAL, Guarantee.ACYCLIC})
+    links = Links.FIFO
+    survives_crashes = True
+
+    def __init__(self, me: int, members: int, options: Options) -> None:
+        super().__init__(me, members)
+        if options.lookahead and options.acks == "basic":
+            raise BadInput("lookahead saves acknowledgements, which acks=basic always sends; use acks=economical or point-to-point")
+        if options.pending and options.pending < members * options.outstanding:
+            raise BadInput(
+                f"pending must be 0 or at least members × outstanding = {members * options.outstanding}, not {options.pending}, "
+                "or members could wait for each other for ever"
+            )
+        self.options = options
+        self.clocks = [0] * members
+        self.announced = 0
+        self._rotating = options.ids == "rotating"
+        self._unit = options.batches == "unit"
+        self._always = options.acks == "basic"
+        self._pending_max = options.pending or members * options.outstanding
+        # (time, rank, run) of what is not yet stable. (time, rank) is unique, so runs are never compared.
+        self._pending: list[tuple[int, int, Run]] = []
+        self._held = 0
+        self._mine = 0
+        self._next = [0] * members
+        self._fenced = [False] * members
+        self._retained: list[deque[Operations]] = [deque(maxlen=options.retain) for _ in range(members)]
+        self._relay = _Relaying(me, members, self._rotating) if options.acks == "point-to-point" else None
+
+    @property
+    def clock(self) -> int:
+        return self.clocks[self.me]
+
+    def held_back(self) -> int:
+        return self._held
+
+    def pending(self) -> list[tuple[int, int]]:
+        """(time, origin) of every operation that waits to become stable, in total order."""
+        steps = (range(1) if self._unit else range(run.count) for _, _, run in self._pending)
+        operations = [(time + step, run.origin) for (time, _, run), rest in zip(self._pending, steps, strict=True) for step in rest]
+        return sorted(operations, key=lambda op: (op[0], rank(op[1], op[0], self.members, self._rotating)))
+
+    def submit(self, run: Run) -> Effects:
+        count, me = run.count, self.me
+        if count > self.options.outstanding:
+            raise BadInput(f"a run of {count} messages exceeds outstanding={self.options.outstanding}")
+        if self._mine + count > self.options.outstanding or self._held + count > self._pending_max:
+            raise WindowFull(f"member {me} has {self._mine} of its own messages undelivered and holds back {self._held}")
+        time = self.clocks[me] + 1
+        last = time + count - 1
+        if last >= NUMBER_MAX:
+            raise BadInput("the logical clock is exhausted; found a new group")
+        # Timing, announcing and handing over to the links is one step: were a time only reserved here and sent later,
+        # an acknowledgement could overtake it and others would deliver past it.
+        self.clocks[me] = self.announced = last
+        self._mine += count
+        vector = self._relay.submitted(self.clocks) if self._relay else ()
+        packet = Operations(time, run, vector)
+        self._keep(me, packet)
+        return self._stable([Send(packet)])
+
+    def receive(self, source: int, packet: Packet) -> Effects:
+        if source == self.me or not 0 <= source < self.members:
+            raise ProtocolViolation(source, "it is not another member of the group")
+        if self._fenced[source]:
+            return NOTHING
+        if type(packet) is Acknowledgement:
+            known = self.clocks[source]
+            self._check_clock(source, packet.clock)
+            self.clocks[source] = packet.clock
+            # The frontier moves only with the slowest clock.
+            return self._stable([]) if self._pending and known < self._pending[0][0] else NOTHING
+        if type(packet) is Operations:
+            self._check_operations(source, packet)
+            return self._stable(self._take(source, packet))
+        if type(packet) is Relay and self._relay is not None:
+            self._check_clock(source, packet.clock)
+            self._check_vector(source, packet.vector)
+            self.clocks[source] = packet.clock
+            self._relay.learn(self.clocks, packet.vector)
+            return self._stable([])
+        raise ProtocolViolation(source, f"it sent a {packet.name or type(packet).__name__}, which is no packet of this group")
+
+    def fence(self, member: int) -> Sequence[Packet]:
+        self._fenced[member] = True
+        return tuple(self._retained[member])
+
+    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
+        if not self._fenced[member]:
+            raise BadInput(f"member {member} must be fenced before it is closed")
+        effects: list[Effect] = []
+        for packet in packets:
+            if not isinstance(packet, Operations) or packet.run.origin != member:
+                raise BadInput(f"the union for member {member} may hold only operations of that member")
+            if packet.run.first > self._next[member]:
+                raise FlushImpossible(
+                    f"nobody retains messages {self._next[member]} to {packet.run.first - 1} of member {member}; raise retain"
+                )
+            if packet.run.first == self._next[member]:
+                effects += self._take(member, packet)
+        self.clocks[member] = INFINITY
+        if self._relay is not None:
+            # What the crashed member relayed may have reached some survivors only, so each says its clock to all again.
+            effects.append(self._acknowledge(None))
+            self._relay.closed(member)
+        return self._stable(effects)
+
+    def _check_clock(self, source: int, clock: int) -> None:
+        if clock < self.clocks[source]:
+            raise ProtocolViolation(source, f"its clock went back from {self.clocks[source]} to {clock}")
+        if clock > self.clocks[self.me] + self.options.lead:
+            raise ProtocolViolation(source, f"its clock {clock} is more than {self.options.lead} ahead of {self.clocks[self.me]}")
+
+    def _check_operations(self, source: int, packet: Operations) -> None:
+        run = packet.run
+        if run.origin != source or run.count < 1 or run.first != self._next[source]:
+            raise ProtocolViolation(
+                source, f"it sent {run.count} messages of member {run.origin} from {run.first}, not its own from {self._next[source]}"
+            )
+        self._check_clock(source, packet.time + run.count - 1)
+        if packet.time <= self.clocks[source]:
+            raise ProtocolViolation(source, f"it timed an operation {packet.time} after its clock was {self.clocks[source]}")
+        if self._relay is not None:
+            self._check_vector(source, packet.vector)
+        # What comes from the slowest member is always taken: everything held back waits for just that.
+        if self._held + run.count > self._pending_max and self.clocks[source] > min(self.clocks):
+            raise HoldBackFull(f"member {self.me} holds back {self._held} messages")
+
+    def _check_vector(self, source: int, vector: Vector) -> None:
+        if len(vector) != self.members:
+            raise ProtocolViolation(source, f"it vouched for {len(vector)} clocks in a group of {self.members}")
+        clock = self.clocks[self.me]
+        if vector[self.me][0] > clock or max(vector)[0] > clock + self.options.lead:
+            raise ProtocolViolation(source, f"it vouched for clocks that cannot be: {[known for known, _ in vector]}")
+
+    def _take(self, source: int, packet: Operations) -> list[Effect]:
+        """Record an operation packet, and acknowledge it where that is needed."""
+        run, clocks, me = packet.run, self.clocks, self.me
+        last = packet.time + run.count - 1
+        clocks[source] = last
+        if clocks[me] < last:
+            clocks[me] = last
+        self._keep(source, packet)
+        self._retained[source].append(packet)
+        relay = self._relay
+        if relay is None:
+            said, to = self.announced, None
+        else:
+            relay.received(source, packet.vector, clocks)
+            said, to = relay.said[source], (source,)
+        if self._always or said < need(me, last, source, self.members, self._rotating):
+            return [self._acknowledge(to)]
+        return []
+
+    def _acknowledge(self, to: tuple[int, ...] | None) -> Send:
+        self.clocks[self.me] += self.options.lookahead
+        clock = self.clocks[self.me]
+        if to is None:
+            self.announced = clock
+        if self._relay is not None:
+            self._relay.acknowledged(clock, to)
+        return Send(Acknowledgement(clock), to)
+
+    def _keep(self, source: int, packet: Operations) -> None:
+        run = packet.run
+        self._next[source] = run.first + run.count
+        self._held += run.count
+        heappush(self._pending, (packet.time, rank(source, packet.time, self.members, self._rotating), run))
+
+    def _stable(self, effects: list[Effect]) -> Effects:
+        """Deliver what lies before the frontier."""
+        pending = self._pending
+        if not pending:
+            return effects
+        limit = frontier(self.clocks, self._rotating)
+        mine_until = -1
+        while pending and pending[0] < limit:
+            time, place, run = heappop(pending)
+            if not self._unit and run.count > 1:
+                run = self._cut(time, run, limit)
+            effects.append(Deliver(run, (time, place)))
+            self._held -= run.count
+            if run.origin == self.me:
+                self._mine -= run.count
+                mine_until = time if self._unit else time + run.count - 1
+        if mine_until >= 0 and self._relay is not None:
+            effects += self._relay.stable(mine_until, self.clocks)
+        return effects
+
+    def _cut(self, time: int, run: Run, limit: tuple[int, int]) -> Run:
+        """The operations at the front of a run that come before the frontier and before all others'; the rest waits on."""
+        if self._pending and self._pending[0][:2] < limit:
+            limit = self._pending[0][:2]
+        limit_time, limit_rank = limit
+        ready = limit_time - time + (rank(run.origin, limit_time, self.members, self._rotating) < limit_rank)
+        if ready >= run.count:
+            return run
+        rest = time + ready
+        heappush(self._pending, (rest, rank(run.origin, rest, self.members, self._rotating), run.part(ready, run.count)))
+        return run.part(0, ready)
+
+
+class _Relaying:
+    """The point-to-point scheme: acknowledgements go to the origin alone, and the origin tells the others.
+
+    `public[i]` is a clock of i that everybody knows or that is on its way to everybody. Once its own operation is
+    stable, an origin relays the clocks that are not public enough for the others to find it stable too. A relayed clock
+    may overtake that member's own operations on another link, so it comes with a count of them and is believed only
+    when as many have arrived.
+    """
+
+    def __init__(self, me: int, members: int, rotating: bool) -> None:
+        self.me = me
+        self.members = members
+        self.rotating = rotating
+        self.said = [0] * members
+        self.public = [0] * members
+        self.packets = [0] * members
+        self.claims: list[list[tuple[int, int]]] = [[] for _ in range(members)]
+
+    def submitted(self, clocks: list[int]) -> Vector:
+        """The vector of an operation packet that goes to everybody now."""
+        self.packets[self.me] += 1
+        self.said = [clocks[self.me]] * self.members
+        return self._publish(clocks)
+
+    def received(self, source: int, vector: Vector, clocks: list[int]) -> None:
+        self.packets[source] += 1
+        self.public[source] = max(self.public[source], clocks[source])
+        self._settle_claims(source, clocks)
+        self.learn(clocks, vector)
+
+    def learn(self, clocks: list[int], vector: Vector) -> None:
+        """Take the clocks that a packet passes on, each as soon as the operations that it covers are here."""
+        for member, (clock, packets) in enumerate(vector):
+            self.public[member] = max(self.public[member], clock)
+            if member == self.me or clock <= clocks[member]:
+                continue
+            if not any(clock <= other and packets >= its_packets for other, its_packets in self.claims[member]):
+                self.claims[member].append((clock, packets))
+                self._settle_claims(member, clocks)
+
+    def _settle_claims(self, member: int, clocks: list[int]) -> None:
+        here = self.packets[member]
+        believed = [clock for clock, packets in self.claims[member] if packets <= here]
+        if believed:
+            clocks[member] = max(clocks[member], *believed)
+            self.claims[member] = [claim for claim in self.claims[member] if claim[1] > here]
+
+    def acknowledged(self, clock: int, to: tuple[int, ...] | None) -> None:
+        if to is None:
+            self.said = [clock] * self.members
+            self.public[self.me] = clock
+        else:
+            for member in to:
+                self.said[member] = clock
+
+    def stable(self, time: int, clocks: list[int]) -> list[Send]:
+        """The relay, if one is needed, by which the others find this member's operation at `time` stable."""
+        others = [member for member in range(self.members) if member != self.me and clocks[member] != INFINITY]
+        lack = [i for i in others if self.public[i] < need(i, time, self.me, self.members, self.rotating)]
+        if not lack:
+            return []
+        if len(lack) > 1:
+            to, vector = others, self._publish(clocks)
+        else:
+            # The one whose clock is not public knows it itself. The rest of the vector is blank, because it would not
+            # have been told to everybody.
+            only = lack[0]
+            to = [member for member in others if member != only]
+            if not to:
+                return []
+            self.public[only] = max(self.public[only], clocks[only])
+            vector = tuple((clocks[i], self.packets[i]) if i == only else (0, 0) for i in range(self.members))
+        for member in to:
+            self.said[member] = clocks[self.me]
+        return [Send(Relay(clocks[self.me], vector), tuple(to))]
+
+    def closed(self, member: int) -> None:
+        self.public[member] = INFINITY
+        self.claims[member].clear()
+
+    def _publish(self, clocks: list[int]) -> Vector:
+        vector = tuple((0, 0) if clock == INFINITY else (clock, self.packets[i]) for i, clock in enumerate(clocks))
+        self.public = [max(known, said) for known, (said, _) in zip(self.public, vector, strict=True)]
+        return vector

@@ -1,0 +1,150 @@
+"""Causal order by vector clocks: nothing is delivered before what its sender had delivered when it sent it.
+
+Each member counts the messages that it has delivered of every origin: a vector. A run carries the vector of its
+sender as it was when the run left. A receiver holds the run back until it has delivered all that the vector
+counts, and exactly the messages of the same sender that come before it. So a question is always delivered before
+its answer, also when they come from different members over links of different speed. Concurrent runs wait for
+nothing, which makes this the cheapest causal order in time: a member's own run is delivered at once, and a
+peer's run as soon as its causes are here. Members may deliver concurrent runs in different orders: there is no
+total order. The price is a header that grows with the group.
+
+Source: K. Birman, A. Schiper and P. Stephenson, "Lightweight Causal and Atomic Group Multicast", ACM TOCS 9(3),
+1991, section 5.1 (CBCAST).
+Assumes: links that lose nothing; they may repeat and reorder. No member crashes. Membership is fixed.
+Guarantees: integrity, agreement, causal order (and with it sender order).
+Departures: the sender's own entry is the number of the run's first message, counted from 0, where the paper sends
+the count after the message; it counts messages although a run is one packet. Vectors are sent whole, without the
+compression of section 5.2. There is one group. The hold-back buffer has a bound.
+Cost: one packet a run on a multicast network, N-1 point to point. Header: that of the run and N counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import le
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
+from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX, Run
+from quire.model.orders import RELIABLE, Guarantee
+from quire.model.packets import Packet
+from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    held: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
+    """How many messages may be held back here at once."""
+
+
+class Cast(Packet, frozen=True, tag=1):
+    """A run on its way to all the others, with what its sender had delivered of each origin."""
+
+    name: ClassVar[str] = "CAST"
+
+    run: Run
+    vector: tuple[int, ...]
+
+    def carried(self) -> Run:
+        return self.run
+
+
+def may_deliver(origin: int, vector: Sequence[int], delivered: Sequence[int]) -> bool:
+    """Whether a member that has delivered so many of each origin has delivered all causes of a run with this vector."""
+    return vector[origin] == delivered[origin] and all(map(le, vector, delivered))
+
+
+class CausalVector(Protocol):
+    """One member of a group that keeps causal order."""
+
+    promises = RELIABLE | {Guarantee.CAUSAL, Guarantee.FIFO}
+    links = Links.RELIABLE
+
+    def __init__(self, me: int, members: int, options: Options) -> None:
+        super().__init__(me, members)
+        self.options = options
+        self.delivered = [0] * members
+        """Per origin, how many of its messages were delivered here."""
+        self.early: list[list[Cast]] = [[] for _ in range(members)]
+        """Per origin, the packets held back, by number."""
+        self.held = 0
+
+    def submit(self, run: Run) -> Effects:
+        sent = self.delivered[self.me]
+        if run.origin != self.me or run.first != sent:
+            raise BadInput(f"member {self.me} must submit its own message {sent} next, not {run.origin}:{run.first}")
+        if not is_sound(run):
+            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        packet = Cast(run, tuple(self.delivered))
+        self.delivered[self.me] = run.end
+        if self.members == 1:
+            return (Deliver(run),)
+        return (Send(packet), Deliver(run))
+
+    def receive(self, source: int, packet: Packet) -> Effects:
+        if not 0 <= source < self.members or source == self.me:
+            raise ProtocolViolation(source, "it is not another member of the group")
+        if not isinstance(packet, Cast):
+            raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+        run = packet.run
+        self._check(source, packet)
+        early = self.early[source]
+        place = bisect_left(early, run.first, key=_first)
+        if run.end <= self.delivered[source] or (place < len(early) and early[place] == packet):
+            return NOTHING
+        seen = early[place - 1].run.end if place else self.delivered[source]
+        if run.first < seen or (place < len(early) and run.end > early[place].run.first):
+            raise ProtocolViolation(source, f"its messages {run.first} to {run.end - 1} overlap others that it sent")
+        if not may_deliver(source, packet.vector, self.delivered):
+            if self.held + run.count > self.options.held:
+                raise HoldBackFull(f"member {self.me} holds back {self.held} of at most {self.options.held} messages")
+            early.insert(place, packet)
+            self.held += run.count
+            return NOTHING
+        self.delivered[source] = run.end
+        return [Deliver(run), *self._release()]
+
+    def _check(self, source: int, packet: Cast) -> None:
+        run, vector = packet.run, packet.vector
+        if run.origin != source:
+            raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
+        if not is_sound(run):
+            raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
+        if len(vector) != self.members or vector[source] != run.first or min(vector) < 0 or max(vector) > NUMBER_MAX:
+            raise ProtocolViolation(source, "its vector does not fit the group or the run")
+        if vector[self.me] > self.delivered[self.me]:
+            raise ProtocolViolation(source, f"it counts {vector[self.me]} messages of member {self.me}, who sent fewer")
+
+    def _release(self) -> list[Deliver]:
+        """Deliver what is held back no longer, until nothing more moves. The origins take turns from 0 up."""
+        released: list[Deliver] = []
+        moved = self.held > 0
+        while moved:
+            moved = False
+            for origin, early in enumerate(self.early):
+                while early and may_deliver(origin, early[0].vector, self.delivered):
+                    run = early.pop(0).run
+                    self.held -= run.count
+                    self.delivered[origin] = run.end
+                    released.append(Deliver(run))
+                    moved = True
+        return released
+
+    def held_back(self) -> int:
+        return self.held
+
+
+def _first(packet: Cast) -> int:
+    return packet.run.first
+
+
+def is_sound(run: Run) -> bool:
+    """Whether a run's numbers are possible and its body holds all of its messages."""
+    if not (run.first >= 0 and 1 <= run.count <= RUN_MESSAGES_MAX and run.end <= NUMBER_MAX and run.skip >= 0):
+        return False
+    body = run.body
+    if not body.lengths:
+        return body.size >= 0 and (run.skip + run.count) * body.size <= len(body.payload)
+    return run.skip + run.count <= len(body.lengths) and min(body.lengths) >= 0 and sum(body.lengths) == len(body.payload)

@@ -1,0 +1,128 @@
+"""Sender order only: what one member sends is delivered in the order in which it sent it.
+
+A run carries the numbers of its messages, which count on from the sender's last one. A member delivers its own
+run at once. A run from a peer is delivered when its first number is the next that is missing of that peer; a run
+that comes early is held back until the gap before it is filled, and a run that was seen before is dropped. Nothing
+relates the messages of two senders, so an answer may be delivered before its question, and two members may
+deliver two concurrent messages in different orders. This is the floor that the other protocols are measured from.
+
+Source: folklore; named and placed among the orders by V. Hadzilacos and S. Toueg, "A Modular Approach to
+Fault-Tolerant Broadcasts and Related Problems", 1994, section 3 (FIFO broadcast).
+Assumes: links that lose nothing; they may repeat and reorder. No member crashes. Membership is fixed.
+Guarantees: integrity, agreement and sender order.
+Departures: numbers count messages, but a run travels and is delivered whole; the hold-back buffer has a bound.
+Cost: one packet a run on a multicast network, N-1 point to point. Header: origin, first number and count.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
+from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX, Run
+from quire.model.orders import RELIABLE, Guarantee
+from quire.model.packets import Packet
+from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    held: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
+    """How many messages may be held back here at once."""
+
+
+class Cast(Packet, frozen=True, tag=1):
+    """A run on its way to all the others."""
+
+    name: ClassVar[str] = "CAST"
+
+    run: Run
+
+    def carried(self) -> Run:
+        return self.run
+
+
+class Fifo(Protocol):
+    """One member of a group that keeps sender order."""
+
+    promises = RELIABLE | {Guarantee.FIFO}
+    links = Links.RELIABLE
+
+    def __init__(self, me: int, members: int, options: Options) -> None:
+        super().__init__(me, members)
+        self.options = options
+        self.next = [0] * members
+        """Per origin, the number of the first message that was not delivered here."""
+        self.early: list[list[Run]] = [[] for _ in range(members)]
+        """Per origin, the runs held back, by number."""
+        self.held = 0
+
+    def submit(self, run: Run) -> Effects:
+        sent = self.next[self.me]
+        if run.origin != self.me or run.first != sent:
+            raise BadInput(f"member {self.me} must submit its own message {sent} next, not {run.origin}:{run.first}")
+        if not is_sound(run):
+            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        self.next[self.me] = run.end
+        if self.members == 1:
+            return (Deliver(run),)
+        return (Send(Cast(run)), Deliver(run))
+
+    def receive(self, source: int, packet: Packet) -> Effects:
+        if not 0 <= source < self.members or source == self.me:
+            raise ProtocolViolation(source, "it is not another member of the group")
+        if not isinstance(packet, Cast):
+            raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+        run = packet.run
+        if run.origin != source:
+            raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
+        if not is_sound(run):
+            raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
+        early = self.early[source]
+        place = bisect_left(early, run.first, key=_first)
+        if run.end <= self.next[source] or (place < len(early) and early[place] == run):
+            return NOTHING
+        seen = early[place - 1].end if place else self.next[source]
+        if run.first < seen or (place < len(early) and run.end > early[place].first):
+            raise ProtocolViolation(source, f"its messages {run.first} to {run.end - 1} overlap others that it sent")
+        if run.first > self.next[source]:
+            if self.held + run.count > self.options.held:
+                raise HoldBackFull(f"member {self.me} holds back {self.held} of at most {self.options.held} messages")
+            early.insert(place, run)
+            self.held += run.count
+            return NOTHING
+        return self._deliver_from(run)
+
+    def _deliver_from(self, run: Run) -> Effects:
+        """Deliver the run and all that were held back only for it."""
+        early = self.early[run.origin]
+        effects = [Deliver(run)]
+        end = run.end
+        for later in early:
+            if later.first != end:
+                break
+            effects.append(Deliver(later))
+            self.held -= later.count
+            end = later.end
+        del early[: len(effects) - 1]
+        self.next[run.origin] = end
+        return effects
+
+    def held_back(self) -> int:
+        return self.held
+
+
+def _first(run: Run) -> int:
+    return run.first
+
+
+def is_sound(run: Run) -> bool:
+    """Whether a run's numbers are possible and its body holds all of its messages."""
+    if not (run.first >= 0 and 1 <= run.count <= RUN_MESSAGES_MAX and run.end <= NUMBER_MAX and run.skip >= 0):
+        return False
+    body = run.body
+    if not body.lengths:
+        return body.size >= 0 and (run.skip + run.count) * body.size <= len(body.payload)
+    return run.skip + run.count <= len(body.lengths) and min(body.lengths) >= 0 and sum(body.lengths) == len(body.payload)

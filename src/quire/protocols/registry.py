@@ -1,0 +1,95 @@
+"""Every protocol by name, with its options checked.
+
+Options are a frozen struct per protocol; their types, choices and bounds are read from it, so that there is one
+place that says what exists and what it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args, get_origin
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.protocols import causal_vector, fifo, single_phase, two_phase
+from quire.protocols.contract import Protocol
+
+
+class Entry(msgspec.Struct, frozen=True):
+    name: str
+    summary: str
+    protocol: type[Protocol]
+    options: type[msgspec.Struct]
+
+
+_ENTRIES = (
+    Entry(
+        "single-phase", "total and causal order in one phase (Sun, Maheshwari)", single_phase.SinglePhase, single_phase.Options
+    ),
+    Entry("fifo", "sender order only", fifo.Fifo, fifo.Options),
+    Entry("causal-vector", "causal order by vector clocks (CBCAST)", causal_vector.CausalVector, causal_vector.Options),
+    Entry("two-phase", "total order by proposals and a final number (Skeen, ISIS)", two_phase.TwoPhase, two_phase.Options),
+)
+PROTOCOLS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def find(name: str) -> Entry:
+    """The protocol of that name; raises BadInput with a list of those that exist."""
+    entry = PROTOCOLS.get(name)
+    if entry is None:
+        raise BadInput(f"there is no protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
+    return entry
+
+
+def option_name(field: str) -> str:
+    """An option as people write it: `lock-step` for the field `lock_step`."""
+    return field.replace("_", "-")
+
+
+def describe(kind: object) -> str:
+    """What an option of this type may be, as the end of a sentence that refuses something else."""
+    if get_origin(kind) is Literal:
+        *most, last = map(str, get_args(kind))
+        return f"choose {', '.join(most)} or {last}" if most else f"it must be {last}"
+    if kind is bool:
+        return "it must be true or false"
+    bounds = [meta for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta)] if get_origin(kind) is Annotated else []
+    base = get_args(kind)[0] if bounds else kind
+    if base is not int:
+        return f"it must be {getattr(base, '__name__', base)}"
+    low = max((meta.ge for meta in bounds if meta.ge is not None), default=None)
+    high = min((meta.le for meta in bounds if meta.le is not None), default=None)
+    if low is None:
+        return "it must be a whole number" + ("" if high is None else f" of at most {high}")
+    return f"it must be a whole number from {low}" + (" up" if high is None else f" to {high}")
+
+
+def read_options(name: str, given: Mapping[str, object]) -> msgspec.Struct:
+    """The options of a protocol from names and values (text is converted); raises BadInput in one sentence.
+
+    An option may be written with hyphens or underscores, but once.
+    """
+    entry = find(name)
+    fields = {field.name: field for field in msgspec.structs.fields(entry.options)}
+    values: dict[str, object] = {}
+    for option, value in given.items():
+        field = fields.get(option.replace("-", "_"))
+        if field is None:
+            known = ", ".join(map(option_name, fields))
+            raise BadInput(f"{name} has no option {option!r}; it has {known or 'none'}")
+        if field.name in values:
+            raise BadInput(f"{name} was given {option_name(field.name)} twice")
+        try:
+            values[field.name] = msgspec.convert(value, field.type, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"{name} cannot take {option}={value}: {describe(field.type)}") from error
+    return entry.options(**values)
+
+
+def create(name: str, me: int, members: int, options: msgspec.Struct | Mapping[str, object] | None = None) -> Protocol:
+    """One member's protocol object. `options` is a mapping of names to values or what `read_options` returned."""
+    entry = find(name)
+    if not isinstance(options, msgspec.Struct):
+        options = read_options(name, options or {})
+    return entry.protocol(me, members, options)  # type: ignore[call-arg]

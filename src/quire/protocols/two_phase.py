@@ -35,10 +35,18 @@ from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send
 
 
+WINDOWS_HELD = 4
+"""How many windows of messages a member holds back of each other one before it lets packets wait on their link.
+
+Fewer could block the group for ever. While the run at the head of a queue lacks a proposal, what another origin can
+have queued behind it was under way when that run came here, when it was sent, when that origin learnt of it, or
+since: four windows. So with more than these, the head's final key is under way, on a link that is not full.
+"""
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     outstanding: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 16
-    """How many of its own messages a member may have undelivered, and how many of each other's it holds back. With
-    fewer than that of another's it could leave on the link the very packet for which everything waits."""
+    """How many of its own messages a member may have undelivered."""
     lead: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)] = 1 << 32
     """How far ahead of the local clock a timestamp may be."""
 
@@ -151,7 +159,7 @@ class TwoPhase(Protocol):
             raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
         if self.clock >= NUMBER_MAX:
             raise ProtocolViolation(source, "no timestamps are left")
-        if self.undelivered[source] + run.count > self.options.outstanding:
+        if self.undelivered[source] + run.count > WINDOWS_HELD * self.options.outstanding:
             raise HoldBackFull(f"member {self.me} holds back {self.undelivered[source]} messages of member {source}")
         timestamp, _ = self._enqueue(run)
         return (Send(Propose(run.first, timestamp), (source,)),)

@@ -1,0 +1,232 @@
+"""A group without a clock or a network: protocol objects, and channels between them from which packets are taken.
+
+A world does nothing by itself. A test submits payloads and takes packets, one atomic step at a time, in any order
+that it likes; `steps` says what can happen next. Every delivery is recorded, with the causal history of every
+message, so that the oracles can judge what came of it.
+
+A crash takes three kinds of steps, which mix with all others. `crash` silences a member and loses the tail of what
+it had under way. Each survivor then fences it at a time of its own, and until then goes on taking its packets. When
+all have fenced it, each survivor closes it at a time of its own, with the union of what they reported.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from quire.model.errors import HoldBackFull, WindowFull
+from quire.model.messages import MessageId, make_run
+from quire.model.packets import Packet
+from quire.protocols.contract import Deliver, Effects, Protocol, Send
+from tests.kit.oracles import History
+
+Factory = Callable[[int, int], Protocol]
+
+
+class Submit(msgspec.Struct, frozen=True):
+    member: int
+    payloads: tuple[bytes, ...]
+
+
+class Take(msgspec.Struct, frozen=True):
+    """Take the packet at `index` of the channel from `source` to `dest`. With `again`, a copy stays on the channel."""
+
+    source: int
+    dest: int
+    index: int = 0
+    again: bool = False
+
+
+class Fence(msgspec.Struct, frozen=True):
+    survivor: int
+
+
+class Close(msgspec.Struct, frozen=True):
+    survivor: int
+
+
+Step = Submit | Take | Fence | Close
+
+
+class Delivery(NamedTuple):
+    message: MessageId
+    order_key: tuple[int, ...] | None
+
+
+class World:
+    """`members` protocol objects made by `factory(me, members)`, and a channel for each ordered pair.
+
+    Channels are FIFO; with `reordering`, any packet of a channel may be taken.
+    """
+
+    def __init__(self, members: int, factory: Factory, *, reordering: bool = False) -> None:
+        self.members = members
+        self.reordering = reordering
+        self.protocols = [factory(me, members) for me in range(members)]
+        self.channels: dict[tuple[int, int], deque[Packet]] = {
+            (source, dest): deque() for source in range(members) for dest in range(members) if source != dest
+        }
+        self.sent: dict[MessageId, bytes] = {}
+        self.past: dict[MessageId, frozenset[MessageId]] = {}
+        self.deliveries: list[list[Delivery]] = [[] for _ in range(members)]
+        self.packets: list[Packet] = []
+        """Everything that was put on the wire, once for each Send."""
+        self.copies = 0
+        """How many packets that is point to point."""
+        self.held_back_most = 0
+        self.refused_submissions = 0
+        self.refused_packets = 0
+        self.flushed = 0
+        """How many packets of the crashed member came to a survivor only when it closed that member."""
+        self.crashed: int | None = None
+        self._known: list[set[MessageId]] = [set() for _ in range(members)]
+        self._reports: dict[int, Sequence[Packet]] = {}
+        self._closed: set[int] = set()
+        self._count = [0] * members
+
+    def submit(self, member: int, payloads: Sequence[bytes]) -> bool:
+        """Multicast one run. False, and nothing happened, if the member's window is full."""
+        first = self._count[member]
+        run = make_run(member, first, payloads)
+        try:
+            effects = self.protocols[member].submit(run)
+        except WindowFull:
+            self.refused_submissions += 1
+            return False
+        self._count[member] = run.end
+        for seq, payload in enumerate(payloads, first):
+            message = MessageId(member, seq)
+            self.sent[message] = payload
+            self.past[message] = frozenset(self._known[member])
+            self._known[member].add(message)
+        self._perform(member, effects)
+        return True
+
+    def take(self, source: int, dest: int, index: int = 0, again: bool = False) -> bool:
+        """Have the member `dest` receive a packet of `source`. False, and nothing happened, if it has no room."""
+        channel = self.channels[source, dest]
+        try:
+            effects = self.protocols[dest].receive(source, channel[index])
+        except HoldBackFull:
+            self.refused_packets += 1
+            return False
+        if not again:
+            del channel[index]
+        self._perform(dest, effects)
+        return True
+
+    def crash(self, member: int, lost: Mapping[int, int]) -> None:
+        """Silence the member. Of what it had under way to each other, the last `lost[dest]` packets never arrive."""
+        assert self.crashed is None, "one member crashes at most"
+        self.crashed = member
+        for dest in self.survivors():
+            self.channels[dest, member].clear()
+            for _ in range(lost.get(dest, 0)):
+                self.channels[member, dest].pop()
+
+    def fence(self, survivor: int) -> None:
+        assert self.crashed is not None
+        self._reports[survivor] = self.protocols[survivor].fence(self.crashed)
+
+    def close(self, survivor: int) -> None:
+        assert self.crashed is not None
+        union = self.union()
+        self.flushed += len(union) - len(self._reports[survivor])
+        self._closed.add(survivor)
+        self._perform(survivor, self.protocols[survivor].close(self.crashed, union))
+
+    def union(self) -> list[Packet]:
+        """Every packet of the crashed member that any survivor reported, in the order sent."""
+        packets = {run.first: packet for report in self._reports.values() for packet in report if (run := packet.carried())}
+        return [packets[first] for first in sorted(packets)]
+
+    def survivors(self) -> list[int]:
+        return [member for member in range(self.members) if member != self.crashed]
+
+    def steps(self) -> list[Step]:
+        """Everything but a submission that can happen now."""
+        steps: list[Step] = []
+        for (source, dest), channel in self.channels.items():
+            if channel and dest != self.crashed:
+                steps += [Take(source, dest, index) for index in range(len(channel) if self.reordering else 1)]
+        if self.crashed is not None:
+            unfenced = [member for member in self.survivors() if member not in self._reports]
+            steps += map(Fence, unfenced)
+            if not unfenced:
+                steps += [Close(member) for member in self.survivors() if member not in self._closed]
+        return steps
+
+    def perform(self, step: Step) -> bool:
+        """Do one step. False, and nothing happened, if the member has no room for what it would take."""
+        if isinstance(step, Submit):
+            return self.submit(step.member, step.payloads)
+        if isinstance(step, Take):
+            return self.take(step.source, step.dest, step.index, step.again)
+        if isinstance(step, Fence):
+            self.fence(step.survivor)
+        else:
+            self.close(step.survivor)
+        return True
+
+    def drain(self, *, leave: Sequence[tuple[int, int]] = ()) -> None:
+        """Take packets, oldest channel first, until none is left but on the channels to `leave` alone."""
+        moved = True
+        while moved:
+            moved = False
+            for (source, dest), channel in self.channels.items():
+                if channel and dest != self.crashed and (source, dest) not in leave:
+                    moved = self.take(source, dest) or moved
+
+    def log(self, member: int) -> list[MessageId]:
+        return [delivery.message for delivery in self.deliveries[member]]
+
+    def history(self) -> History:
+        """What the members that did not crash delivered so far."""
+        return History(self.past, {member: self.log(member) for member in self.survivors()})
+
+    def _perform(self, member: int, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._send(member, effect)
+            else:
+                self._deliver(member, effect)
+        self.held_back_most = max(self.held_back_most, self.protocols[member].held_back())
+
+    def _send(self, member: int, send: Send) -> None:
+        to = [other for other in range(self.members) if other != member] if send.to is None else send.to
+        self.packets.append(send.packet)
+        self.copies += len(to)
+        for dest in to:
+            if dest != self.crashed:
+                self.channels[member, dest].append(send.packet)
+
+    def _deliver(self, member: int, delivery: Deliver) -> None:
+        run, key = delivery.run, delivery.order_key
+        payloads = list(run.payloads())
+        assert len(payloads) == run.count
+        known = self._known[member]
+        for seq, payload in enumerate(payloads, run.first):
+            message = MessageId(run.origin, seq)
+            assert payload == self.sent.get(message, payload), f"member {member} delivered {message} with other bytes"
+            self.deliveries[member].append(Delivery(message, key if seq == run.first else None))
+            known.add(message)
+            known.update(self.past.get(message, ()))
+
+
+def misplaced_key(world: World) -> str | None:
+    """A sentence on the first order key that contradicts the order of delivery, or that members do not share."""
+    keys: dict[MessageId, tuple[int, ...]] = {}
+    for member in world.survivors():
+        last: tuple[int, ...] | None = None
+        for message, key in world.deliveries[member]:
+            if key is None:
+                continue
+            if last is not None and key <= last:
+                return f"member {member} delivered {message} with key {key} after key {last}"
+            if keys.setdefault(message, key) != key:
+                return f"{message} has key {keys[message]} and, at member {member}, key {key}"
+            last = key
+    return None

@@ -1,0 +1,362 @@
+"""The event loop: takes what happens next in virtual time, feeds it to a protocol, performs what the protocol asks for.
+
+Everything that will happen is in one heap, ordered by time and, at equal times, by when it was scheduled. Most of it is
+parcels: a packet on its way, with the logical time at which it left. Where all copies of a multicast arrive at once they
+are one entry. Whatever a member does is one step: an input, and then its effects in order.
+
+The engine keeps a Lamport clock for each member, apart from the clocks of protocols. Every recorded event ticks, a run of
+k messages k times; a received packet lifts the clock to that of its sending. Events are recorded as plain integers, and
+what can be computed from the records later (counts, costs, digests) is not computed here: this loop sets the speed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count as counter
+from typing import Any
+
+from quire.model.errors import HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.messages import Body, Run
+from quire.model.packets import Packet, header_bytes
+from quire.protocols.contract import Deliver, Effects, Links, Protocol
+from quire.simulation.crashes import Crashed, Survivor
+from quire.simulation.inbox import Inbox
+from quire.simulation.links import LinkLayer
+from quire.simulation.network import Network
+from quire.trace.recorder import Group, Recorder, pack_record
+from quire.trace.schema import DELIVER, PACKET, SEND
+
+Parcel = tuple[int, Packet, int, tuple[int, ...], int, int]
+"""Source, packet, logical time of its sending, receivers, and the key and length of the run in it (key -1: none)."""
+
+GROUP_NAME = "all"
+_CHUNK_EVENTS = 1 << 14
+
+
+class Site:
+    """One member as the engine sees it. `busy` and `alert` tell the loop at a glance that something is out of the ordinary."""
+
+    __slots__ = (
+        "alert", "blocked", "busy", "clock", "crashed", "deaf", "inbox", "member", "next_number", "others", "parts", "paused",
+        "protocol", "receipts", "receive", "recorder", "stalled", "waking", "watch", "write",
+    )  # fmt: skip
+
+    def __init__(self, protocol: Protocol, recorder: Recorder) -> None:
+        self.member = protocol.me
+        self.protocol = protocol
+        self.receive = protocol.receive
+        self.recorder = recorder
+        self.write = recorder.write
+        self.others = tuple(member for member in range(protocol.members) if member != protocol.me)
+        self.clock = 0
+        self.next_number = 0
+        self.receipts: dict[int, int] = {}
+        """When each run came here that is not yet delivered; for its own runs, when they were submitted."""
+        self.parts: dict[int, int] = {}
+        """How much of each run of several messages is not yet delivered."""
+        self.inbox: Inbox[Run, Parcel] = Inbox()
+        self.stalled: dict[int, deque[Parcel]] = {}
+        """What is left on the links from which the protocol takes nothing until it has delivered something."""
+        self.deaf: set[int] = set()
+        """The members that broke the protocol, whose links are closed."""
+        self.watch: Callable[[int, int], None] | None = None
+        self.paused = self.crashed = self.blocked = self.waking = self.busy = self.alert = False
+
+    def refresh(self) -> None:
+        self.busy = self.paused or self.crashed or bool(self.stalled or self.deaf)
+        self.alert = self.blocked or bool(self.stalled) or self.watch is not None
+
+
+class Engine:
+    """Runs one group. `observe` is told of every delivery, `between` is called now and then between two events.
+
+    `raw`: put no links between the network and protocols that need better ones. `crashes`: members may crash.
+    """
+
+    def __init__(self, protocols: Sequence[Protocol], network: Network, *, raw: bool = False, crashes: bool = False) -> None:
+        group = Group(GROUP_NAME, range(len(protocols)))
+        self.sites = [Site(protocol, Recorder(protocol.me, (group,))) for protocol in protocols]
+        if crashes:
+            for site in self.sites:
+                if site.protocol.survives_crashes:
+                    site.receive = Survivor(site.protocol).receive
+        self.network = network
+        self.now = 0
+        self.stopped = False
+        self.observe: Callable[[int, Deliver], None] | None = None
+        self.between: Callable[[], None] | None = None
+        self.origin_waits = array("q")
+        """For each message, nanoseconds from its submission to its delivery at the origin."""
+        self.remote_waits = array("q")
+        """For each delivery elsewhere, nanoseconds from the receipt of the packet that carried the message."""
+        self._raw = raw
+        self._heap: list[tuple[int, int, Callable[[Any], None] | None, Any]] = []
+        self._next_number = counter().__next__
+        self._members = len(protocols)
+        self.links = self._make_links(protocols[0].links)
+        self._one_delay_ns = None if self.links else network.one_delay_ns()
+
+    def _make_links(self, needed: str) -> LinkLayer[Parcel] | None:
+        ordered = needed == Links.FIFO
+        good = not self.network.loses and not (ordered and self.network.repeats_or_reorders)
+        if good or self._raw:
+            return None
+        return LinkLayer(self._members, self.network, self.at, self._come, ordered=ordered)
+
+    def at(self, time_ns: int, act: Callable[[Any], None], item: Any) -> None:
+        """Call act(item) at that time, after everything that is already scheduled for it."""
+        heappush(self._heap, (time_ns, self._next_number(), act, item))
+
+    def watch(self, member: int, told: Callable[[int, int], None]) -> None:
+        """Call told(member, count) whenever so many of the member's own messages were delivered to it."""
+        self.sites[member].watch = told
+        self.sites[member].refresh()
+
+    def is_crashed(self, member: int) -> bool:
+        return self.sites[member].crashed
+
+    def run(self) -> None:
+        """Until nothing is left to happen, or `stopped` is set."""
+        heap, sites, perform = self._heap, self.sites, self._perform
+        while heap and not self.stopped:
+            for _ in range(_CHUNK_EVENTS):
+                if not heap or self.stopped:
+                    break
+                self.now, _, act, item = heappop(heap)
+                if act is not None:
+                    act(item)
+                    continue
+                source, packet, lamport, receivers, key, count = item
+                for member in receivers:
+                    site = sites[member]
+                    if site.busy:
+                        self._come(member, item)
+                        continue
+                    # The same as in _take, spelled out because most of all time is spent here.
+                    if key >= 0:
+                        site.receipts.setdefault(key, self.now)
+                        if count > 1:
+                            site.parts.setdefault(key, count)
+                    try:
+                        effects = site.receive(source, packet)
+                    except (HoldBackFull, ProtocolViolation) as error:
+                        self._refused(site, item, error)
+                        continue
+                    if lamport > site.clock:
+                        site.clock = lamport
+                    if effects:
+                        perform(site, effects)
+            if self.between is not None:
+                self.between()
+
+    def submit(self, member: int, count: int, body: Body) -> Run:
+        """The member's application multicasts `count` messages, now or as soon as the member can take them."""
+        site = self.sites[member]
+        run = Run(member, site.next_number, count, body)
+        site.next_number += count
+        key = run.first * self._members + member
+        site.receipts[key] = self.now
+        if count > 1:
+            site.parts[key] = count
+        if site.paused or site.inbox.local:
+            site.inbox.local.append(run)
+        else:
+            self._submit(site, run)
+        return run
+
+    def _submit(self, site: Site, run: Run) -> None:
+        try:
+            effects = site.protocol.submit(run)
+        except WindowFull:
+            # It goes back to the head, where it came from, so that the order of submission is kept.
+            site.inbox.local.appendleft(run)
+            site.blocked = True
+            site.refresh()
+            return
+        self._record(site, SEND, run)
+        self._perform(site, effects)
+
+    def _record(self, site: Site, kind: int, run: Run) -> None:
+        """Record that messages were sent or delivered, one record for those of one size."""
+        if not run.body.lengths:
+            site.write(pack_record(kind, run.origin, run.first, run.count, site.clock + 1, self.now, 0, run.body.size))
+            site.clock += run.count
+            return
+        for number, payload in enumerate(run.payloads(), run.first):
+            site.clock += 1
+            site.write(pack_record(kind, run.origin, number, 1, site.clock, self.now, 0, len(payload)))
+
+    def _perform(self, site: Site, effects: Effects) -> None:
+        for effect in effects:
+            if type(effect) is not Deliver:
+                self._send(site, effect.packet, effect.to)  # type: ignore[union-attr]
+                continue
+            run = effect.run
+            origin, count = run.origin, run.count
+            self._record(site, DELIVER, run)
+            key = (run.first - run.skip) * self._members + origin
+            received = site.receipts.pop(key, -1)
+            if received >= 0:
+                waits = self.origin_waits if origin == site.member else self.remote_waits
+                if count == 1:
+                    waits.append(self.now - received)
+                else:
+                    waits.extend([self.now - received] * count)
+                if site.parts:
+                    left = site.parts.pop(key, count) - count
+                    if left:
+                        site.parts[key] = left
+                        site.receipts[key] = received
+            if site.alert:
+                self._delivered(site, run)
+            if self.observe is not None:
+                self.observe(site.member, effect)
+
+    def _send(self, site: Site, packet: Packet, to: tuple[int, ...] | None) -> None:
+        receivers = site.others if to is None else to
+        if not receivers:
+            return
+        site.clock += 1
+        run = packet.carried()
+        payload_bytes, key, count = 0, -1, 0
+        if run is not None:
+            payload_bytes, key, count = len(run.body.payload), run.first * self._members + run.origin, run.count
+        code = site.recorder.packet_type(packet.name)
+        header = header_bytes(packet)
+        site.write(pack_record(PACKET, len(receivers), payload_bytes, 1, site.clock, self.now, code, header))
+        if self._one_delay_ns is not None:
+            parcel = (site.member, packet, site.clock, receivers, key, count)
+            heappush(self._heap, (self.now + self._one_delay_ns, self._next_number(), None, parcel))
+            return
+        for receiver in receivers:
+            parcel = (site.member, packet, site.clock, (receiver,), key, count)
+            if self.links is not None:
+                self.links.send(site.member, receiver, parcel, self.now)
+                continue
+            for time in self.network.arrivals(site.member, receiver, self.now):
+                heappush(self._heap, (time, self._next_number(), None, parcel))
+
+    def _come(self, member: int, parcel: Parcel) -> None:
+        """A parcel came to a member, which may not be able to take it now."""
+        site, source = self.sites[member], parcel[0]
+        if site.crashed or source in site.deaf:
+            return
+        key, count = parcel[4], parcel[5]
+        if key >= 0:
+            site.receipts.setdefault(key, self.now)
+            if count > 1:
+                site.parts.setdefault(key, count)
+        if site.paused:
+            site.inbox.remote.append(parcel)
+        elif source in site.stalled:
+            site.stalled[source].append(parcel)
+        else:
+            self._take(site, parcel)
+
+    def _take(self, site: Site, parcel: Parcel) -> None:
+        try:
+            effects = site.receive(parcel[0], parcel[1])
+        except (HoldBackFull, ProtocolViolation) as error:
+            self._refused(site, parcel, error)
+            return
+        site.clock = max(site.clock, parcel[2])
+        self._perform(site, effects)
+
+    def _refused(self, site: Site, parcel: Parcel, error: HoldBackFull | ProtocolViolation) -> None:
+        """The protocol did not take a parcel: leave it on its link, or close the link of one who breaks the protocol."""
+        if isinstance(error, HoldBackFull):
+            site.stalled[parcel[0]] = deque((parcel,))
+        elif self._raw:
+            site.deaf.add(parcel[0])
+        else:
+            # Over good links that is a fault of the protocol, and no run to keep.
+            raise error
+        site.refresh()
+
+    def _delivered(self, site: Site, run: Run) -> None:
+        if site.watch is not None and run.origin == site.member:
+            site.watch(site.member, run.count)
+        if (site.blocked or site.stalled) and not site.waking:
+            # Not now: this step's effects must be performed before the next input.
+            site.waking = True
+            self.at(self.now, self._wake, site)
+
+    def _wake(self, site: Site) -> None:
+        """Something was delivered: offer again what was refused."""
+        site.waking = site.blocked = False
+        stalled, site.stalled = site.stalled, {}
+        site.refresh()
+        for queue in stalled.values():
+            for parcel in queue:
+                self._come(site.member, parcel)
+        self._drain(site)
+
+    def _drain(self, site: Site) -> None:
+        inbox = site.inbox
+        while inbox and not site.paused and not site.crashed:
+            if inbox.next_is_local() and not site.blocked:
+                self._submit(site, inbox.take_local())
+            elif inbox.remote:
+                self._come(site.member, inbox.take_remote())
+            else:
+                return
+
+    def pause(self, member: int) -> None:
+        """The member takes no input until it resumes; what comes waits in its inbox."""
+        self.sites[member].paused = True
+        self.sites[member].refresh()
+
+    def resume(self, member: int) -> None:
+        site = self.sites[member]
+        site.paused = False
+        site.refresh()
+        self._drain(site)
+
+    def crash(self, member: int, detect_ns: int, keep: Callable[[int], int]) -> None:
+        """The member stops. Of the copies on each of its links the first `keep(how many)` still arrive; the survivors
+        know of the crash `detect_ns` later."""
+        site = self.sites[member]
+        if site.crashed:
+            return
+        site.crashed = True
+        site.refresh()
+        self._cut_flights(member, keep)
+        if self.links is not None:
+            self.links.silence(member)
+        survivors = tuple(other.member for other in self.sites if not other.crashed)
+        if site.protocol.survives_crashes:
+            notice: Parcel = (member, Crashed(member), 0, survivors, -1, 0)
+            heappush(self._heap, (self.now + detect_ns, self._next_number(), None, notice))
+
+    def _cut_flights(self, source: int, keep: Callable[[int], int]) -> None:
+        flights: dict[int, int] = {}
+        entries = sorted(self._heap, key=lambda entry: entry[1])
+        for entry in entries:
+            for receiver in self._flying(source, entry):
+                flights[receiver] = flights.get(receiver, 0) + 1
+        kept = {receiver: keep(flights[receiver]) for receiver in sorted(flights)}
+        self._heap.clear()
+        for entry in entries:
+            flying = self._flying(source, entry)
+            through = []
+            for receiver in flying:
+                if kept[receiver]:
+                    kept[receiver] -= 1
+                    through.append(receiver)
+            time, number, act, item = entry
+            if act is None and flying:
+                item = (*item[:3], tuple(through), *item[4:])
+            if through or not flying:
+                self._heap.append((time, number, act, item))
+        heapify(self._heap)
+
+    def _flying(self, source: int, entry: tuple[int, int, Callable[[Any], None] | None, Any]) -> tuple[int, ...]:
+        """The members to which this scheduled entry carries something that `source` sent."""
+        _, _, act, item = entry
+        if act is None:
+            return item[3] if item[0] == source else ()
+        link = self.links.on_link(act, item) if self.links is not None else None
+        return (link[1],) if link is not None and link[0] == source else ()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count as counter
 from typing import Any
 
@@ -23,51 +23,15 @@ from quire.model.messages import Body, Run
 from quire.model.packets import Packet, header_bytes
 from quire.protocols.contract import Deliver, Effects, Links, Protocol
 from quire.simulation.crashes import Crashed, Survivor
-from quire.simulation.inbox import Inbox
+from quire.simulation.flights import Entry, Parcel, cut_flights
 from quire.simulation.links import LinkLayer
 from quire.simulation.network import Network
+from quire.simulation.site import Site
 from quire.trace.recorder import Group, Recorder, pack_record
 from quire.trace.schema import DELIVER, PACKET, SEND
 
-Parcel = tuple[int, Packet, int, tuple[int, ...], int, int]
-"""Source, packet, logical time of its sending, receivers, and the key and length of the run in it (key -1: none)."""
-
 GROUP_NAME = "all"
 _CHUNK_EVENTS = 1 << 14
-
-
-class Site:
-    """One member as the engine sees it. `busy` and `alert` tell the loop at a glance that something is out of the ordinary."""
-
-    __slots__ = (
-        "alert", "blocked", "busy", "clock", "crashed", "deaf", "inbox", "member", "next_number", "others", "parts", "paused",
-        "protocol", "receipts", "receive", "recorder", "stalled", "waking", "watch", "write",
-    )  # fmt: skip
-
-    def __init__(self, protocol: Protocol, recorder: Recorder) -> None:
-        self.member = protocol.me
-        self.protocol = protocol
-        self.receive = protocol.receive
-        self.recorder = recorder
-        self.write = recorder.write
-        self.others = tuple(member for member in range(protocol.members) if member != protocol.me)
-        self.clock = 0
-        self.next_number = 0
-        self.receipts: dict[int, int] = {}
-        """When each run came here that is not yet delivered; for its own runs, when they were submitted."""
-        self.parts: dict[int, int] = {}
-        """How much of each run of several messages is not yet delivered."""
-        self.inbox: Inbox[Run, Parcel] = Inbox()
-        self.stalled: dict[int, deque[Parcel]] = {}
-        """What is left on the links from which the protocol takes nothing until it has delivered something."""
-        self.deaf: set[int] = set()
-        """The members that broke the protocol, whose links are closed."""
-        self.watch: Callable[[int, int], None] | None = None
-        self.paused = self.crashed = self.blocked = self.waking = self.busy = self.alert = False
-
-    def refresh(self) -> None:
-        self.busy = self.paused or self.crashed or bool(self.stalled or self.deaf)
-        self.alert = self.blocked or bool(self.stalled) or self.watch is not None
 
 
 class Engine:
@@ -93,7 +57,7 @@ class Engine:
         self.remote_waits = array("q")
         """For each delivery elsewhere, nanoseconds from the receipt of the packet that carried the message."""
         self._raw = raw
-        self._heap: list[tuple[int, int, Callable[[Any], None] | None, Any]] = []
+        self._heap: list[Entry] = []
         self._next_number = counter().__next__
         self._members = len(protocols)
         self.links = self._make_links(protocols[0].links)
@@ -104,7 +68,7 @@ class Engine:
         good = not self.network.loses and not (ordered and self.network.repeats_or_reorders)
         if good or self._raw:
             return None
-        return LinkLayer(self._members, self.network, self.at, self._come, ordered=ordered)
+        return LinkLayer(self.network, self.at, self._come, ordered=ordered)
 
     def at(self, time_ns: int, act: Callable[[Any], None], item: Any) -> None:
         """Call act(item) at that time, after everything that is already scheduled for it."""
@@ -323,7 +287,7 @@ class Engine:
             return
         site.crashed = True
         site.refresh()
-        self._cut_flights(member, keep)
+        self._heap[:] = cut_flights(self._heap, lambda entry: self._flying(member, entry), keep)
         if self.links is not None:
             self.links.silence(member)
         survivors = tuple(other.member for other in self.sites if not other.crashed)
@@ -331,29 +295,7 @@ class Engine:
             notice: Parcel = (member, Crashed(member), 0, survivors, -1, 0)
             heappush(self._heap, (self.now + detect_ns, self._next_number(), None, notice))
 
-    def _cut_flights(self, source: int, keep: Callable[[int], int]) -> None:
-        flights: dict[int, int] = {}
-        entries = sorted(self._heap, key=lambda entry: entry[1])
-        for entry in entries:
-            for receiver in self._flying(source, entry):
-                flights[receiver] = flights.get(receiver, 0) + 1
-        kept = {receiver: keep(flights[receiver]) for receiver in sorted(flights)}
-        self._heap.clear()
-        for entry in entries:
-            flying = self._flying(source, entry)
-            through = []
-            for receiver in flying:
-                if kept[receiver]:
-                    kept[receiver] -= 1
-                    through.append(receiver)
-            time, number, act, item = entry
-            if act is None and flying:
-                item = (*item[:3], tuple(through), *item[4:])
-            if through or not flying:
-                self._heap.append((time, number, act, item))
-        heapify(self._heap)
-
-    def _flying(self, source: int, entry: tuple[int, int, Callable[[Any], None] | None, Any]) -> tuple[int, ...]:
+    def _flying(self, source: int, entry: Entry) -> tuple[int, ...]:
         """The members to which this scheduled entry carries something that `source` sent."""
         _, _, act, item = entry
         if act is None:

@@ -88,6 +88,18 @@ class Incoming(Generic[Item]):
         return ready if self.ordered else [item]
 
 
+class Link(Generic[Item]):
+    """Both ends of one link, and its timer."""
+
+    def __init__(self, source: int, destination: int, *, ordered: bool) -> None:
+        self.source = source
+        self.destination = destination
+        self.out: Outgoing[Item] = Outgoing()
+        self.into: Incoming[Item] = Incoming(ordered=ordered)
+        self.timing = False
+        self.deadline_ns = 0
+
+
 class LinkLayer(Generic[Item]):
     """All links of a group, on a network and a virtual timer.
 
@@ -96,7 +108,6 @@ class LinkLayer(Generic[Item]):
 
     def __init__(
         self,
-        members: int,
         network: Network,
         at: Callable[[int, Callable[[Any], None], Any], None],
         pass_on: Callable[[int, Item], None],
@@ -107,72 +118,66 @@ class LinkLayer(Generic[Item]):
         self._network = network
         self._at = at
         self._pass_on = pass_on
+        self._ordered = ordered
         # A frame and its acknowledgement take two delays; a third leaves room for those that are late.
         self._timeout_ns = max(3 * network.delays.usual_ns_max(), 1)
-        self._out: list[list[Outgoing[Item]]] = [[Outgoing() for _ in range(members)] for _ in range(members)]
-        self._in: list[list[Incoming[Item]]] = [[Incoming(ordered=ordered) for _ in range(members)] for _ in range(members)]
-        self._deadline = [[0] * members for _ in range(members)]
-        self._timing = [[False] * members for _ in range(members)]
-        self._silent = [False] * members
+        self._links: dict[tuple[int, int], Link[Item]] = {}
+        self._silent: set[int] = set()
 
     def send(self, source: int, destination: int, item: Item, now_ns: int) -> None:
-        self._transmit(source, destination, self._out[source][destination].offer(item), now_ns)
+        link = self._links.get((source, destination))
+        if link is None:
+            link = self._links[source, destination] = Link(source, destination, ordered=self._ordered)
+        self._transmit(link, link.out.offer(item), now_ns)
 
     def silence(self, member: int) -> None:
         """The member crashed: it sends nothing more, and nobody sends it anything again."""
-        self._silent[member] = True
+        self._silent.add(member)
 
     def on_link(self, act: object, item: Any) -> tuple[int, int] | None:
-        """The link on which a scheduled frame travels; None if what is scheduled is not a frame."""
-        return (item[1], item[2]) if act == self._frame_came else None
+        """The source and destination of a scheduled frame; None if what is scheduled is not a frame."""
+        return (item[1].source, item[1].destination) if act == self._frame_came else None
 
-    def _transmit(self, source: int, destination: int, frames: list[tuple[int, Item]], now_ns: int) -> None:
-        if self._silent[source] or self._silent[destination]:
+    def _dead(self, link: Link[Item]) -> bool:
+        return bool(self._silent) and (link.source in self._silent or link.destination in self._silent)
+
+    def _transmit(self, link: Link[Item], frames: list[tuple[int, Item]], now_ns: int) -> None:
+        if self._dead(link):
             return
         for number, item in frames:
-            for time in self._network.arrivals(source, destination, now_ns):
-                self._at(time, self._frame_came, (time, source, destination, number, item))
-        if frames and not self._timing[source][destination]:
-            self._timing[source][destination] = True
-            self._deadline[source][destination] = now_ns + self._timeout_ns
-            self._set_timer(source, destination)
+            for time in self._network.arrivals(link.source, link.destination, now_ns):
+                self._at(time, self._frame_came, (time, link, number, item))
+        if frames and not link.timing:
+            link.timing = True
+            link.deadline_ns = now_ns + self._timeout_ns
+            self._at(link.deadline_ns, self._timer_ended, (link.deadline_ns, link))
 
-    def _set_timer(self, source: int, destination: int) -> None:
-        time = self._deadline[source][destination]
-        self._at(time, self._timer_ended, (time, source, destination))
-
-    def _timer_ended(self, timer: tuple[int, int, int]) -> None:
-        now_ns, source, destination = timer
-        link = self._out[source][destination]
-        if not link.sent or self._silent[source] or self._silent[destination]:
-            self._timing[source][destination] = False
-        elif now_ns < self._deadline[source][destination]:
-            self._set_timer(source, destination)
-        else:
-            frames = link.overdue()
-            self.counts[RETRANSMISSION] += len(frames)
-            self._transmit(source, destination, frames, now_ns)
-            self._deadline[source][destination] = now_ns + self._timeout_ns * link.back_off
-            self._set_timer(source, destination)
-
-    def _frame_came(self, frame: tuple[int, int, int, int, Item]) -> None:
-        now_ns, source, destination, number, item = frame
-        if self._silent[destination]:
+    def _timer_ended(self, timer: tuple[int, Link[Item]]) -> None:
+        now_ns, link = timer
+        if not link.out.sent or self._dead(link):
+            link.timing = False
             return
-        link = self._in[source][destination]
-        ready = link.take(number, item)
-        self.counts[LINK_ACK] += 1
-        if not self._silent[source]:
-            for time in self._network.arrivals(destination, source, now_ns):
-                self._at(time, self._acknowledged, (time, source, destination, link.next))
-        for item in ready:
-            self._pass_on(destination, item)
+        if now_ns >= link.deadline_ns:
+            frames = link.out.overdue()
+            self.counts[RETRANSMISSION] += len(frames)
+            self._transmit(link, frames, now_ns)
+            link.deadline_ns = now_ns + self._timeout_ns * link.out.back_off
+        self._at(link.deadline_ns, self._timer_ended, (link.deadline_ns, link))
 
-    def _acknowledged(self, acknowledgement: tuple[int, int, int, int]) -> None:
-        now_ns, source, destination, number = acknowledgement
-        link = self._out[source][destination]
-        progress = number > link.first
-        self._transmit(source, destination, link.acknowledged(number), now_ns)
-        if progress:
+    def _frame_came(self, frame: tuple[int, Link[Item], int, Item]) -> None:
+        now_ns, link, number, item = frame
+        if link.destination in self._silent:
+            return
+        ready = link.into.take(number, item)
+        self.counts[LINK_ACK] += 1
+        for time in self._network.arrivals(link.destination, link.source, now_ns):
+            self._at(time, self._acknowledged, (time, link, link.into.next))
+        for item in ready:
+            self._pass_on(link.destination, item)
+
+    def _acknowledged(self, acknowledgement: tuple[int, Link[Item], int]) -> None:
+        now_ns, link, number = acknowledgement
+        if number > link.out.first:
             # The timer is one for the link: it runs anew for the frame that is now the oldest.
-            self._deadline[source][destination] = now_ns + self._timeout_ns
+            link.deadline_ns = now_ns + self._timeout_ns
+        self._transmit(link, link.out.acknowledged(number), now_ns)

@@ -95,6 +95,13 @@ def make_network(config: SimulationConfig) -> Network:
     )
 
 
+def detect_ns(config: SimulationConfig) -> int:
+    """How long after a crash the survivors know of it."""
+    if config.faults.detect_ms is not None:
+        return to_ns(config.faults.detect_ms, "the time to detect a crash")
+    return 3 * parse_delays(config.network.delay, config.members).usual_ns_max()
+
+
 class _Run:
     def __init__(self, config: SimulationConfig) -> None:
         check(config)
@@ -126,12 +133,10 @@ class _Run:
             engine.at(to_ns(pause.at_ms, "the time of a pause"), engine.pause, pause.member)
             engine.at(to_ns(pause.at_ms + pause.for_ms, "the end of a pause"), engine.resume, pause.member)
         draw = stream(self.config.seed, "crashes").random
-        detect_ns = 3 * engine.network.delays.usual_ns_max()
-        if faults.detect_ms is not None:
-            detect_ns = to_ns(faults.detect_ms, "the time to detect a crash")
+        known_after_ns = detect_ns(self.config)
 
         def crash(member: int) -> None:
-            engine.crash(member, detect_ns, lambda copies: int(draw() * (copies + 1)))
+            engine.crash(member, known_after_ns, lambda copies: int(draw() * (copies + 1)))
 
         for each in faults.crashes:
             engine.at(to_ns(each.at_ms, "the time of a crash"), crash, each.member)

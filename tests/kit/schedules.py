@@ -19,7 +19,7 @@ REPEATED = 0.1
 """How often a link that may repeat packets does."""
 
 
-class Stuck(AssertionError):
+class StuckError(AssertionError):
     """Packets or messages are left, and no member has room for them."""
 
 
@@ -65,7 +65,7 @@ def run_plan(plan: Plan, factory: Factory, random: Random, *, reordering: bool =
         steps = [step for step in possible if step not in refused]
         if not steps:
             if possible:
-                raise Stuck(f"no member has room for any of {possible}")
+                raise StuckError(f"no member has room for any of {possible}")
             if plan.crash is None or world.crashed is not None:
                 return world
             crash_at = done

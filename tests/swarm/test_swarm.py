@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -62,7 +62,7 @@ def swarm_run(protocol: str, seed: int, seen: Counter[str]) -> str | None:
 def observed(plan: Plan, world: World) -> list[str]:
     """What a swarm must show somewhere, or it has shown nothing."""
     origins = [message.origin for message in world.log(world.survivors()[0])]
-    switches = sum(one != other for one, other in zip(origins, origins[1:], strict=False))
+    switches = sum(one != other for one, other in pairwise(origins))
     signs = {
         "held back": world.held_back_most > 0,
         "a run of several messages": any(len(run.payloads) > 1 for run in plan.runs),

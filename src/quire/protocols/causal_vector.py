@@ -28,10 +28,10 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
-from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX, Run
+from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send
+from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send, Waiting
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +61,7 @@ class CausalVector(Protocol):
 
     promises = RELIABLE | {Guarantee.CAUSAL, Guarantee.FIFO}
     links = Links.RELIABLE
+    packets = (Cast,)
 
     def __init__(self, me: int, members: int, options: Options) -> None:
         super().__init__(me, members)
@@ -75,7 +76,7 @@ class CausalVector(Protocol):
         sent = self.delivered[self.me]
         if run.origin != self.me or run.first != sent:
             raise BadInput(f"member {self.me} must submit its own message {sent} next, not {run.origin}:{run.first}")
-        if not is_sound(run):
+        if not run.is_sound():
             raise BadInput("the counts of a run do not fit its body or exceed the limits")
         packet = Cast(run, tuple(self.delivered))
         self.delivered[self.me] = run.end
@@ -110,7 +111,7 @@ class CausalVector(Protocol):
         run, vector = packet.run, packet.vector
         if run.origin != source:
             raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
-        if not is_sound(run):
+        if not run.is_sound():
             raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
         if len(vector) != self.members or vector[source] != run.first or min(vector) < 0 or max(vector) > NUMBER_MAX:
             raise ProtocolViolation(source, "its vector does not fit the group or the run")
@@ -135,16 +136,14 @@ class CausalVector(Protocol):
     def held_back(self) -> int:
         return self.held
 
+    def waiting(self) -> Sequence[Waiting]:
+        return [self._why(packet) for early in self.early for packet in early]
+
+    def _why(self, packet: Cast) -> Waiting:
+        late = tuple(member for member, needed in enumerate(packet.vector) if needed > self.delivered[member])
+        causes = ", ".join(f"{member}:{packet.vector[member] - 1}" for member in late)
+        return Waiting(packet.run, late, f"it happened after {causes}, not delivered here yet")
+
 
 def _first(packet: Cast) -> int:
     return packet.run.first
-
-
-def is_sound(run: Run) -> bool:
-    """Whether a run's numbers are possible and its body holds all of its messages."""
-    if not (run.first >= 0 and 1 <= run.count <= RUN_MESSAGES_MAX and run.end <= NUMBER_MAX and run.skip >= 0):
-        return False
-    body = run.body
-    if not body.lengths:
-        return body.size >= 0 and (run.skip + run.count) * body.size <= len(body.payload)
-    return run.skip + run.count <= len(body.lengths) and min(body.lengths) >= 0 and sum(body.lengths) == len(body.payload)

@@ -17,15 +17,16 @@ Cost: one packet a run on a multicast network, N-1 point to point. Header: origi
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
 
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
-from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX, Run
+from quire.model.messages import Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send
+from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send, Waiting
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,7 @@ class Fifo(Protocol):
 
     promises = RELIABLE | {Guarantee.FIFO}
     links = Links.RELIABLE
+    packets = (Cast,)
 
     def __init__(self, me: int, members: int, options: Options) -> None:
         super().__init__(me, members)
@@ -63,7 +65,7 @@ class Fifo(Protocol):
         sent = self.next[self.me]
         if run.origin != self.me or run.first != sent:
             raise BadInput(f"member {self.me} must submit its own message {sent} next, not {run.origin}:{run.first}")
-        if not is_sound(run):
+        if not run.is_sound():
             raise BadInput("the counts of a run do not fit its body or exceed the limits")
         self.next[self.me] = run.end
         if self.members == 1:
@@ -78,7 +80,7 @@ class Fifo(Protocol):
         run = packet.run
         if run.origin != source:
             raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
-        if not is_sound(run):
+        if not run.is_sound():
             raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
         early = self.early[source]
         place = bisect_left(early, run.first, key=_first)
@@ -113,16 +115,13 @@ class Fifo(Protocol):
     def held_back(self) -> int:
         return self.held
 
+    def waiting(self) -> Sequence[Waiting]:
+        return [
+            Waiting(run, (origin,), f"message {origin}:{self.next[origin]} has not come")
+            for origin, early in enumerate(self.early)
+            for run in early
+        ]
+
 
 def _first(run: Run) -> int:
     return run.first
-
-
-def is_sound(run: Run) -> bool:
-    """Whether a run's numbers are possible and its body holds all of its messages."""
-    if not (run.first >= 0 and 1 <= run.count <= RUN_MESSAGES_MAX and run.end <= NUMBER_MAX and run.skip >= 0):
-        return False
-    body = run.body
-    if not body.lengths:
-        return body.size >= 0 and (run.skip + run.count) * body.size <= len(body.payload)
-    return run.skip + run.count <= len(body.lengths) and min(body.lengths) >= 0 and sum(body.lengths) == len(body.payload)

@@ -24,16 +24,16 @@ Cost: N+1 packets a run on a multicast network (request, N-1 proposals, final), 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
 
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, WindowFull
-from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX, Run
+from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send
-
+from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
 
 WINDOWS_HELD = 4
 """How many windows of messages a member holds back of each other one before it lets packets wait on their link.
@@ -105,6 +105,7 @@ class TwoPhase(Protocol):
 
     promises = RELIABLE | {Guarantee.TOTAL, Guarantee.ACYCLIC, Guarantee.CAUSAL, Guarantee.FIFO}
     links = Links.FIFO
+    packets = (Request, Propose, Final)
 
     def __init__(self, me: int, members: int, options: Options) -> None:
         super().__init__(me, members)
@@ -126,7 +127,7 @@ class TwoPhase(Protocol):
         me, window = self.me, self.options.outstanding
         if run.origin != me or run.first != self.next[me]:
             raise BadInput(f"member {me} must submit its own message {self.next[me]} next, not {run.origin}:{run.first}")
-        if not is_sound(run) or self.clock >= NUMBER_MAX:
+        if not run.is_sound() or self.clock >= NUMBER_MAX:
             raise BadInput("the counts of a run do not fit its body or exceed the limits")
         if run.count > window:
             raise BadInput(f"a run of {run.count} messages never fits in a window of {window}; send smaller runs")
@@ -155,7 +156,7 @@ class TwoPhase(Protocol):
             raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
         if run.first != self.next[source]:
             raise ProtocolViolation(source, f"its next message is {self.next[source]}, not {run.first}")
-        if not is_sound(run) or run.count > self.options.outstanding:
+        if not run.is_sound() or run.count > self.options.outstanding:
             raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
         if self.clock >= NUMBER_MAX:
             raise ProtocolViolation(source, "no timestamps are left")
@@ -230,12 +231,20 @@ class TwoPhase(Protocol):
     def held_back(self) -> int:
         return sum(self.undelivered)
 
+    def waiting(self) -> Sequence[Waiting]:
+        waiting: list[Waiting] = []
+        ahead: list[int] = []
+        for _, (origin, number) in self.queue:
+            queued = self.queued[origin, number]
+            if queued.final:
+                waiting.append(Waiting(queued.run, _distinct(ahead), "a run whose key is not final may come before it"))
+                continue
+            late = sorted(self.asked[number].awaited) if origin == self.me else [origin]
+            what = "not every member has proposed a timestamp" if origin == self.me else "its final key has not come"
+            waiting.append(Waiting(queued.run, tuple(late), what))
+            ahead += late
+        return waiting
 
-def is_sound(run: Run) -> bool:
-    """Whether a run's numbers are possible and its body holds all of its messages."""
-    if not (run.first >= 0 and 1 <= run.count <= RUN_MESSAGES_MAX and run.end <= NUMBER_MAX and run.skip >= 0):
-        return False
-    body = run.body
-    if not body.lengths:
-        return body.size >= 0 and (run.skip + run.count) * body.size <= len(body.payload)
-    return run.skip + run.count <= len(body.lengths) and min(body.lengths) >= 0 and sum(body.lengths) == len(body.payload)
+
+def _distinct(members: list[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(members)))

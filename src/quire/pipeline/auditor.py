@@ -1,0 +1,112 @@
+"""The audit: which of the orders hold in a trace, judged on Spark where the trace is.
+
+The driver reads footers, hands out tasks, and puts their summaries together; no trace is ever collected.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quire.model.errors import BadInput
+from quire.model.orders import RELIABLE, Guarantee, implied_by, in_order
+from quire.pipeline.findings import Findings, judge_trace
+from quire.pipeline.layout import SEGMENTS_MAX, Layout, lay_out, segment_count
+from quire.pipeline.tasks import Runner, run_on
+from quire.pipeline.verdicts import Audit, Check, Verdict
+from quire.pipeline.witness import Story, tell
+from quire.trace.schema import RunInfo
+from quire.trace.store import open_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HOLDS = {
+    Guarantee.INTEGRITY: "every delivery was of a message sent to that member, and happened once",
+    Guarantee.AGREEMENT: "every correct destination delivered what it had to",
+    Guarantee.FIFO: "no member delivered a message before an earlier one of the same sender",
+    Guarantee.CAUSAL: "no member delivered a message before one that had happened before it",
+    Guarantee.TOTAL: "no two members delivered two messages in different orders",
+    Guarantee.ACYCLIC: "one order of all messages explains every member's deliveries",
+}
+
+
+def audit(
+    spark: SparkSession, directory: str | Path, *, expect: Iterable[Guarantee] | None = None, segments: int | None = None
+) -> Audit:
+    """Check a run directory, in `segments` parallel pieces (by default as many as its size suggests).
+
+    All orders are checked; `expect` says which of them, with what they imply, decide the verdict, by default those
+    that the run promises. Raises BadInput, in one sentence, for what is not a whole trace of one run.
+    """
+    return audit_with(run_on(spark), Path(directory), expect=expect, segments=segments)
+
+
+def audit_with(
+    run_tasks: Runner, directory: Path, *, expect: Iterable[Guarantee] | None = None, segments: int | None = None
+) -> Audit:
+    """The same with any way to run tasks."""
+    began = time.perf_counter()
+    if segments is not None and not 1 <= segments <= SEGMENTS_MAX:
+        raise BadInput(f"segments must be between 1 and {SEGMENTS_MAX}, not {segments}")
+    stored = open_run(directory)
+    layout = lay_out(stored)
+    expected, expectation = _expectation(expect, stored.info)
+    found = judge_trace(layout, segments or segment_count(layout), run_tasks)
+    checks = _checks(found, tell(layout, found, run_tasks), layout)
+    wall_s = time.perf_counter() - began
+    return Audit(
+        run=stored.info.run,
+        events=layout.rows,
+        processes=stored.info.members,
+        messages=found.messages,
+        checks=checks,
+        expected=expected,
+        expectation=expectation,
+        segments=found.segments,
+        wall_s=round(wall_s, 6),
+        events_per_s=round(layout.rows / wall_s, 1),
+    )
+
+
+def _expectation(expect: Iterable[Guarantee] | None, info: RunInfo) -> tuple[tuple[Guarantee, ...], str]:
+    if expect is not None:
+        return in_order(implied_by(expect)), "as asked"
+    if info.promises:
+        return in_order(implied_by(info.promises)), "as the run promises"
+    return in_order(RELIABLE), "the run promises no order, so only integrity and agreement are expected"
+
+
+def _checks(found: Findings, stories: dict[Guarantee, Story], layout: Layout) -> dict[Guarantee, Check]:
+    counts = {
+        Guarantee.INTEGRITY: found.breaches,
+        Guarantee.AGREEMENT: found.lost,
+        Guarantee.FIFO: found.late[0],
+        Guarantee.CAUSAL: found.late[1],
+        Guarantee.TOTAL: found.total.pairs,
+        Guarantee.ACYCLIC: found.total.knots,
+    }
+    checks = {}
+    for guarantee in Guarantee:
+        count = counts[guarantee]
+        if count:
+            witness, because = stories[guarantee]
+            checks[guarantee] = Check(verdict=Verdict.VIOLATED, violations=count, witness=witness, because=because)
+        elif reason := _undecided(guarantee, found):
+            checks[guarantee] = Check(verdict=Verdict.UNDECIDED, because=reason)
+        else:
+            because = _HOLDS[guarantee] if layout.rows else "nothing happened"
+            checks[guarantee] = Check(verdict=Verdict.HOLDS, because=because)
+    return checks
+
+
+def _undecided(guarantee: Guarantee, found: Findings) -> str:
+    """Why a check without a violation cannot be said to hold, or nothing."""
+    if found.unordered and guarantee is Guarantee.CAUSAL:
+        origin, seq = found.unordered
+        return f"the logs contradict each other: a delivery of {origin}:{seq} happened before it was sent"
+    if found.unrecorded and guarantee in (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL):
+        return f"the trace does not say to whom {found.unrecorded} of its {found.messages} messages were addressed"
+    return ""

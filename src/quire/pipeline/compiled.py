@@ -1,0 +1,15 @@
+"""Functions that numba compiles: loops over millions of events that no array operation can express."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """Compile when first called, and keep the machine code (in NUMBA_CACHE_DIR, or beside the module) for next time."""
+    return cast(_F, numba.njit(cache=True, nogil=True)(function))

@@ -1,0 +1,148 @@
+"""The counts and first instances behind the verdicts, from the segments and the seams or from one task for all.
+
+Where the segments cannot be judged apart (logical times that are missing or wrong, a message delivered long after it
+had reached everyone, a log in which too much is in flight) one task judges the whole trace. Its answer is the
+definition; the segments only get to the same answer sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from quire.pipeline import kernel
+from quire.pipeline.layout import Layout, cut, later_members, overlapping
+from quire.pipeline.seams import Event, join_segments
+from quire.pipeline.segments import SegmentTask, StartState, Summary, correct_members
+from quire.pipeline.tasks import Runner, Task
+from quire.pipeline.total import TotalResult, TotalTask
+
+Late = tuple[int, int, int, int, int]
+"""(process, origin, seq, and the origin and seq of the message that it missed)"""
+
+
+class Findings(msgspec.Struct, kw_only=True):
+    messages: int = 0
+    breaches: int = 0
+    first_breach: tuple[int, int, int, int] | None = None
+    """(process, origin, seq, kind of breach)"""
+    lost: int = 0
+    first_lost: tuple[int, int, int] | None = None
+    """(origin, seq, process)"""
+    late: tuple[int, int] = (0, 0)
+    """Deliveries out of FIFO order, and out of causal order."""
+    first_late: list[Late | None] = []
+    unrecorded: int = 0
+    unordered: tuple[int, int] | None = None
+    rebuilt: bool = False
+    total: TotalResult = msgspec.field(default_factory=TotalResult)
+    segments: int = 1
+
+
+def judge_trace(
+    layout: Layout, segments: int, run: Runner, *, total: bool = True, block_shift: int = kernel.BLOCK_SHIFT
+) -> Findings:
+    """Judge the trace in so many segments, or in one task where that cannot be done."""
+    extra: list[Task] = [TotalTask(layout.world, layout.groups)] if total else []
+    found = _judge_in_segments(layout, segments, run, extra, block_shift) if layout.timed and segments > 1 else None
+    if found is None:
+        *totals, summary = run([*extra, _whole(layout)])
+        assert isinstance(summary, Summary)
+        found = _of_whole(summary)
+        if totals and isinstance(totals[0], TotalResult):
+            found.total = totals[0]
+    return found
+
+
+def _whole(layout: Layout) -> SegmentTask:
+    return SegmentTask(layout.world, layout.groups, 0, None, None, later_members(layout, None), whole=True)
+
+
+def _judge_in_segments(layout: Layout, segments: int, run: Runner, extra: Sequence[Task], block_shift: int) -> Findings:
+    """Judge the segments beside each other, then their seams; in one piece if they turn out not to be separable."""
+    bounds: list[int | None] = [None, *cut(layout, segments), None]
+    tasks = []
+    for segment in range(segments):
+        low, high = bounds[segment], bounds[segment + 1]
+        later = later_members(layout, high)
+        tasks.append(
+            SegmentTask(layout.world, overlapping(layout.groups, low, high), segment, low, high, later, block_shift=block_shift)
+        )
+    # The total order is one long task: first in the queue, so that the others fill the time beside it.
+    results = run([*extra, *tasks])
+    summaries = [result for result in results if isinstance(result, Summary)]
+    total = next((result for result in results if isinstance(result, TotalResult)), TotalResult())
+    seams = join_segments(summaries, [task.later for task in tasks], correct_members(layout.world))
+    if seams.why:
+        summary = run([_whole(layout)])[0]
+        assert isinstance(summary, Summary)
+        found = _of_whole(summary)
+        found.total = total
+        return found
+    again = [(task, start) for task, start in zip(tasks, seams.starts, strict=True) if start is not None]
+    for (task, start), result in zip(again, run([_resume(task, start) for task, start in again]), strict=True):
+        assert isinstance(result, Summary)
+        redone = min(len(summaries[task.segment].late), (start.stop >> task.block_shift) + 1)
+        summaries[task.segment].late[:redone] = result.late[:redone]
+        summaries[task.segment].first_late[:redone] = result.first_late[:redone]
+    found = _of_segments(summaries)
+    _add_seams(found, summaries, seams.first_breach, seams.first_lost)
+    found.breaches += seams.breaches
+    found.lost += seams.lost
+    found.total = total
+    return found
+
+
+def _resume(task: SegmentTask, start: StartState) -> SegmentTask:
+    return msgspec.structs.replace(task, start=start)
+
+
+def _of_whole(summary: Summary) -> Findings:
+    found = _of_segments([summary])
+    _add_seams(found, [summary], None, None)
+    found.unrecorded, found.unordered, found.rebuilt = summary.unrecorded, summary.unordered, summary.rebuilt
+    return found
+
+
+def _of_segments(summaries: Sequence[Summary]) -> Findings:
+    late = np.sum([summary.late.sum(axis=0) for summary in summaries], axis=0)
+    found = Findings(
+        messages=sum(summary.messages for summary in summaries),
+        breaches=int(sum(summary.breaches.sum() for summary in summaries)),
+        lost=sum(summary.lost for summary in summaries),
+        late=(int(late[0]), int(late[1])),
+        segments=len(summaries),
+        first_late=[],
+    )
+    for order in range(2):
+        first: Late | None = None
+        for summary in summaries:
+            blocks = np.flatnonzero(summary.late[:, order])
+            if len(blocks):
+                process, origin, seq, missing, missing_seq = summary.first_late[blocks[0], order, 1:].tolist()
+                first = (process, origin, seq, missing, missing_seq)
+                break
+        found.first_late.append(first)
+    return found
+
+
+def _add_seams(
+    found: Findings,
+    summaries: Sequence[Summary],
+    breach: tuple[Event, tuple[int, int, int, int]] | None,
+    lost: tuple[Event, tuple[int, int, int]] | None,
+) -> None:
+    """The first instances of all, those that only the seams show included."""
+    breaches = [breach] if breach else []
+    losses = [lost] if lost else []
+    for segment, summary in enumerate(summaries):
+        if summary.breaches.sum():
+            event, process, origin, seq, kind = summary.first_breach.tolist()
+            breaches.append(((segment, event), (process, origin, seq, kind)))
+        if summary.first_lost:
+            event, origin, seq, process = summary.first_lost
+            losses.append(((segment, event), (origin, seq, process)))
+    found.first_breach = min(breaches)[1] if breaches else None
+    found.first_lost = min(losses)[1] if losses else None

@@ -1,0 +1,154 @@
+"""What a task needs to know of a trace: which row groups of which files, and what the run says about itself.
+
+The driver reads footers only. From them it checks that the files of each process follow one another without a gap
+or an overlap, so that a row's position is known without reading it, and cuts the trace into segments of logical
+time that hold about the same number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quire.model.errors import BadInput
+from quire.trace.store import StoredRun, TraceFile
+
+ROWS_PER_SEGMENT = 2_500_000
+SEGMENTS_MAX = 512
+_CELLS_PER_SEGMENT = 200_000_000
+"""A segment keeps one vector for every message sent in it; this bounds them to about a gigabyte a task."""
+
+
+class RowGroup(msgspec.Struct, frozen=True):
+    """Some consecutive rows of one process; `low` and `high` are their logical times, None where there are none."""
+
+    path: str
+    index: int
+    process: int
+    rows: int
+    first_pos: int
+    low: int | None
+    high: int | None
+
+
+class World(msgspec.Struct, frozen=True):
+    """The run as every task sees it."""
+
+    run: str
+    members: int
+    crashed: tuple[int, ...]
+
+
+class Layout(msgspec.Struct, frozen=True):
+    world: World
+    groups: tuple[RowGroup, ...]
+    """In local order within each process, processes ascending."""
+    rows: int
+    timed: bool
+    """Whether the footers allow that logical times ascend at every process."""
+
+
+def lay_out(run: StoredRun) -> Layout:
+    """Where the rows are. Raises BadInput if files of the run overlap or are missing."""
+    groups: list[RowGroup] = []
+    for file in run.files:
+        groups.extend(_row_groups(file))
+    groups.sort(key=lambda group: (group.process, group.first_pos))
+    timed = all(group.low is not None for group in groups)
+    expected = {group.process: 0 for group in groups}
+    for group in groups:
+        _check_follows(group, expected[group.process])
+        expected[group.process] += group.rows
+    for before, after in pairwise(groups):
+        if before.process == after.process and timed:
+            assert before.high is not None
+            assert after.low is not None
+            timed = before.high < after.low
+    world = World(run.info.run, run.info.members, tuple(sorted(set(run.info.outcome.crashed))))
+    return Layout(world, tuple(groups), sum(group.rows for group in groups), timed)
+
+
+def _check_follows(group: RowGroup, expected: int) -> None:
+    if group.first_pos < expected:
+        raise BadInput(
+            f"{group.path} repeats positions of process {group.process} from {group.first_pos} on, which are held elsewhere too"
+        )
+    if group.first_pos > expected:
+        raise BadInput(
+            f"process {group.process} lacks positions {expected} to {group.first_pos - 1} "
+            f"before {group.path}: is a trace file missing?"
+        )
+
+
+def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
+    """The file's row groups with the positions that its footer states."""
+    try:
+        metadata = pq.read_metadata(Path(file.path))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise BadInput(f"{file.path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+    names = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    column = names.index("pos")
+    found = []
+    for index, (rows, low, high) in enumerate(file.row_groups):
+        if rows == 0:
+            continue
+        statistics = metadata.row_group(index).column(column).statistics
+        first, last = (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else (None, None)
+        if first is None or last is None:
+            raise BadInput(f"{file.path} does not state the positions of its rows: write it again with Quire")
+        if last - first + 1 != rows:
+            raise BadInput(f"{file.path} does not number the events of process {file.process} one by one")
+        found.append(RowGroup(file.path, index, file.process, rows, first, low, high))
+    return found
+
+
+def segment_count(layout: Layout) -> int:
+    """How many segments suit the trace: enough work in each to pay for its task, little enough to fit in memory."""
+    by_rows = layout.rows // ROWS_PER_SEGMENT
+    by_memory = layout.rows * layout.world.members // (2 * _CELLS_PER_SEGMENT) + 1
+    return int(np.clip(max(by_rows, by_memory), 1, SEGMENTS_MAX))
+
+
+def cut(layout: Layout, segments: int) -> list[int]:
+    """`segments` - 1 ascending logical times; a segment holds the events from one of them up to before the next."""
+    rows = np.array([group.rows for group in layout.groups], dtype=np.float64)
+    low = np.array([group.low for group in layout.groups], dtype=np.float64)
+    span = np.array([group.high for group in layout.groups], dtype=np.float64) - low + 1
+    cuts = []
+    for segment in range(1, segments):
+        wanted = layout.rows * segment / segments
+        bottom, top = int(low.min()), int((low + span).max())
+        while bottom < top:
+            middle = (bottom + top) // 2
+            if float((rows * np.clip((middle - low) / span, 0, 1)).sum()) < wanted:
+                bottom = middle + 1
+            else:
+                top = middle
+        cuts.append(bottom)
+    return cuts
+
+
+def overlapping(groups: Sequence[RowGroup], low: int | None, high: int | None) -> tuple[RowGroup, ...]:
+    """The row groups that may hold events with `low` <= logical time < `high`; None is no bound."""
+    return tuple(
+        group
+        for group in groups
+        if (low is None or (group.high is not None and group.high >= low))
+        and (high is None or (group.low is not None and group.low < high))
+    )
+
+
+def later_members(layout: Layout, high: int | None) -> np.ndarray:
+    """Which processes have events at or after logical time `high`; none have where there is no bound."""
+    later = np.zeros(layout.world.members, dtype=np.bool_)
+    if high is not None:
+        for group in layout.groups:
+            if group.high is not None and group.high >= high:
+                later[group.process] = True
+    return later

@@ -1,0 +1,303 @@
+"""Total order: do all members' delivery orders fit into one?
+
+The delivery sequences are merged: a message is taken when it comes next at every member that delivers it. If all are
+taken, one order explains every member, so no two members disagree and nothing is cyclic. If the merge gets stuck, it
+is run backwards from the ends too, and what neither reaches holds the trouble: its strongly connected parts are the
+cycles, and only messages in one part can be delivered in different orders by two members.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from quire.pipeline.compiled import compiled
+from quire.pipeline.layout import RowGroup, World
+from quire.pipeline.slices import Events, read_events
+from quire.trace.schema import DELIVER
+
+_SEARCH_STEPS_MAX = 2_000_000_000
+"""The cycle with the fewest members is searched from every message of a knot as long as that is affordable."""
+
+
+class TotalTask(msgspec.Struct, tag="total"):
+    world: World
+    groups: tuple[RowGroup, ...]
+
+
+Message = tuple[int, int]
+
+
+class TotalResult(msgspec.Struct, kw_only=True):
+    pairs: int = 0
+    knots: int = 0
+    disagreement: tuple[int, int, Message, Message] | None = None
+    """The first two members that disagree, and two messages that the first delivers in this order, the second not."""
+    cycle: tuple[tuple[int, Message, Message], ...] = ()
+    """(member, a, b): the member delivered a before b; the last b is the first a."""
+
+
+def judge_total(task: TotalTask) -> TotalResult:
+    """Read every correct member's deliveries and merge them."""
+    groups = tuple(group for group in task.groups if group.process not in task.world.crashed)
+    return judge_deliveries(read_events(task.world, groups, dests=False))
+
+
+def judge_deliveries(events: Events) -> TotalResult:
+    """The part of `judge_total` that needs no files."""
+    delivered = events.kind == DELIVER
+    start = np.concatenate(([0], np.cumsum(delivered)))[events.start].astype(np.int64)
+    origin, seq = events.origin[delivered], events.seq[delivered]
+    ids, size = _identify(origin, seq)
+    ids, start = first_deliveries(ids, start, size)
+    head, tail = start[:-1].copy(), start[1:].copy()
+    if take(ids, head, tail, size, 1) == len(ids):
+        return TotalResult()
+    take(ids, head, tail, size, -1)
+
+    kept = np.concatenate([ids[low:high] for low, high in zip(head, tail, strict=True)])
+    names, ids = np.unique(kept, return_inverse=True)
+    start = np.concatenate(([0], np.cumsum(tail - head))).astype(np.int64)
+    part = knots(ids, start, len(names))
+    knotted = part >= 0
+    keep = knotted[ids]
+    start = np.concatenate(([0], np.cumsum(keep)))[start].astype(np.int64)
+    used, ids = np.unique(ids[keep], return_inverse=True)
+    names, part = names[used], part[used]
+    found = disagreements(ids, start, len(names))
+    label = _labels(origin, seq, _identify(origin, seq)[0], names)
+    result = TotalResult(pairs=int(found[0]), knots=len(np.unique(part)))
+    if found[0]:
+        first, second, before, after = (int(value) for value in found[1:])
+        result.disagreement = (first, second, label[before], label[after])
+        result.cycle = ((first, label[before], label[after]), (second, label[after], label[before]))
+    else:
+        steps = shortest_cycle(ids, start, part, _SEARCH_STEPS_MAX)
+        result.cycle = tuple((int(member), label[int(a)], label[int(b)]) for member, a, b in steps)
+    return result
+
+
+def _identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
+    """A small number for every message: by arithmetic where numbers are dense, as they are unless something is wrong."""
+    if not len(seq):
+        return np.empty(0, np.int64), 0
+    width, height = int(seq.max()) + 1, int(origin.max()) + 1
+    if seq.min() >= 0 and origin.min() >= 0 and width * height <= 4 * len(seq) + 1_000_000:
+        return (seq * height + origin).astype(np.int32 if width * height < 2**31 else np.int64), width * height
+    pairs = np.stack([origin.astype(np.int64), seq], axis=1)
+    names, ids = np.unique(pairs, axis=0, return_inverse=True)
+    return ids.reshape(-1).astype(np.int64), len(names)
+
+
+def _labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarray) -> list[Message]:
+    order = np.argsort(ids, kind="stable")
+    at = order[np.searchsorted(ids[order], names)]
+    return [(int(o), int(s)) for o, s in zip(origin[at], seq[at], strict=True)]
+
+
+@compiled
+def first_deliveries(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The sequences without repetitions."""
+    last = np.full(size, -1, np.int32)
+    kept = np.empty_like(ids)
+    bounds = np.zeros_like(start)
+    count = 0
+    for member in range(len(start) - 1):
+        for index in range(start[member], start[member + 1]):
+            message = ids[index]
+            if last[message] != member:
+                last[message] = member
+                kept[count] = message
+                count += 1
+        bounds[member + 1] = count
+    return kept[:count], bounds
+
+
+@compiled
+def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: int) -> int:
+    """Take messages from the fronts (step 1) or the ends (step -1) of all sequences while every holder agrees."""
+    members = len(head)
+    holders = np.zeros(size, np.int32)
+    for member in range(members):
+        for index in range(head[member], tail[member]):
+            holders[ids[index]] += 1
+    # Members whose next message is m form a list: waiting[m], then behind[member] and so on.
+    waiting = np.full(size, -1, np.int32)
+    behind = np.full(members, -1, np.int32)
+    stack = np.empty(members, np.int32)
+    depth = members
+    for member in range(members):
+        stack[member] = member
+    taken = 0
+    while depth > 0:
+        depth -= 1
+        member = stack[depth]
+        if head[member] == tail[member]:
+            continue
+        message = ids[head[member]] if step == 1 else ids[tail[member] - 1]
+        behind[member] = waiting[message]
+        waiting[message] = member
+        holders[message] -= 1
+        if holders[message] == 0:
+            free = waiting[message]
+            while free >= 0:
+                taken += 1
+                if step == 1:
+                    head[free] += 1
+                else:
+                    tail[free] -= 1
+                stack[depth] = free
+                depth += 1
+                free = behind[free]
+    return taken
+
+
+@compiled
+def knots(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
+    """For each message the number of its strongly connected part, -1 where it is alone (Tarjan, without recursion)."""
+    members = len(start) - 1
+    out_start = np.zeros(size + 1, np.int64)
+    for member in range(members):
+        for index in range(start[member], start[member + 1] - 1):
+            out_start[ids[index] + 1] += 1
+    for message in range(size):
+        out_start[message + 1] += out_start[message]
+    out = np.empty(out_start[size], np.int32)
+    edge = out_start[:size].copy()
+    for member in range(members):
+        for index in range(start[member], start[member + 1] - 1):
+            message = ids[index]
+            out[edge[message]] = ids[index + 1]
+            edge[message] += 1
+    edge[:] = out_start[:size]
+    number = np.full(size, -1, np.int64)
+    low = np.zeros(size, np.int64)
+    on_stack = np.zeros(size, np.bool_)
+    part = np.full(size, -1, np.int64)
+    stack = np.empty(size, np.int32)
+    path = np.empty(size, np.int32)
+    depth, length, counter, parts = 0, 0, 0, 0
+    for root in range(size):
+        if number[root] >= 0:
+            continue
+        path[0], length = root, 1
+        while length > 0:
+            message = path[length - 1]
+            if number[message] < 0:
+                number[message] = low[message] = counter
+                counter += 1
+                stack[depth] = message
+                depth += 1
+                on_stack[message] = True
+            if edge[message] < out_start[message + 1]:
+                following = out[edge[message]]
+                edge[message] += 1
+                if number[following] < 0:
+                    path[length] = following
+                    length += 1
+                elif on_stack[following] and number[following] < low[message]:
+                    low[message] = number[following]
+                continue
+            length -= 1
+            if length > 0 and low[message] < low[path[length - 1]]:
+                low[path[length - 1]] = low[message]
+            if low[message] == number[message]:
+                alone = stack[depth - 1] == message
+                while True:
+                    depth -= 1
+                    member_of = stack[depth]
+                    on_stack[member_of] = False
+                    if not alone:
+                        part[member_of] = parts
+                    if member_of == message:
+                        break
+                if not alone:
+                    parts += 1
+    return part
+
+
+@compiled
+def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[int, int, int, int, int]:
+    """How many pairs of members disagree; for the first such pair, two messages the first delivers in this order."""
+    members = len(start) - 1
+    place = np.full(size, -1, np.int64)
+    pairs, first, second, before, after = 0, -1, -1, -1, -1
+    for one in range(members):
+        for other in range(one + 1, members):
+            for index in range(start[other], start[other + 1]):
+                place[ids[index]] = index
+            furthest, at = -1, -1
+            for index in range(start[one], start[one + 1]):
+                there = place[ids[index]]
+                if there < 0:
+                    continue
+                if there < furthest:
+                    if pairs == 0:
+                        first, second, before, after = one, other, ids[at], ids[index]
+                    pairs += 1
+                    break
+                furthest, at = there, index
+            for index in range(start[other], start[other + 1]):
+                place[ids[index]] = -1
+    return pairs, first, second, before, after
+
+
+@compiled
+def shortest_cycle(ids: np.ndarray, start: np.ndarray, part: np.ndarray, steps_max: int) -> np.ndarray:
+    """The cycle of the fewest members, as rows (member, a, b): the member delivered a before b.
+
+    From a message one step leads to all that some member delivers later. For each member only the earliest place
+    reached matters, so a search visits every delivery at most once.
+    """
+    members, size = len(start) - 1, len(part)
+    place = np.full((members, size), -1, np.int64)
+    for member in range(members):
+        for index in range(start[member], start[member + 1]):
+            place[member, ids[index]] = index
+    best = np.empty((0, 3), np.int64)
+    queue = np.empty(size, np.int64)
+    steps = 0
+    for source in range(size):
+        if len(best) and steps > steps_max:
+            break
+        reached = start[1:].copy()
+        distance = np.full(size, -1, np.int64)
+        parent = np.full((size, 2), -1, np.int64)
+        queue[0] = source
+        head, tail, closed = 0, 1, False
+        while head < tail and not closed:
+            message = queue[head]
+            head += 1
+            far = 0 if message == source else distance[message]
+            if len(best) and far + 1 >= len(best):
+                break
+            for member in range(members):
+                at = place[member, message]
+                if at < 0:
+                    continue
+                for index in range(at + 1, reached[member]):
+                    steps += 1
+                    following = ids[index]
+                    if part[following] != part[source] or distance[following] >= 0:
+                        continue
+                    distance[following] = far + 1
+                    parent[following, 0] = member
+                    parent[following, 1] = message
+                    if following == source:
+                        closed = True
+                        break
+                    queue[tail] = following
+                    tail += 1
+                reached[member] = min(reached[member], at + 1)
+                if closed:
+                    break
+        if closed:
+            found = np.empty((distance[source], 3), np.int64)
+            message = source
+            for step in range(distance[source] - 1, -1, -1):
+                found[step, 0] = parent[message, 0]
+                found[step, 1] = parent[message, 1]
+                found[step, 2] = message
+                message = parent[message, 1]
+            best = found
+    return best

@@ -1,0 +1,191 @@
+"""From a violation to a story that a person can check in the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from quire.model.messages import MessageId
+from quire.model.orders import Guarantee
+from quire.pipeline import kernel
+from quire.pipeline.findings import Findings, Late
+from quire.pipeline.layout import Layout, overlapping
+from quire.pipeline.search import Chain, ChainTask, FindTask, Found, FoundEvents, Link, Message, by_message
+from quire.pipeline.tasks import Runner, Task
+from quire.pipeline.verdicts import Place, Witness
+from quire.trace.schema import DELIVER, KINDS, SEND
+
+_ROWS_PER_TASK = 4_000_000
+
+Story = tuple[Witness, str]
+
+
+class _Log(msgspec.Struct):
+    """The events of the messages that the stories speak of."""
+
+    events: dict[Message, list[Found]]
+
+    def at(self, member: int, kind: int, message: Message) -> list[Found]:
+        return [event for event in self.events.get(message, []) if event.process == member and event.kind == kind]
+
+    def first(self, member: int, kind: int, message: Message) -> list[Found]:
+        return self.at(member, kind, message)[:1]
+
+
+def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]:
+    """A story for each check that is violated, from one or two small jobs over the trace."""
+    messages = _named(found)
+    if not messages:
+        return {}
+    tasks: list[Task] = []
+    for process in sorted({group.process for group in layout.groups}):
+        own = [group for group in layout.groups if group.process == process]
+        while own:
+            rows, count = 0, 0
+            while count < len(own) and rows < _ROWS_PER_TASK:
+                rows += own[count].rows
+                count += 1
+            tasks.append(FindTask(layout.world, tuple(own[:count]), tuple(sorted(messages))))
+            own = own[count:]
+    results = run(tasks)
+    log = _Log(by_message([event for result in results if isinstance(result, FoundEvents) for event in result.events]))
+    stories: dict[Guarantee, Story] = {}
+    if found.first_breach:
+        stories[Guarantee.INTEGRITY] = _tell_breach(log, *found.first_breach)
+    if found.first_lost:
+        stories[Guarantee.AGREEMENT] = _tell_lost(log, layout, *found.first_lost)
+    fifo, causal = found.first_late
+    if fifo:
+        process, origin, seq, _, missed = fifo
+        link = f"member {origin} had sent {_id((origin, missed))} before {_id((origin, seq))}"
+        stories[Guarantee.FIFO] = _tell_late(log, fifo, [], link)
+    if causal:
+        links = _chain(layout, found, log, causal, run)
+        stories[Guarantee.CAUSAL] = _tell_late(log, causal, links, _tell_chain(links))
+    if found.total.disagreement:
+        one, other, before, after = found.total.disagreement
+        stories[Guarantee.TOTAL] = _tell_cycle(log, ((one, before, after), (other, after, before)))
+    if found.total.cycle:
+        stories[Guarantee.ACYCLIC] = _tell_cycle(log, found.total.cycle)
+    return stories
+
+
+def _named(found: Findings) -> set[Message]:
+    messages: set[Message] = set()
+    if found.first_breach:
+        messages.add(found.first_breach[1:3])
+    if found.first_lost:
+        messages.add(found.first_lost[:2])
+    for late in found.first_late:
+        if late:
+            messages |= {late[1:3], late[3:5]}
+    messages |= {message for _, before, after in found.total.cycle for message in (before, after)}
+    return messages
+
+
+def _chain(layout: Layout, found: Findings, log: _Log, late: Late, run: Runner) -> Sequence[Link]:
+    first, last = late[3:5], late[1:3]
+    low = high = None
+    if not found.rebuilt:
+        sends = [*log.first(first[0], SEND, first), *log.first(last[0], SEND, last)]
+        low, high = sends[0].lamport, sends[1].lamport + 1
+    result = run([ChainTask(layout.world, overlapping(layout.groups, low, high), first, last, low, high)])[0]
+    assert isinstance(result, Chain)
+    return result.links
+
+
+def _tell_breach(log: _Log, process: int, origin: int, seq: int, kind: int) -> Story:
+    message = (origin, seq)
+    name = _id(message)
+    sends, deliveries = log.at(process, SEND, message), log.at(process, DELIVER, message)
+    if kind in (kernel.SENT_AGAIN, kernel.MISATTRIBUTED):
+        places = sends
+    elif kind == kernel.REPEATED:
+        places = deliveries
+    else:
+        places = [*log.first(origin, SEND, message), *deliveries[:1]]
+    positions = [event.pos for event in places]
+    if kind == kernel.MISATTRIBUTED:
+        because = f"member {process} sent {name} at position {positions[0]} in the name of member {origin}"
+    elif kind == kernel.SENT_AGAIN:
+        because = f"member {process} sent {name} twice, at positions {positions[0]} and {positions[1]}"
+    elif kind == kernel.REPEATED:
+        because = f"member {process} delivered {name} twice, at positions {positions[0]} and {positions[1]}"
+    elif kind == kernel.PHANTOM:
+        because = f"member {process} delivered {name} at position {positions[-1]}, though nobody sent it"
+    else:
+        dests = places[0].dests or ()
+        members = f"only to {_members(sorted(set(dests)))}" if dests else "to nobody"
+        because = f"member {process} delivered {name} at position {positions[-1]}, though it was addressed {members}"
+    return _witness([message], places, members=[process]), because
+
+
+def _tell_lost(log: _Log, layout: Layout, origin: int, seq: int, process: int) -> Story:
+    message = (origin, seq)
+    places = [*log.first(origin, SEND, message)]
+    because = f"member {process} never delivered {_id(message)}, which member {origin} had sent to it"
+    if origin in layout.world.crashed:
+        dests = set(places[0].dests or ())
+        witness = next(
+            event for event in log.events[message]
+            if event.kind == DELIVER and event.process not in layout.world.crashed and event.process in dests
+        )  # fmt: skip
+        places.append(witness)
+        because += f" and member {witness.process} delivered"
+    return _witness([message], places, members=[process]), because
+
+
+def _tell_late(log: _Log, late: Late, links: Sequence[Link], though: str) -> Story:
+    process, message, missed = late[0], late[1:3], late[3:5]
+    delivered = log.first(process, DELIVER, message)
+    afterwards = log.first(process, DELIVER, missed)
+    what = f"before {_id(missed)}" if afterwards else f"and never {_id(missed)}, which was addressed to it"
+    because = f"member {process} delivered {_id(message)} {what}, though {though}"
+    places = [*log.first(missed[0], SEND, missed), *log.first(message[0], SEND, message), *delivered, *afterwards]
+    chain = tuple(
+        f"member {link.member} {'delivered' if link.delivered else 'sent'} {_id(link.message)} at position {link.pos}, "
+        f"then sent {_id(link.then)} at position {link.then_pos}"
+        for link in links
+    )
+    between = [link.message for link in links[1:]]
+    story = _witness([missed, *between, message], places, members=[process, *(link.member for link in links)])
+    return msgspec.structs.replace(story, chain=chain), because
+
+
+def _tell_chain(links: Sequence[Link]) -> str:
+    steps = [
+        f"member {link.member} had {'delivered' if link.delivered else 'sent'} {_id(link.message)} "
+        f"before it sent {_id(link.then)}"
+        for link in links
+    ]
+    return ", and ".join(steps)
+
+
+def _tell_cycle(log: _Log, steps: Sequence[tuple[int, Message, Message]]) -> Story:
+    places = [event for member, *pair in steps for message in pair for event in log.first(member, DELIVER, message)]
+    because = ", ".join(
+        f"member {member} {'delivered ' if index == 0 else ''}{_id(before)} before {_id(after)}"
+        for index, (member, before, after) in enumerate(steps)
+    )
+    if len(steps) == 2:
+        because = because.replace(", member", ", but member")
+    return _witness([before for _, before, _ in steps], places, members=[member for member, *_ in steps]), because
+
+
+def _witness(messages: Iterable[Message], places: Iterable[Found], *, members: Iterable[int]) -> Witness:
+    return Witness(
+        messages=tuple(_id(message) for message in messages),
+        members=tuple(dict.fromkeys(members)),
+        positions=tuple(Place(event.process, KINDS[event.kind], _id((event.origin, event.seq)), event.pos) for event in places),
+    )
+
+
+def _id(message: tuple[int, ...]) -> str:
+    return str(MessageId(message[0], message[1]))
+
+
+def _members(members: Sequence[int]) -> str:
+    if len(members) == 1:
+        return f"member {members[0]}"
+    return f"members {', '.join(map(str, members[:-1]))} and {members[-1]}"

@@ -23,7 +23,7 @@ MISATTRIBUTED, SENT_AGAIN, REPEATED, MISADDRESSED, PHANTOM = range(5)
 """Breaches of integrity."""
 
 BLOCK_SHIFT = 14
-"""Verdicts are counted per block of so many events, as a power of two, so that the beginning of a segment can be judged again alone."""
+"""Verdicts are counted per block of 2**14 events, so that the beginning of a segment can be judged again alone."""
 
 NUMBER_END = 2**31 - 1
 """Messages of one origin are numbered below this, so that a vector takes four bytes a member."""
@@ -96,7 +96,8 @@ def judge(
     turn: np.ndarray, stop: int, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
     base: np.ndarray, new: np.ndarray, first_row: np.ndarray, old: np.ndarray, row_seq: np.ndarray,
     status: np.ndarray, vector: np.ndarray, known: np.ndarray, sent_at: np.ndarray, fifo_only: bool,
-    breaches: np.ndarray, first_breach: np.ndarray, late: np.ndarray, first_late: np.ndarray, block_shift: int, foreign: np.ndarray,
+    breaches: np.ndarray, first_breach: np.ndarray, late: np.ndarray, first_late: np.ndarray,
+    block_shift: int, foreign: np.ndarray,
 ) -> tuple[int, bool]:  # fmt: skip
     """Judge the first `stop` events. Returns how many foreign deliveries there were, and whether `turn` is a true order.
 

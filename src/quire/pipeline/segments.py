@@ -151,7 +151,8 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
         foreign = np.zeros((1 if task.whole else EXPORT_MAX, 4), np.int64)
         foreign_count, true_order = kernel.judge(
             turn, stop, events.start, events.kind, events.origin, events.seq, base, new, first_row, old, row_seq,
-            status, vector, known, sent_at, unordered is not None, breaches, first_breach, late, first_late, task.block_shift, foreign,
+            status, vector, known, sent_at, unordered is not None, breaches, first_breach, late, first_late,
+            task.block_shift, foreign,
         )  # fmt: skip
         if true_order:
             break

@@ -1,0 +1,100 @@
+"""A Spark session for the command line. Libraries take the session that their caller has.
+
+A person who runs one command should read Quire's words only, so the JVM is started with its standard error turned
+into a file, which is shown when Spark does not start and forgotten otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from quire.model.errors import BadInput
+from quire.pipeline.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",  # Nobody watches a command that takes seconds, and it costs a port and half a second.
+    "spark.ui.showConsoleProgress": "false",  # It would write over Quire's own progress.
+    "spark.sql.shuffle.partitions": "2",  # Nothing here shuffles more than a handful of rows.
+    "spark.log.level": "OFF",
+    "spark.driver.host": "localhost",  # A laptop without a network resolves nothing else.
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.python.worker.reuse": "true",  # A new worker would load the kernels again.
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+}
+
+
+@contextmanager
+def session(master: str = "local[*]") -> Iterator[SparkSession]:
+    """A session at this master (`local[2]`, `spark://…`; `sc://…` for Spark Connect), stopped when the block ends."""
+    remote = master.startswith("sc://")
+    if not remote:
+        ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark = _start(master, remote)
+    try:
+        yield spark
+    finally:
+        with _stderr_in_file():
+            spark.stop()
+
+
+def _start(master: str, remote: bool) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("quire")
+    if remote:
+        builder = builder.remote(master)
+    else:
+        builder = builder.master(master)
+        for name, value in _SETTINGS.items():
+            builder = builder.config(name, value)
+    with _stderr_in_file() as said:
+        try:
+            return builder.getOrCreate()
+        except Exception as error:  # noqa: BLE001 - py4j, gRPC and Spark each raise their own.
+            problem = _first_sentence(said(), error)
+    raise BadInput(f"Spark did not start at {master}: {problem}")
+
+
+def _first_sentence(log: str, error: Exception) -> str:
+    """What went wrong, from the JVM's words or the exception's, in one line."""
+    lines = [line.strip() for text in (str(error), log) for line in text.splitlines()]
+    for line in lines:
+        for mark in ("Exception: ", "Error: ", "details = "):
+            if mark in line:
+                return line.split(mark, 1)[1].strip(' "')
+    return next((line for line in lines if line), type(error).__name__)
+
+
+@contextmanager
+def _stderr_in_file() -> Iterator[_Reader]:
+    """Turn file descriptor 2 into a file, for this process and the ones that it starts meanwhile."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield _Reader(file.fileno())
+        finally:
+            sys.stderr.flush()
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+class _Reader:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __call__(self) -> str:
+        return os.pread(self._descriptor, 65_536, 0).decode(errors="replace")

@@ -1,0 +1,58 @@
+"""Judging a trace without files: the same tasks, with the rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quire.pipeline.layout import Layout, RowGroup, World
+from quire.pipeline.slices import Events
+from quire.trace.schema import KINDS, SEND
+from tests.audit.traces import Trace
+
+
+def layout_of(trace: Trace) -> Layout:
+    """The layout that the trace's files would have, one row group a process."""
+    groups = []
+    for process, clocks in enumerate(trace.clocks):
+        known = [clock for clock in clocks if clock is not None]
+        if clocks:
+            low, high = (min(known), max(known)) if known else (None, None)
+            groups.append(RowGroup("memory", 0, process, len(clocks), 0, low, high))
+    world = World("test", len(trace.logs), tuple(sorted(trace.crashed)))
+    return Layout(world, tuple(groups), sum(map(len, trace.logs)), all(group.low is not None for group in groups))
+
+
+def read_from(trace: Trace):  # type: ignore[no-untyped-def]
+    """A stand-in for `read_events` that reads this trace."""
+
+    def read(
+        world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None, *, dests: bool = True, pos: bool = False
+    ) -> Events:  # fmt: skip
+        rows, counts, flat, sizes = [], [], [], []
+        ordered = True
+        wanted = {group.process for group in groups}
+        for process, (log, clocks) in enumerate(zip(trace.logs, trace.clocks, strict=True)):
+            size = 0
+            times = [clock for clock in clocks if clock is not None]
+            if process in wanted and (len(times) < len(clocks) or any(a >= b for a, b in zip(times, times[1:], strict=False))):
+                ordered = False
+            for at, (event, clock) in enumerate(zip(log, clocks, strict=True)):
+                kind = KINDS.index(event.kind)
+                outside = clock is not None and ((low is not None and clock < low) or (high is not None and clock >= high))
+                if process not in wanted or kind > 1 or outside:
+                    continue
+                size += 1
+                rows.append((kind, event.origin, event.seq, clock or 0, at))
+                if kind == SEND:
+                    counts.append(-1 if event.dests is None else len(event.dests))
+                    flat.extend(event.dests or ())
+            sizes.append(size)
+        columns = np.array(rows, np.int64).reshape(-1, 5)
+        return Events(
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), columns[:, 0].astype(np.int8), columns[:, 1].astype(np.int32),
+            columns[:, 2].copy(), columns[:, 3].copy(), columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered,
+        )  # fmt: skip
+
+    return read

@@ -14,12 +14,10 @@ from random import Random
 import pytest
 
 from quire.model.errors import QuireError
-from quire.protocols.registry import PROTOCOLS, read_options
-from quire.protocols.single_phase import Options, SinglePhase
+from quire.protocols.registry import PROTOCOLS
 from tests.kit.schedules import Plan, broken_promise, random_plan, run_plan
 from tests.kit.variants import ACKS, BATCHES, IDS, Variant
 from tests.kit.world import World
-from tests.protocols.faults import CRASH_FAULTS, FAULTS
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "1000"))
 SEED = os.environ.get("QUIRE_SWARM_SEED")

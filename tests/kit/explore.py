@@ -16,19 +16,29 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 
+from quire.model.errors import QuireError
 from quire.model.messages import MessageId, Run, make_run
 from quire.model.orders import Guarantee, implied_by
 from quire.model.packets import Packet
-from quire.protocols.contract import Links, Protocol, Send
+from quire.protocols.contract import Effects, Links, Protocol, Send
 from tests.kit.state import clone, freeze
 from tests.kit.world import Factory
 
 Log = tuple[MessageId, ...]
-State = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
-"""The number of every member's state, and the numbers of the packets on every channel (source * members + dest)."""
+State = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]
+"""The number of every member's state, the numbers of the packets on every channel (source * members + dest), and how
+far the flush of a crashed member is: empty, or the number of each member's report, or that of the union after
+UNION, and who has closed."""
 Move = tuple[int, int, int]
-"""Source, destination and packet number; a submission is (member, member, 0)."""
+"""Source, destination and packet number; a submission is (member, member, 0). CRASH, FENCE and CLOSE are in the place
+of a source; a crash has the number of a combination of losses in the place of a packet, a close that of the union."""
+
+CRASH, FENCE, CLOSE = -1, -2, -3
+CRASHED = -1
+"""In the place of the state of a member that crashed."""
+UNFENCED, DONE, UNION = -1, -2, -3
 
 
 class BrokenPromiseError(AssertionError):
@@ -47,7 +57,7 @@ class Exploration:
     states: int = 0
     transitions: int = 0
     schedules: int = 0
-    """How many different sequences of steps lead from the first state to a last one."""
+    """How many different sequences of steps lead from the first state to a last one; 0 where a member may crash."""
     held_back: bool = False
     orders: set[tuple[Log, ...]] = field(default_factory=set)
     """The logs of all members at each last state."""
@@ -74,17 +84,21 @@ class _Outcome:
     sends: tuple[tuple[int, int], ...]
     """(destination, packet number), in order."""
     delivered: bool
+    report: int
+    """The number of what a fence reported."""
 
 
 class Explorer:
     """All schedules in which member i sends runs of `script[i]` messages, in this order.
 
-    With links that are only reliable, any packet of a channel may come next; repeated packets are not explored.
+    With links that are only reliable, any packet of a channel may come next; repeated packets are not explored. Where a
+    member `may_crash`, it does so at any time or never, and loses any part of the tail of what it had under way.
     """
 
-    def __init__(self, factory: Factory, script: Sequence[Sequence[int]]) -> None:
+    def __init__(self, factory: Factory, script: Sequence[Sequence[int]], *, may_crash: int | None = None) -> None:
         self.members = len(script)
-        self.messages = sum(map(sum, script))
+        self.script = script
+        self.may_crash = may_crash
         first = [factory(me, self.members) for me in range(self.members)]
         self.promises = implied_by(first[0].promises)
         self.reordering = first[0].links == Links.RELIABLE
@@ -92,13 +106,15 @@ class Explorer:
         self._local_numbers: dict[Hashable, int] = {}
         self._packets: list[Packet] = []
         self._packet_numbers: dict[Packet, int] = {}
+        self._reports: list[tuple[Packet, ...]] = []
+        self._report_numbers: dict[tuple[Packet, ...], int] = {}
         self._outcomes: dict[tuple[int, int, int], _Outcome] = {}
         self._prefixes: dict[tuple[int, int], bool] = {}
         members = tuple(
             self._number(_Local(protocol, tuple(runs), 0, (), frozenset()))
             for protocol, runs in zip(first, script, strict=True)
         )
-        self._start: State = (members, ((),) * self.members**2)
+        self._start: State = (members, ((),) * self.members**2, ())
 
     def explore(self) -> Exploration:
         """Visit every state. Raises BrokenPromiseError where a promise is broken, with the moves that lead there."""
@@ -114,28 +130,35 @@ class Explorer:
     def _levels(self, parents: dict[State, tuple[State, Move]] | None) -> Exploration:
         seen = Exploration()
         level: dict[State, int] = {self._start: 1}
+        # Without a crash a state is always reached by the same number of steps, so no level meets another.
+        visited: set[State] = set()
         while level:
             following: Counter[State] = Counter()
             for state, paths in level.items():
                 moves = self._moves(state)
                 if not moves:
                     self._check_last(state)
-                    seen.schedules += paths
-                    seen.orders.add(tuple(self._locals[local].log for local in state[0]))
+                    seen.schedules += paths if self.may_crash is None else 0
+                    seen.orders.add(tuple(self._locals[local].log for local in state[0] if local != CRASHED))
+                if self.may_crash is not None and not state[2]:
+                    moves += self._crashes(state)
                 for move in moves:
                     after = self._step(state, move)
-                    following[after] += paths
+                    if after not in visited:
+                        following[after] += paths
                     if parents is not None:
                         parents.setdefault(after, (state, move))
                 seen.states += 1
                 seen.transitions += len(moves)
             level = following
+            if self.may_crash is not None:
+                visited.update(level)
         seen.held_back = any(local.protocol.held_back() for local in self._locals)
         return seen
 
     def _moves(self, state: State) -> list[Move]:
-        locals_, channels = state
-        moves = [(member, member, 0) for member, local in enumerate(locals_) if self._locals[local].todo]
+        locals_, channels, flush = state
+        moves = [(me, me, 0) for me, local in enumerate(locals_) if local != CRASHED and self._locals[local].todo]
         for place, channel in enumerate(channels):
             if channel:
                 source, dest = divmod(place, self.members)
@@ -143,47 +166,97 @@ class Explorer:
                     moves += [(source, dest, packet) for packet in dict.fromkeys(channel)]
                 else:
                     moves.append((source, dest, channel[0]))
+        if flush and flush[0] == UNION:
+            moves += [(CLOSE, me, flush[1]) for me, report in enumerate(flush[2:]) if report == UNFENCED]
+        elif flush:
+            moves += [(FENCE, me, 0) for me, report in enumerate(flush) if report == UNFENCED]
         return moves
 
+    def _crashes(self, state: State) -> list[Move]:
+        """A crash for every combination of how many packets get through to each of the others."""
+        kept = [range(len(channel) + 1) for channel in self._channels_from(state, self.may_crash)]
+        return [(CRASH, self.may_crash or 0, number) for number in range(prod(map(len, kept)))]
+
+    def _channels_from(self, state: State, member: int | None) -> list[tuple[int, ...]]:
+        assert member is not None
+        return [state[1][member * self.members + dest] for dest in range(self.members)]
+
     def _step(self, state: State, move: Move) -> State:
-        locals_, channels = state
+        locals_, channels, flush = state
         source, dest, packet = move
+        if source == CRASH:
+            return self._crash(state, dest, packet)
         outcome = self._outcomes.get((locals_[dest], source, packet))
         if outcome is None:
             try:
                 outcome = self._outcomes[locals_[dest], source, packet] = self._compute(locals_[dest], source, dest, packet)
-            except AssertionError as error:
+            except (AssertionError, QuireError) as error:
                 raise _BadStateError(str(error), state, move) from None
         after = list(channels)
-        if source != dest:
+        if source >= 0 and source != dest:
             place = source * self.members + dest
-            channel = after[place]
-            if self.reordering:
-                index = channel.index(packet)
-                after[place] = channel[:index] + channel[index + 1 :]
-            else:
-                after[place] = channel[1:]
+            channel = list(after[place])
+            channel.remove(packet)
+            after[place] = tuple(channel)
         for to, number in outcome.sends:
-            place = dest * self.members + to
-            channel = (*after[place], number)
-            after[place] = tuple(sorted(channel)) if self.reordering else channel
+            if locals_[to] != CRASHED:
+                place = dest * self.members + to
+                channel = [*after[place], number]
+                after[place] = tuple(sorted(channel) if self.reordering else channel)
         members = (*locals_[:dest], outcome.local, *locals_[dest + 1 :])
         if outcome.delivered and Guarantee.TOTAL in self.promises:
             for other in members:
-                if not self._one_sequence(outcome.local, other):
+                if other != CRASHED and not self._one_sequence(outcome.local, other):
                     raise _BadStateError("two members' logs are not prefixes of one sequence", state, move)
-        return members, tuple(after)
+        if source < 0:
+            flush = self._flushed(flush, move, outcome.report)
+        return members, tuple(after), flush
+
+    def _crash(self, state: State, member: int, number: int) -> State:
+        locals_, channels, _ = state
+        after = list(channels)
+        for dest, channel in enumerate(self._channels_from(state, member)):
+            number, kept = divmod(number, len(channel) + 1)
+            after[member * self.members + dest] = channel[:kept]
+            after[dest * self.members + member] = ()
+        members = (*locals_[:member], CRASHED, *locals_[member + 1 :])
+        return members, tuple(after), tuple(DONE if me == member else UNFENCED for me in range(self.members))
+
+    def _flushed(self, flush: tuple[int, ...], move: Move, report: int) -> tuple[int, ...]:
+        step, me, _ = move
+        if step == CLOSE:
+            return (*flush[: me + 2], DONE, *flush[me + 3 :])
+        flush = (*flush[:me], report, *flush[me + 1 :])
+        if UNFENCED in flush:
+            return flush
+        packets = {
+            run.first: packet
+            for number in flush
+            if number >= 0
+            for packet in self._reports[number]
+            if (run := packet.carried())
+        }
+        union = self._report_number(tuple(packets[first] for first in sorted(packets)))
+        return (UNION, union, *(DONE if number == DONE else UNFENCED for number in flush))
 
     def _compute(self, number: int, source: int, me: int, packet: int) -> _Outcome:
         """The effect of one input on one member. What it delivers is checked against what it had delivered before."""
         before = self._locals[number]
         protocol = clone(before.protocol)
         todo, sent, log, known = before.todo, before.sent, before.log, before.known
+        effects: Effects = ()
+        report = 0
         if source == me:
             run = _run_with_history(me, sent, todo[0], known)
             effects = protocol.submit(run)
             todo, sent = todo[1:], run.end
             known = known.union(MessageId(me, seq) for seq in range(run.first, run.end))
+        elif source == FENCE:
+            assert self.may_crash is not None
+            report = self._report_number(tuple(protocol.fence(self.may_crash)))
+        elif source == CLOSE:
+            assert self.may_crash is not None
+            effects = protocol.close(self.may_crash, self._reports[packet])
         else:
             effects = protocol.receive(source, self._packets[packet])
         sends: list[tuple[int, int]] = []
@@ -199,7 +272,7 @@ class Explorer:
                 log = (*log, message)
                 known = known.union(past, (message,))
         after = self._number(_Local(protocol, todo, sent, log, known))
-        return _Outcome(after, tuple(sends), log != before.log)
+        return _Outcome(after, tuple(sends), log != before.log, report)
 
     def _check_delivery(self, me: int, log: Log, message: MessageId, past: frozenset[MessageId]) -> None:
         assert message not in log, f"member {me} delivers {message} twice"
@@ -209,12 +282,14 @@ class Explorer:
         assert not missing, f"member {me} delivers {message} before {min(missing)}, which happened before it"
 
     def _check_last(self, state: State) -> None:
-        for member, number in enumerate(state[0]):
-            local = self._locals[number]
-            if len(local.log) != self.messages:
-                raise _BadStateError(f"member {member} delivered only {len(local.log)} of {self.messages} messages", state, None)
-            if local.protocol.held_back():
-                raise _BadStateError(f"member {member} holds something back at the end", state, None)
+        """Everything is delivered that members which did not crash sent or delivered."""
+        logs = {me: self._locals[local].log for me, local in enumerate(state[0]) if local != CRASHED}
+        due = {MessageId(me, seq) for me in logs for seq in range(sum(self.script[me]))}.union(*logs.values())
+        for me, log in logs.items():
+            if due.difference(log):
+                raise _BadStateError(f"member {me} never delivers {min(due.difference(log))}", state, None)
+            if self._locals[state[0][me]].protocol.held_back():
+                raise _BadStateError(f"member {me} holds something back at the end", state, None)
 
     def _one_sequence(self, one: int, other: int) -> bool:
         known = self._prefixes.get((one, other))
@@ -236,6 +311,12 @@ class Explorer:
             self._packets.append(packet)
         return number
 
+    def _report_number(self, packets: tuple[Packet, ...]) -> int:
+        number = self._report_numbers.setdefault(packets, len(self._reports))
+        if number == len(self._reports):
+            self._reports.append(packets)
+        return number
+
     def _moves_to(self, bad: _BadStateError, parents: dict[State, tuple[State, Move]]) -> list[str]:
         moves = [bad.move] if bad.move is not None else []
         state = bad.state
@@ -248,6 +329,8 @@ class Explorer:
         source, dest, number = move
         if source == dest:
             return f"member {source} submits"
+        if source < 0:
+            return f"member {dest} {({CRASH: 'crashes', FENCE: 'fences', CLOSE: 'closes'})[source]}"
         packet = self._packets[number]
         return f"member {dest} takes {packet.name} of member {source}: {packet}"
 

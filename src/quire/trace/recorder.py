@@ -9,8 +9,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from struct import Struct
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from quire.trace.schema import DELIVER, KINDS, PACKET, SCHEMA, SEND
@@ -22,7 +24,9 @@ _FIELDS = 8
 pack_record = Struct(f"={_FIELDS}q").pack
 """One record as bytes. A driver whose loop cannot afford a call for each event packs it and writes it itself."""
 
-_KIND_WORDS = pa.array(KINDS, pa.string())
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = "pa.Array[Any]"
 
 
 class Group:
@@ -68,7 +72,7 @@ class Recorder:
     def pending_records(self) -> int:
         return len(self._records) // _FIELDS
 
-    def records(self) -> np.ndarray:
+    def records(self) -> Integers:
         """A copy of everything recorded since the last `take` or `drop`, one record a row."""
         return np.array(self._records, dtype=np.int64).reshape(-1, _FIELDS)
 
@@ -83,7 +87,7 @@ class Recorder:
         """Forget what is recorded and not taken."""
         del self._records[:]
 
-    def _spread(self, run: str, records: np.ndarray) -> pa.Table:
+    def _spread(self, run: str, records: Integers) -> pa.Table:
         counts = records[:, 3]
         rows = int(counts.sum())
         record_of = np.repeat(np.arange(len(records)), counts)
@@ -91,43 +95,65 @@ class Recorder:
         kind, origin, first, _, lamport, time_ns, extra, size = (records[record_of, field] for field in range(_FIELDS))
         is_packet, is_send = kind == PACKET, kind == SEND
         is_message = ~is_packet
-        nothing = np.ones(rows, dtype=bool)
-
-        def numbers(values: np.ndarray, present: np.ndarray, type_: pa.DataType) -> pa.Array:
-            return pa.array(values, type_, mask=~present)
-
-        def words(codes: np.ndarray, present: np.ndarray, vocabulary: pa.Array, index: pa.DataType) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(pa.array(codes, index, mask=~present), vocabulary)
-
-        empty = pa.DictionaryArray.from_arrays(pa.nulls(rows, pa.int8()), pa.array([], pa.string()))
+        every = np.ones(rows, dtype=bool)
+        nowhere = np.zeros(rows, dtype=bool)
+        zero = np.zeros(rows, dtype=np.int64)
+        groups = [group.name for group in self.groups]
         columns = {
-            "run": words(np.zeros(rows, np.int8), nothing, pa.array([run]), pa.int8()),
-            "process": pa.array(np.full(rows, self.process), pa.int32()),
-            "pos": pa.array(self._rows_taken + np.arange(rows), pa.int64()),
-            "kind": words(kind, nothing, _KIND_WORDS, pa.int8()),
-            "origin": numbers(origin, is_message, pa.int32()),
-            "seq": numbers(first + offset, is_message, pa.int64()),
-            "group": words(extra, is_message, pa.array([g.name for g in self.groups], pa.string()), pa.int32()),
+            "run": _words(zero, every, [run], np.int8),
+            "process": _numbers(zero + self.process, every, np.int32),
+            "pos": _numbers(self._rows_taken + np.arange(rows), every, np.int64),
+            "kind": _words(kind, every, KINDS, np.int8),
+            "origin": _numbers(origin, is_message, np.int32),
+            "seq": _numbers(first + offset, is_message, np.int64),
+            "group": _words(extra, is_message, groups, np.int32),
             "dests": self._destinations(extra, is_send),
-            "lamport": pa.array(lamport + offset, pa.int64()),
-            "time_ns": pa.array(time_ns, pa.int64()),
-            "packet": words(extra, is_packet, pa.array(list(self._packet_types), pa.string()), pa.int8()),
-            "fanout": numbers(origin, is_packet, pa.int32()),
-            "header_bytes": numbers(size, is_packet, pa.int32()),
-            "payload_bytes": pa.array(np.where(is_packet, first, size), pa.int32()),
-            "object": empty,
-            "op": empty,
-            "txn": empty,
+            "lamport": _numbers(lamport + offset, every, np.int64),
+            "time_ns": _numbers(time_ns, every, np.int64),
+            "packet": _words(extra, is_packet, self.packet_names(), np.int8),
+            "fanout": _numbers(origin, is_packet, np.int32),
+            "header_bytes": _numbers(size, is_packet, np.int32),
+            "payload_bytes": _numbers(np.where(is_packet, first, size), every, np.int32),
+            "object": _words(zero, nowhere, (), np.int8),
+            "op": _words(zero, nowhere, (), np.int8),
+            "txn": _words(zero, nowhere, (), np.int8),
         }
         return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
-    def _destinations(self, group: np.ndarray, is_send: np.ndarray) -> pa.Array:
-        members = [np.asarray(g.members, dtype=np.int32) for g in self.groups]
+    def _destinations(self, group: Integers, is_send: Flags) -> AnyArray:
+        members = [np.asarray(g.members, dtype=np.int64) for g in self.groups]
         sizes = np.array([len(m) for m in members] or [0])
-        lengths = np.where(is_send, sizes[np.where(is_send, group, 0)], 0)
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         sent_to = group[is_send]
-        values = np.concatenate([members[g] for g in sent_to]) if len(sent_to) else np.empty(0, np.int32)
-        return pa.ListArray.from_arrays(
-            pa.array(offsets), pa.array(values, pa.int32()), type=SCHEMA.field("dests").type, mask=pa.array(~is_send)
-        )
+        lengths = np.zeros(len(group), dtype=np.int64)
+        lengths[is_send] = sizes[sent_to]
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        values = np.concatenate([members[g] for g in sent_to.tolist()]) if len(sent_to) else np.empty(0, np.int64)
+        elements = _numbers(values, np.ones(len(values), dtype=bool), np.int32)
+        buffers = [_validity(is_send), pa.py_buffer(offsets.data)]
+        return pa.Array.from_buffers(SCHEMA.field("dests").type, len(group), buffers, children=[elements])
+
+
+# Columns are made from their buffers. `pa.array` would first import pandas to ask whether it was given something of its
+# own, and that takes longer than most runs.
+
+_NUMBER_TYPES = {np.int32: pa.int32(), np.int64: pa.int64()}
+_WORD_TYPES = {np.int8: pa.dictionary(pa.int8(), pa.string()), np.int32: pa.dictionary(pa.int32(), pa.string())}
+
+
+def _validity(present: Flags) -> pa.Buffer | None:
+    return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little").data)
+
+
+def _numbers(values: Integers, present: Flags, kind: type[np.int32 | np.int64]) -> AnyArray:
+    """Numbers where they are present, else null."""
+    buffers = [_validity(present), pa.py_buffer(values.astype(kind).data)]
+    return pa.Array.from_buffers(_NUMBER_TYPES[kind], len(values), buffers)
+
+
+def _words(codes: Integers, present: Flags, vocabulary: Sequence[str], index: type[np.int8 | np.int32]) -> AnyArray:
+    """The words of the vocabulary with these codes where they are present, else null."""
+    texts = [word.encode() for word in vocabulary]
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    words = pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(offsets.data), pa.py_buffer(b"".join(texts))])
+    buffers = [_validity(present), pa.py_buffer(np.where(present, codes, 0).astype(index).data)]
+    return pa.DictionaryArray.from_buffers(_WORD_TYPES[index], len(codes), buffers, words)

@@ -93,6 +93,16 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
             yield payload[start : start + length]
             start += length
 
+    def is_sound(self) -> bool:
+        """Whether the numbers of this run are possible and its body holds all of its messages: to be asked of whatever
+        comes from a peer."""
+        if not (self.first >= 0 and 1 <= self.count <= RUN_MESSAGES_MAX and self.end <= NUMBER_MAX and self.skip >= 0):
+            return False
+        size, lengths, held = self.body.size, self.body.lengths, self.skip + self.count
+        if not lengths:
+            return size >= 0 and held * size <= len(self.body.payload)
+        return held <= len(lengths) and min(lengths) >= 0 and sum(lengths) == len(self.body.payload)
+
     def payload_bytes(self) -> int:
         """How many bytes the messages of this run hold together."""
         if not self.body.lengths:

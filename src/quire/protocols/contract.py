@@ -43,6 +43,14 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
     order_key: tuple[int, ...] | None = None
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """A run that is held back, whom it waits for, and a sentence that says what for."""
+
+    run: Run
+    members: tuple[int, ...]
+    because: str
+
+
 Effect = Send | Deliver
 Effects = Sequence[Effect]
 
@@ -61,6 +69,8 @@ class Protocol(ABC):
 
     promises: ClassVar[frozenset[Guarantee]]
     links: ClassVar[str]
+    packets: ClassVar[tuple[type[Packet], ...]]
+    """The classes of all packets that it sends, each with a tag of its own, so that they can be read from bytes."""
     survives_crashes: ClassVar[bool] = False
 
     def __init__(self, me: int, members: int) -> None:
@@ -90,6 +100,10 @@ class Protocol(ABC):
     def held_back(self) -> int:
         """How many messages were received but not yet delivered here."""
         return 0
+
+    @abstractmethod
+    def waiting(self) -> Sequence[Waiting]:
+        """Every run that was received, or submitted, but not yet delivered here, in no particular order."""
 
     def fence(self, member: int) -> Sequence[Packet]:
         """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""

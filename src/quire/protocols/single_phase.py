@@ -44,7 +44,7 @@ from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, Protocol
 from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee, implied_by
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send
+from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
 
 INFINITY = NUMBER_MAX
 """The clock of a member that will never send again."""
@@ -118,6 +118,7 @@ def frontier(clocks: Sequence[int], rotating: bool) -> tuple[int, int]:
 class SinglePhase(Protocol):
     promises = implied_by(RELIABLE | {Guarantee.CAUSAL, Guarantee.ACYCLIC})
     links = Links.FIFO
+    packets = (Operations, Acknowledgement, Relay)
     survives_crashes = True
 
     def __init__(self, me: int, members: int, options: Options) -> None:
@@ -158,6 +159,18 @@ class SinglePhase(Protocol):
         operations = [(time + step, run.origin) for (time, _, run), rest in zip(self._pending, steps, strict=True) for step in rest]
         return sorted(operations, key=lambda op: (op[0], rank(op[1], op[0], self.members, self._rotating)))
 
+    def waiting(self) -> Sequence[Waiting]:
+        return [self._why(time, run) for time, _, run in self._pending]
+
+    def _why(self, time: int, run: Run) -> Waiting:
+        late = tuple(
+            other
+            for other in range(self.members)
+            if other != run.origin and self.clocks[other] < need(other, time, run.origin, self.members, self._rotating)
+        )
+        names = ", ".join(map(str, late))
+        return Waiting(run, late, f"its time is {time}, and the clock of member {names} is not known to be that far")
+
     def submit(self, run: Run) -> Effects:
         count, me = run.count, self.me
         if count > self.options.outstanding:
@@ -185,7 +198,8 @@ class SinglePhase(Protocol):
         if type(packet) is Acknowledgement:
             known = self.clocks[source]
             self._check_clock(source, packet.clock)
-            self.clocks[source] = packet.clock
+            if packet.clock > known:
+                self.clocks[source] = packet.clock
             # The frontier moves only with the slowest clock.
             return self._stable([]) if self._pending and known < self._pending[0][0] else NOTHING
         if type(packet) is Operations:
@@ -194,7 +208,7 @@ class SinglePhase(Protocol):
         if type(packet) is Relay and self._relay is not None:
             self._check_clock(source, packet.clock)
             self._check_vector(source, packet.vector)
-            self.clocks[source] = packet.clock
+            self.clocks[source] = max(self.clocks[source], packet.clock)
             self._relay.learn(self.clocks, packet.vector)
             return self._stable([])
         raise ProtocolViolation(source, f"it sent a {packet.name or type(packet).__name__}, which is no packet of this group")
@@ -224,7 +238,8 @@ class SinglePhase(Protocol):
         return self._stable(effects)
 
     def _check_clock(self, source: int, clock: int) -> None:
-        if clock < self.clocks[source]:
+        # Under point-to-point a relay may have told a later clock before this packet came.
+        if clock < self.clocks[source] and self._relay is None:
             raise ProtocolViolation(source, f"its clock went back from {self.clocks[source]} to {clock}")
         if clock > self.clocks[self.me] + self.options.lead:
             raise ProtocolViolation(source, f"its clock {clock} is more than {self.options.lead} ahead of {self.clocks[self.me]}")

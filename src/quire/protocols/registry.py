@@ -54,10 +54,12 @@ def describe(kind: object) -> str:
         return f"choose {', '.join(most)} or {last}" if most else f"it must be {last}"
     if kind is bool:
         return "it must be true or false"
-    bounds = [meta for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta)] if get_origin(kind) is Annotated else []
-    base = get_args(kind)[0] if bounds else kind
+    base, *metas = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if base is str:
+        return "it must be text"
     if base is not int:
-        return f"it must be {getattr(base, '__name__', base)}"
+        return "it must be a number" if base is float else f"it must be of type {base}"
+    bounds = [meta for meta in metas if isinstance(meta, msgspec.Meta)]
     low = max((meta.ge for meta in bounds if meta.ge is not None), default=None)
     high = min((meta.le for meta in bounds if meta.le is not None), default=None)
     if low is None:

@@ -102,7 +102,8 @@ WRONG = [
     "--interval -5", "--interval 1e300", "--spacing odd", "--burst 0", "--batch 0", "--batch 99999999", "--size -1",
     "--size 9999999999", "--mode lazy", "--delay warp:9", "--delay constant:nan", "--loss nan", "--loss 1",
     "--loss -0.1", "--duplicate 1.5", "--links good", "--crash 1", "--crash 9@10", "--crash 1@5,1@6",
-    "--crash 0@1 --crash 1@1 --crash 2@1", "--detect -1", "--pause 1@x+5", "--partition 0/0@1+1", "--partition 0@1+1",
+    "--crash 0@1 --crash 1@1 --crash 2@1", "--detect -1", "--pause 1@x+5",
+    "--pause 1@5+9 --pause 1@7+1", "--partition 0/0@1+1", "--partition 0@1+1",
     "--seed -1", "--seed 99999999999999999999", "--no-such-thing",
 ]  # fmt: skip
 

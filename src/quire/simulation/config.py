@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -141,6 +142,10 @@ def _check_faults(faults: FaultConfig, members: int) -> None:
         _is_member("pause", pause.member, members)
         to_ns(pause.at_ms, "the time of a pause")
         to_ns(pause.for_ms, "the length of a pause")
+    spans = sorted((pause.member, pause.at_ms, pause.at_ms + pause.for_ms) for pause in faults.pauses)
+    for (member, _, end), (other, start, _) in pairwise(spans):
+        if member == other and start <= end:
+            raise BadInput(f"two pauses of member {member} overlap; write them as one")
     for partition in faults.partitions:
         listed = [member for side in partition.sides for member in side]
         for member in listed:

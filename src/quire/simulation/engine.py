@@ -154,21 +154,26 @@ class Engine:
             site.write(pack_record(kind, run.origin, number, 1, site.clock, self.now, 0, len(payload)))
 
     def _perform(self, site: Site, effects: Effects) -> None:
+        now = self.now
         for effect in effects:
             if type(effect) is not Deliver:
                 self._send(site, effect.packet, effect.to)  # type: ignore[union-attr]
                 continue
             run = effect.run
-            origin, count = run.origin, run.count
-            self._record(site, DELIVER, run)
-            key = (run.first - run.skip) * self._members + origin
+            origin, first, count, body = run.origin, run.first, run.count, run.body
+            if body.lengths:
+                self._record(site, DELIVER, run)
+            else:
+                site.write(pack_record(DELIVER, origin, first, count, site.clock + 1, now, 0, body.size))
+                site.clock += count
+            key = (first - run.skip) * self._members + origin
             received = site.receipts.pop(key, -1)
             if received >= 0:
                 waits = self.origin_waits if origin == site.member else self.remote_waits
                 if count == 1:
-                    waits.append(self.now - received)
+                    waits.append(now - received)
                 else:
-                    waits.extend([self.now - received] * count)
+                    waits.extend([now - received] * count)
                 if site.parts:
                     left = site.parts.pop(key, count) - count
                     if left:
@@ -292,7 +297,8 @@ class Engine:
             self.links.silence(member)
         survivors = tuple(other.member for other in self.sites if not other.crashed)
         if site.protocol.survives_crashes:
-            notice: Parcel = (member, Crashed(member), 0, survivors, -1, 0)
+            # It comes from no link, so that nothing that is stalled or closed can hold it up.
+            notice: Parcel = (-1, Crashed(member), 0, survivors, -1, 0)
             heappush(self._heap, (self.now + detect_ns, self._next_number(), None, notice))
 
     def _flying(self, source: int, entry: Entry) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from quire.simulation.network import Network
 WINDOW_FRAMES = 1024
 REPAIR_FRAMES = 64
 BACK_OFF_MAX = 64
+TIMEOUT_NS_MIN = 1_000_000
 
 LINK_ACK = "LINK-ACK"
 RETRANSMISSION = "RETRANSMISSION"
@@ -120,7 +121,7 @@ class LinkLayer(Generic[Item]):
         self._pass_on = pass_on
         self._ordered = ordered
         # A frame and its acknowledgement take two delays; a third leaves room for those that are late.
-        self._timeout_ns = max(3 * network.delays.usual_ns_max(), 1)
+        self._timeout_ns = max(3 * network.delays.usual_ns_max(), TIMEOUT_NS_MIN)
         self._links: dict[tuple[int, int], Link[Item]] = {}
         self._silent: set[int] = set()
 

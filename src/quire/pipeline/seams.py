@@ -23,14 +23,6 @@ Event = tuple[int, int]
 """(segment, number of the event in it): ascending in the order of the trace."""
 
 
-class Flight(msgspec.Struct):
-    """A message that has left its segment undelivered."""
-
-    status: np.ndarray
-    vector: np.ndarray
-    sent_at: Event
-
-
 class Seams(msgspec.Struct, kw_only=True):
     """`why` says, instead of the rest, why the trace has to be judged in one piece."""
 
@@ -56,103 +48,111 @@ def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], cor
     totals = np.sum([summary.new for summary in summaries], axis=0)
     count = np.zeros(members, np.int64)
     known = np.zeros((members, members), np.int64)
-    flights: dict[tuple[int, int], Flight] = {}
+    flying = no_rows(members)
+    alive = np.zeros(members, np.bool_)
     seams = Seams(starts=[])
     for segment, summary in enumerate(summaries):
         if not np.array_equal(summary.base[summary.new > 0], count[summary.new > 0]):
             return Seams(why="a process repeats a send across segments, or skips a number")
-        start = StartState(count.copy(), known.copy(), _rows(flights, members), -1)
-        why = _take_foreign(seams, segment, summary, flights, count, totals, start)
+        start = StartState(count, known, flying, -1)
+        status, why = _take_foreign(seams, segment, summary, start, totals)
         if why:
             return Seams(why=why)
         # Members that had ended before this segment owe for ever, and have no delivery in it that could be late for it.
-        alive, alive_before = later[segment], later[segment - 1] if segment else np.zeros(members, np.bool_)
-        if any(((flight.status == kernel.OWED) & alive_before).any() for flight in flights.values()):
+        if (status[:, alive] == kernel.OWED).any():
             start.stop = int(kernel.UNKNOWN)
         seams.starts.append(start if start.stop >= 0 else None)
-        known_then = known
-        known = np.stack([_exact(summary.known[member], member, known_then, count, start) for member in range(members)])
         out = summary.in_flight
-        for row in range(len(out.seq)):
-            origin, seq = int(out.origin[row]), int(out.seq[row])
-            vector = _exact(out.vector[row], origin, known_then, count, start)
-            vector[origin] = seq
-            flights[origin, seq] = Flight(out.status[row], vector, (segment, int(out.sent_at[row])))
+        vector = _exact(out.vector, out.origin, start)
+        vector[np.arange(len(out.seq)), out.origin] = out.seq
+        out = msgspec.structs.replace(out, vector=vector.astype(np.int32))
+        known = _exact(summary.known, np.arange(members), start)
         count = count + summary.new
-        _settle(seams, flights, alive, correct)
+        alive = later[segment]
+        flying = _settle(seams, _join(msgspec.structs.replace(flying, status=status), out), alive, correct)
     return seams
 
 
-def _rows(flights: dict[tuple[int, int], Flight], members: int) -> Rows:
-    if not flights:
-        return no_rows(members)
-    keys = sorted(flights)
-    chosen = [flights[key] for key in keys]
-    return Rows(
-        np.array([origin for origin, _ in keys], np.int64),
-        np.array([seq for _, seq in keys], np.int64),
-        np.stack([flight.status for flight in chosen]).astype(np.int8),
-        np.stack([flight.vector for flight in chosen]).astype(np.int32),
-        np.array([flight.sent_at[1] for flight in chosen], np.int64),
-        np.array([flight.sent_at[0] for flight in chosen], np.int64),
-    )
-
-
-def _exact(learned: np.ndarray, owner: int, known: np.ndarray, count: np.ndarray, start: StartState) -> np.ndarray:
-    """The exact vector of what, judged alone, had learned `learned` at process `owner` in a segment with this start."""
-    exact: np.ndarray = np.maximum(learned.astype(np.int64), known[owner])
-    flying = start.in_flight
-    for origin in np.flatnonzero(learned):
-        if learned[origin] > count[origin]:
-            exact = np.maximum(exact, known[origin])
-        else:
-            low, high = np.searchsorted(flying.origin, [origin, origin + 1])
-            row = low + np.searchsorted(flying.seq[low:high], learned[origin] - 1)
-            if row < high and flying.seq[row] == learned[origin] - 1:
-                exact = np.maximum(exact, flying.vector[row])
+def _exact(learned: np.ndarray, owners: np.ndarray, start: StartState) -> np.ndarray:
+    """The exact vectors of what, judged alone, had learned this (a row each) at these processes after this start."""
+    exact: np.ndarray = np.maximum(learned.astype(np.int64), start.known[owners])
+    for origin in range(learned.shape[1]):
+        heard = learned[:, origin]
+        recent = heard > start.base[origin]
+        exact[recent] = np.maximum(exact[recent], start.known[origin])
+        older = np.flatnonzero((heard > 0) & ~recent)
+        rows, found = _find(start.in_flight, np.full(len(older), origin), heard[older] - 1)
+        exact[older[found]] = np.maximum(exact[older[found]], start.in_flight.vector[rows[found]])
     return exact
 
 
+def _find(flying: Rows, origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of these messages, and which of them there are."""
+    if not len(flying.seq):
+        return np.zeros(len(seq), np.int64), np.zeros(len(seq), np.bool_)
+    keys = (flying.origin << 32) | flying.seq
+    wanted = (origin.astype(np.int64) << 32) | seq
+    rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return rows, keys[rows] == wanted
+
+
 def _take_foreign(
-    seams: Seams, segment: int, summary: Summary, flights: dict[tuple[int, int], Flight],
-    count: np.ndarray, totals: np.ndarray, start: StartState,
-) -> str:  # fmt: skip
-    """Deliveries in this segment of messages that it did not see sent. Returns why they cannot be judged so, if that is so."""
-    members = len(count)
-    for event, process, origin, seq in summary.foreign.tolist():
+    seams: Seams, segment: int, summary: Summary, start: StartState, totals: np.ndarray
+) -> tuple[np.ndarray, str]:  # fmt: skip
+    """Deliveries in this segment of messages that it did not see sent.
+
+    Returns the status of the messages in flight after them, and why they cannot be judged so, if that is so.
+    """
+    members = len(totals)
+    status = start.in_flight.status.copy()
+    event, process, origin, seq = summary.foreign.T
+    claims = (origin >= 0) & (origin < members) & (seq >= 0)
+    source = np.where(claims, origin, 0)
+    real = claims & (seq < totals[source])
+    if (real & (seq >= start.base[source])).any():
+        return status, "a delivery's logical time does not follow its send's"
+    if (claims & ~real & (summary.base[source] == kernel.UNKNOWN)).any():
+        return status, "a message from nowhere claims a sender that is silent in its segment"
+    rows, found = _find(start.in_flight, source, np.where(real, seq, -1))
+    if (real & ~found).any():
+        # It was delivered by all that owed it: a repetition, or one that was not addressed here and still told this
+        # process what its sender knew. Only a task that sees the message can tell.
+        return status, "a message was delivered again, or to a wrong member, after it had reached all that owed it"
+    due = np.zeros(len(seq), np.bool_)
+    candidates = np.flatnonzero(real)
+    _, first = np.unique(rows[candidates] * members + process[candidates], return_index=True)
+    due[candidates[first]] = status[rows[candidates[first]], process[candidates[first]]] == kernel.OWED
+    status[rows[due], process[due]] = kernel.DELIVERED
+    start.stop = int(event[due].max(initial=-1))
+    seams.breaches += int((~due).sum())
+    if not due.all() and seams.first_breach is None:
+        at = int(np.argmin(due))
         breach = kernel.PHANTOM
-        if 0 <= origin < members and 0 <= seq < totals[origin]:
-            if seq >= count[origin]:
-                return "a delivery's logical time does not follow its send's"
-            flight = flights.get((origin, seq))
-            if flight is None:
-                # It was delivered by all that owed it: a repetition, or one that was not addressed here and still
-                # told this process what its sender knew. Only a task that sees the message can tell.
-                return "a message was delivered again, or to a wrong member, after it had reached all that owed it"
-            if flight.status[process] == kernel.OWED:
-                flight.status = flight.status.copy()
-                flight.status[process] = kernel.DELIVERED
-                start.stop = max(start.stop, event)
-                continue
-            breach = kernel.REPEATED if flight.status[process] == kernel.DELIVERED else kernel.MISADDRESSED
-        elif 0 <= origin < members and summary.base[origin] == kernel.UNKNOWN and seq >= 0:
-            return "a message from nowhere claims a sender that is silent in its segment"
-        seams.breaches += 1
-        found = ((segment, event), (process, origin, seq, breach))
-        seams.first_breach = min(seams.first_breach, found) if seams.first_breach else found
-    return ""
+        if real[at]:
+            addressed = start.in_flight.status[rows[at], process[at]] != kernel.NOT_ADDRESSED
+            breach = kernel.REPEATED if addressed else kernel.MISADDRESSED
+        seams.first_breach = ((segment, int(event[at])), (int(process[at]), int(origin[at]), int(seq[at]), breach))
+    return status, ""
 
 
-def _settle(seams: Seams, flights: dict[tuple[int, int], Flight], alive: np.ndarray, correct: np.ndarray) -> None:
-    """Drop the messages that nobody will deliver any more, and count those that agreement lacks."""
-    for key in list(flights):
-        flight = flights[key]
-        owed = flight.status == kernel.OWED
-        if (owed & alive).any():
-            continue
-        del flights[key]
-        lacking = np.flatnonzero(owed & correct)
-        if len(lacking) and (correct[key[0]] or (correct & (flight.status == kernel.DELIVERED)).any()):
-            seams.lost += len(lacking)
-            found = (flight.sent_at, (*key, int(lacking[0])))
-            seams.first_lost = min(seams.first_lost, found) if seams.first_lost else found
+def _join(old: Rows, new: Rows) -> Rows:
+    """Both, in the order of (origin, seq)."""
+    order = np.lexsort((np.concatenate((old.seq, new.seq)), np.concatenate((old.origin, new.origin))))
+    fields = zip(msgspec.structs.astuple(old), msgspec.structs.astuple(new), strict=True)
+    return Rows(*(np.concatenate(pair)[order] for pair in fields))
+
+
+def _settle(seams: Seams, flying: Rows, alive: np.ndarray, correct: np.ndarray) -> Rows:
+    """Count what agreement lacks of the messages that nobody will deliver any more; returns the others."""
+    owed = flying.status == kernel.OWED
+    ended = ~(owed & alive).any(axis=1)
+    lacking = owed & correct
+    reached = correct[flying.origin] | (correct & (flying.status == kernel.DELIVERED)).any(axis=1)
+    lost = np.flatnonzero(ended & reached & lacking.any(axis=1))
+    if len(lost):
+        seams.lost += int(lacking[lost].sum())
+        at = int(lost[np.lexsort((flying.sent_at[lost], flying.sent_in[lost]))[0]])
+        instance = (int(flying.origin[at]), int(flying.seq[at]), int(np.argmax(lacking[at])))
+        found = ((int(flying.sent_in[at]), int(flying.sent_at[at])), instance)
+        seams.first_lost = min(seams.first_lost, found) if seams.first_lost else found
+    return Rows(*(field[~ended] for field in msgspec.structs.astuple(flying)))

@@ -173,17 +173,13 @@ def _destinations(column: Any, is_send: np.ndarray) -> tuple[np.ndarray, np.ndar
         start += len(chunk)
         offsets = np.asarray(chunk.offsets)
         lengths = np.diff(offsets)
-        if chunk.null_count:
-            null = np.asarray(chunk.is_null())
-            lengths = np.where(null, 0, lengths)
-            own = lengths[sends]
-            own[null[sends]] = -1
-        else:
-            own = lengths[sends]
-        dests = np.asarray(chunk.values)[offsets[0] : offsets[-1]] if len(offsets) else np.empty(0, np.int32)
-        if lengths[~sends].any() or len(dests) != lengths.sum():
-            # Destinations on other events than sends say nothing; leave them out, and what nulls may hide.
-            dests = np.asarray(chunk.filter(pa.array(sends)).drop_null().flatten())
+        own = lengths[sends]
+        dests = np.asarray(chunk.values)[offsets[0] : offsets[-1]]
+        if not own.all() or own.sum() != len(dests):
+            # Rare: a send without destinations, or destinations on other events, which say nothing.
+            chosen = chunk.filter(pa.array(sends))
+            own = np.where(np.asarray(chosen.is_null()), -1, np.asarray(pc.list_value_length(chosen).fill_null(-1)))
+            dests = np.asarray(chosen.drop_null().flatten())
         counts.append(own)
         values.append(dests)
     return _join(counts, np.int32), _join(values, np.int32)

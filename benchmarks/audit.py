@@ -1,0 +1,204 @@
+"""How fast the audit is, beside Spark's own sort and Polars' causal check, on the same files in the same run.
+
+    python -m benchmarks.audit [--deliveries 10000000] [--members 8] [--repeat 3]
+
+Rivals get their best formulation: Spark reads only the columns it needs and sorts by logical time into a sink that
+drops the rows; Polars finds causal violations by running maxima per origin and joins, with its streaming engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from quire.model.orders import Guarantee
+from quire.pipeline.auditor import audit_with
+from quire.pipeline.compiled import compiled
+from quire.pipeline.findings import judge_trace
+from quire.pipeline.layout import lay_out, segment_count
+from quire.pipeline.session import session
+from quire.pipeline.tasks import run_on
+from quire.pipeline.verdicts import Verdict
+from quire.trace.schema import DELIVER, KINDS, SCHEMA, SEND, Outcome, RunInfo
+from quire.trace.store import RunWriter, open_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@compiled
+def simulate(members: int, messages: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A group in which everybody sends to all and delivers in one order, at a random pace: rows (kind, origin, seq, lamport)."""
+    np.random.seed(seed)  # noqa: NPY002
+    rows = np.empty((members, messages * 2 + messages, 4), np.int64)
+    count = np.zeros(members, np.int64)
+    clock = np.zeros(members, np.int64)
+    numbers = np.zeros(members, np.int64)
+    delivered = np.zeros(members, np.int64)
+    sent = np.empty((messages, 3), np.int64)
+    sent_count, left = 0, members * messages
+    while left > 0:
+        p = np.random.randint(members)  # noqa: NPY002
+        burst = np.random.randint(1, 5)  # noqa: NPY002
+        if sent_count < messages and np.random.random() < 1 / (members + 1):  # noqa: NPY002
+            for _ in range(min(burst, messages - sent_count)):
+                clock[p] += 1
+                rows[p, count[p]] = (SEND, p, numbers[p], clock[p])
+                count[p] += 1
+                sent[sent_count] = (p, numbers[p], clock[p])
+                numbers[p] += 1
+                sent_count += 1
+        else:
+            for _ in range(min(burst, sent_count - delivered[p])):
+                origin, number, lamport = sent[delivered[p]]
+                clock[p] = max(clock[p], lamport) + 1
+                rows[p, count[p]] = (DELIVER, origin, number, clock[p])
+                count[p] += 1
+                delivered[p] += 1
+                left -= 1
+    return rows, count
+
+
+def write_trace(directory: Path, members: int, deliveries: int) -> None:
+    messages = deliveries // members
+    rows, count = simulate(members, messages, 7)
+    with RunWriter(directory, "benchmark") as writer:
+        for process in range(members):
+            writer.append(process, _table(process, members, rows[process, : count[process]]))
+        writer.finish(
+            RunInfo(
+                run="benchmark", source="benchmark", protocol="benchmark", options={}, members=members,
+                groups={"all": tuple(range(members))}, promises=tuple(Guarantee),
+                outcome=Outcome(complete=True, messages=messages, deliveries=messages * members),
+            )
+        )  # fmt: skip
+
+
+def _table(process: int, members: int, rows: np.ndarray) -> pa.Table:
+    size = len(rows)
+    is_send = rows[:, 0] == SEND
+    offsets = np.concatenate(([0], np.cumsum(np.where(is_send, members, 0)))).astype(np.int32)
+    everyone = np.tile(np.arange(members, dtype=np.int32), int(is_send.sum()))
+
+    def words(code: int | np.ndarray, vocabulary: list[str], kind: pa.DataType) -> pa.Array:
+        codes = np.broadcast_to(code, size)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, kind), pa.array(vocabulary))
+
+    columns = {
+        "run": words(0, ["benchmark"], pa.int8()),
+        "process": pa.array(np.full(size, process), pa.int32()),
+        "pos": pa.array(np.arange(size), pa.int64()),
+        "kind": words(rows[:, 0], list(KINDS), pa.int8()),
+        "origin": pa.array(rows[:, 1], pa.int32()),
+        "seq": pa.array(rows[:, 2], pa.int64()),
+        "group": words(0, ["all"], pa.int32()),
+        "dests": pa.ListArray.from_arrays(
+            pa.array(offsets), pa.array(everyone), type=SCHEMA.field("dests").type, mask=pa.array(~is_send)
+        ),
+        "lamport": pa.array(rows[:, 3], pa.int64()),
+        "time_ns": pa.array(rows[:, 3] * 1000, pa.int64()),
+        "payload_bytes": pa.array(np.full(size, 64), pa.int32()),
+    }
+    return pa.table([columns.get(field.name, pa.nulls(size, field.type)) for field in SCHEMA], schema=SCHEMA)
+
+
+def spark_sort(spark: SparkSession, directory: Path) -> None:
+    """Read what the audit reads, and sort it by logical time."""
+    frame = spark.read.parquet(str(directory / "trace")).select("process", "kind", "origin", "seq", "dests", "lamport")
+    frame.sort("lamport").write.format("noop").mode("overwrite").save()
+
+
+def polars_causal(directory: Path, members: int) -> int:
+    """Causal violations in Polars, all messages being sent to all: what each sender had delivered when it sent, as
+    running maxima per origin at every process, joined to every delivery and compared with the deliverer's own."""
+    trace = pl.scan_parquet(directory / "trace" / "*.parquet").select("process", "pos", "kind", "origin", "seq", "lamport")
+    trace = trace.with_columns(pl.col("kind").cast(pl.String))
+    # All messages go to all, so direct predecessors are enough for the verdict: a member that misses an indirect one is
+    # preceded by one that missed it directly. So the vectors are running maxima of what was delivered, and nothing
+    # has to be followed from message to message, which Polars could not do.
+    seen = [
+        pl.when((pl.col("kind") == "deliver") & (pl.col("origin") == o)).then(pl.col("seq") + 1).cum_max()
+        .forward_fill().shift(1).over("process", order_by="pos").fill_null(0).cast(pl.Int32).alias(f"seen{o}")
+        for o in range(members)
+    ]  # fmt: skip
+    running = trace.with_columns(seen)
+    names = [f"seen{o}" for o in range(members)]
+    needs = [
+        pl.when(pl.col("origin") == o).then(pl.col("seq").cast(pl.Int32)).otherwise(pl.col(name)).alias(f"need_{name}")
+        for o, name in enumerate(names)
+    ]
+    sends = running.filter(pl.col("kind") == "send").select("origin", "seq", *needs)
+    deliveries = running.filter(pl.col("kind") == "deliver").select("origin", "seq", *names)
+    lacking = pl.any_horizontal([pl.col(f"need_{name}") > pl.col(name) for name in names])
+    joined = deliveries.join(sends, on=["origin", "seq"])
+    return int(joined.select(lacking.sum()).collect(engine="streaming").item())
+
+
+def best_of(repeat: int, action: Callable[[], object]) -> float:
+    times = []
+    for _ in range(repeat):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The audit beside Spark's own sort and Polars' causal check.")
+    parser.add_argument("--deliveries", type=int, default=10_000_000)
+    parser.add_argument("--members", type=int, default=8)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--segments", type=int, default=None)
+    parser.add_argument("--keep", type=Path, default=None, help="directory for the trace, kept and used again")
+    chosen = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="quire-benchmark-"))
+    directory = chosen.keep or work / "run"
+    try:
+        if not directory.exists():
+            write_trace(directory, chosen.members, chosen.deliveries)
+        measure(directory, chosen.members, chosen.repeat, chosen.segments)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def measure(directory: Path, members: int, repeat: int, segments: int | None) -> None:
+    layout = lay_out(open_run(directory))
+    pieces = segments or segment_count(layout)
+    print(
+        f"{layout.rows:,} events, {members} members, {pieces} segments, {os.cpu_count()} cores; best of {repeat}, warm session"
+    )
+    with session() as spark:
+        run = run_on(spark)
+        result = audit_with(run, directory, segments=segments)
+        assert result.verdict is Verdict.HOLDS, result.checks
+        spark_sort(spark, directory)
+        four = best_of(repeat, lambda: judge_trace(layout, pieces, run, total=False))
+        six = best_of(repeat, lambda: audit_with(run, directory, segments=segments))
+        sort = best_of(repeat, lambda: spark_sort(spark, directory))
+    assert polars_causal(directory, members) == 0
+    polars = best_of(repeat, lambda: polars_causal(directory, members))
+    for name, seconds in (
+        ("audit: integrity, agreement, FIFO, causal", four),
+        ("audit: the same, total and acyclic", six),
+        ("Spark: read and sort by logical time", sort),
+        ("Polars: causal alone", polars),
+    ):
+        print(f"{name:<45} {seconds:7.2f} s   {layout.rows / seconds / 1e6:6.2f} M events/s")
+    print(f"ratio of the four checks to Spark's sort      {four / sort:.2f}")
+    print(f"ratio of the four checks to Polars' causal    {four / polars:.2f}")
+    print(f"ratio of all six checks to Spark's sort       {six / sort:.2f}")
+    print(f"ratio of all six checks to Polars' causal     {six / polars:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -94,6 +94,19 @@ def test_survivors_of_a_crash_agree_over_a_bad_network_too() -> None:
         assert run(seed=seed, delay="uniform:1:30", loss=0.2, reorder=True, crashes=(Crash(3, 150),)).complete
 
 
+def test_reports_of_a_crash_pass_packets_for_which_there_is_no_room() -> None:
+    # While 0 and 1 are apart, member 1 fills up with what waits for 0, and refuses what comes from 2. Then 0 crashes.
+    result = simulate(
+        SimulationConfig(
+            options={"outstanding": 8},
+            members=3,
+            workload=WorkloadConfig(messages=33, batch=4),
+            faults=FaultConfig(crashes=(Crash(0, 436),), partitions=(Partition(((0,), (1,)), 81, 400),)),
+        )
+    )
+    assert result.complete
+
+
 def test_a_second_crash_takes_the_coordinator_and_the_next_one_finishes() -> None:
     # Member 0 coordinates the end of member 3 and crashes while the reports are on their way.
     result = run(crashes=(Crash(3, 150), Crash(0, 185)))

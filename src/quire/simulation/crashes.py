@@ -23,20 +23,27 @@ class Crashed(Packet, frozen=True):
     member: int
 
 
-class Report(Packet, frozen=True):
+class FlushPacket(Packet, frozen=True):
+    """What survivors tell each other of a crashed member.
+
+    A driver must not leave these behind packets for which a protocol has no room: what fills its hold-back may wait for
+    just the member that is to be closed.
+    """
+
+    member: int
+    packets: tuple[Packet, ...]
+
+
+class Report(FlushPacket, frozen=True):
     """REPORT: what its sender holds of a crashed member."""
 
     name: ClassVar[str] = "REPORT"
-    member: int
-    packets: tuple[Packet, ...]
 
 
-class Union(Packet, frozen=True):
+class Union(FlushPacket, frozen=True):
     """UNION: what any survivor holds of a crashed member."""
 
     name: ClassVar[str] = "UNION"
-    member: int
-    packets: tuple[Packet, ...]
 
 
 def union_of(reports: Sequence[tuple[Packet, ...]]) -> tuple[Packet, ...]:

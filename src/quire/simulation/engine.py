@@ -22,7 +22,7 @@ from quire.model.errors import HoldBackFull, ProtocolViolation, WindowFull
 from quire.model.messages import Body, Run
 from quire.model.packets import Packet, header_bytes
 from quire.protocols.contract import Deliver, Effects, Links, Protocol
-from quire.simulation.crashes import Crashed, Survivor
+from quire.simulation.crashes import Crashed, FlushPacket, Survivor
 from quire.simulation.flights import Entry, Parcel, cut_flights
 from quire.simulation.links import LinkLayer
 from quire.simulation.network import Network
@@ -220,7 +220,7 @@ class Engine:
                 site.parts.setdefault(key, count)
         if site.paused:
             site.inbox.remote.append(parcel)
-        elif source in site.stalled:
+        elif source in site.stalled and not isinstance(parcel[1], FlushPacket):
             site.stalled[source].append(parcel)
         else:
             self._take(site, parcel)

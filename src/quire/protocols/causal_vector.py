@@ -9,12 +9,12 @@ peer's run as soon as its causes are here. Members may deliver concurrent runs i
 total order. The price is a header that grows with the group.
 
 Source: K. Birman, A. Schiper and P. Stephenson, "Lightweight Causal and Atomic Group Multicast", ACM TOCS 9(3),
-1991, section 5.1 (CBCAST).
+1991, section 5 (the CBCAST protocol).
 Assumes: links that lose nothing; they may repeat and reorder. No member crashes. Membership is fixed.
 Guarantees: integrity, agreement, causal order (and with it sender order).
 Departures: the sender's own entry is the number of the run's first message, counted from 0, where the paper sends
-the count after the message; it counts messages although a run is one packet. Vectors are sent whole, without the
-compression of section 5.2. There is one group. The hold-back buffer has a bound.
+the count after the message; it counts messages although a run is one packet. Vectors are sent whole,
+without the paper's compression. There is one group. The hold-back buffer has a bound.
 Cost: one packet a run on a multicast network, N-1 point to point. Header: that of the run and N counts.
 """
 

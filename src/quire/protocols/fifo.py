@@ -7,7 +7,7 @@ relates the messages of two senders, so an answer may be delivered before its qu
 deliver two concurrent messages in different orders. This is the floor that the other protocols are measured from.
 
 Source: folklore; named and placed among the orders by V. Hadzilacos and S. Toueg, "A Modular Approach to
-Fault-Tolerant Broadcasts and Related Problems", 1994, section 3 (FIFO broadcast).
+Fault-Tolerant Broadcasts and Related Problems", 1994 (FIFO broadcast).
 Assumes: links that lose nothing; they may repeat and reorder. No member crashes. Membership is fixed.
 Guarantees: integrity, agreement and sender order.
 Departures: numbers count messages, but a run travels and is delivered whole; the hold-back buffer has a bound.

@@ -9,7 +9,7 @@ head. Two phases, and a round trip of the slowest member, pass before anybody de
 ordering was set against.
 
 Source: D. Skeen, unpublished, 1982; in K. Birman and T. Joseph, "Reliable Communication in the Presence of
-Failures", ACM TOCS 5(1), 1987, section 3.2 (ABCAST).
+Failures", ACM TOCS 5(1), 1987 (the ABCAST protocol).
 Assumes: FIFO links that lose nothing. No member crashes. Membership is fixed.
 Guarantees: integrity, agreement, one total order, and that order is causal.
 Departures: the paper calls the order of ABCAST arbitrary, because it asks nothing of the links. Here they are FIFO

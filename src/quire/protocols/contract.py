@@ -105,10 +105,14 @@ class Protocol(ABC):
     def waiting(self) -> Sequence[Waiting]:
         """Every run that was received, or submitted, but not yet delivered here, in no particular order."""
 
-    def fence(self, member: int) -> Sequence[Packet]:
+    def order_key(self, delivery: Deliver, index: int) -> tuple[int, ...] | None:
+        """The place in the total order of one message of a delivered run; the same at every member."""
+        return None if delivery.order_key is None else (*delivery.order_key, index)
+
+    def fence(self, member: int) -> Sequence[Packet]:  # noqa: ARG002
         """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""
         raise BadInput(f"{type(self).__name__} does not survive the crash of a member")
 
-    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
+    def close(self, member: int, packets: Sequence[Packet]) -> Effects:  # noqa: ARG002
         """Take what is missing of the union of all survivors' packets of the fenced member, and wait for it no more."""
         raise BadInput(f"{type(self).__name__} does not survive the crash of a member")

@@ -33,6 +33,8 @@ _ENTRIES = (
 )
 PROTOCOLS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
+_BY_ORDER = {"fifo": "fifo", "causal": "causal-vector", "total": "single-phase", "acyclic": "single-phase"}
+
 
 def find(name: str) -> Entry:
     """The protocol of that name; raises BadInput with a list of those that exist."""
@@ -40,6 +42,13 @@ def find(name: str) -> Entry:
     if entry is None:
         raise BadInput(f"there is no protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
     return entry
+
+
+def for_order(order: str) -> str:
+    """The protocol that keeps this order at the least cost; raises BadInput with a list of the orders that exist."""
+    if order not in _BY_ORDER:
+        raise BadInput(f"there is no order {order!r}; choose one of {', '.join(_BY_ORDER)}")
+    return _BY_ORDER[order]
 
 
 def option_name(field: str) -> str:

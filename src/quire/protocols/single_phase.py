@@ -69,7 +69,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """How many packets of each member are kept, to complete them among the survivors should it crash."""
 
 
-class Operations(Packet, tag=1):
+class Operations(Packet, frozen=True, tag=1):
     """GOP: a run, the first of whose messages has the logical time `time`. Point-to-point adds what its sender knows."""
 
     name: ClassVar[str] = "GOP"
@@ -81,14 +81,14 @@ class Operations(Packet, tag=1):
         return self.run
 
 
-class Acknowledgement(Packet, tag=2):
+class Acknowledgement(Packet, frozen=True, tag=2):
     """ACK: nothing of this member's will ever be timed `clock` or earlier."""
 
     name: ClassVar[str] = "ACK"
     clock: int
 
 
-class Relay(Packet, tag=3):
+class Relay(Packet, frozen=True, tag=3):
     """REL: an acknowledgement that passes on the clocks by which its sender found its own operation stable."""
 
     name: ClassVar[str] = "REL"
@@ -124,10 +124,12 @@ class SinglePhase(Protocol):
     def __init__(self, me: int, members: int, options: Options) -> None:
         super().__init__(me, members)
         if options.lookahead and options.acks == "basic":
-            raise BadInput("lookahead saves acknowledgements, which acks=basic always sends; use acks=economical or point-to-point")
+            raise BadInput(
+                "lookahead saves acknowledgements, which acks=basic always sends; use acks=economical or point-to-point"
+            )
         if options.pending and options.pending < members * options.outstanding:
             raise BadInput(
-                f"pending must be 0 or at least members × outstanding = {members * options.outstanding}, not {options.pending}, "
+                f"pending must be 0 or at least members × outstanding = {members * options.outstanding}, "
                 "or members could wait for each other for ever"
             )
         self.options = options
@@ -156,7 +158,9 @@ class SinglePhase(Protocol):
     def pending(self) -> list[tuple[int, int]]:
         """(time, origin) of every operation that waits to become stable, in total order."""
         steps = (range(1) if self._unit else range(run.count) for _, _, run in self._pending)
-        operations = [(time + step, run.origin) for (time, _, run), rest in zip(self._pending, steps, strict=True) for step in rest]
+        operations = [
+            (time + step, run.origin) for (time, _, run), rest in zip(self._pending, steps, strict=True) for step in rest
+        ]
         return sorted(operations, key=lambda op: (op[0], rank(op[1], op[0], self.members, self._rotating)))
 
     def waiting(self) -> Sequence[Waiting]:
@@ -170,6 +174,13 @@ class SinglePhase(Protocol):
         )
         names = ", ".join(map(str, late))
         return Waiting(run, late, f"its time is {time}, and the clock of member {names} is not known to be that far")
+
+    def order_key(self, delivery: Deliver, index: int) -> tuple[int, ...] | None:
+        if self._unit or delivery.order_key is None:
+            return super().order_key(delivery, index)
+        # Members may cut a run in different places, so a message's key must not depend on where.
+        time = delivery.order_key[0] + index
+        return time, rank(delivery.run.origin, time, self.members, self._rotating)
 
     def submit(self, run: Run) -> Effects:
         count, me = run.count, self.me
@@ -242,13 +253,16 @@ class SinglePhase(Protocol):
         if clock < self.clocks[source] and self._relay is None:
             raise ProtocolViolation(source, f"its clock went back from {self.clocks[source]} to {clock}")
         if clock > self.clocks[self.me] + self.options.lead:
-            raise ProtocolViolation(source, f"its clock {clock} is more than {self.options.lead} ahead of {self.clocks[self.me]}")
+            raise ProtocolViolation(
+                source, f"its clock {clock} is more than {self.options.lead} ahead of {self.clocks[self.me]}"
+            )
 
     def _check_operations(self, source: int, packet: Operations) -> None:
         run = packet.run
         if run.origin != source or run.count < 1 or run.first != self._next[source]:
             raise ProtocolViolation(
-                source, f"it sent {run.count} messages of member {run.origin} from {run.first}, not its own from {self._next[source]}"
+                source,
+                f"it sent {run.count} messages of member {run.origin} from {run.first}, not its own from {self._next[source]}",
             )
         self._check_clock(source, packet.time + run.count - 1)
         if packet.time <= self.clocks[source]:

@@ -46,7 +46,8 @@ SCHEMA = pa.schema(
 
 DELTA_COLUMNS = ("pos", "seq", "lamport", "time_ns")
 DICTIONARY_COLUMNS = (
-    "run", "process", "kind", "origin", "group", "dests.list.element", "packet", "fanout", "header_bytes", "payload_bytes", "object", "op", "txn",
+    "run", "process", "kind", "origin", "group", "dests.list.element", "packet", "fanout", "header_bytes", "payload_bytes",
+    "object", "op", "txn",
 )  # fmt: skip
 
 

@@ -69,7 +69,7 @@ class RunWriter:
                 self._work / "trace" / f"p{process:05d}.parquet",
                 SCHEMA,
                 compression="zstd",
-                use_dictionary=list(DICTIONARY_COLUMNS),
+                use_dictionary=list(DICTIONARY_COLUMNS),  # type: ignore[arg-type]
                 column_encoding=dict.fromkeys(DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
                 write_statistics=["process", "pos", "lamport"],
             )
@@ -166,10 +166,12 @@ def _check_columns(path: Path, found: pa.Schema) -> None:
 
 def _statistics(metadata: pq.FileMetaData, column: int) -> Sequence[tuple[int, int | None, int | None]]:
     """Rows, minimum and maximum of a column in each row group; None where the file does not say."""
-    found = []
+    found: list[tuple[int, int | None, int | None]] = []
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
         statistics = group.column(column).statistics
-        known = statistics is not None and statistics.has_min_max
-        found.append((group.num_rows, statistics.min if known else None, statistics.max if known else None))
+        if statistics is not None and statistics.has_min_max:
+            found.append((group.num_rows, statistics.min, statistics.max))
+        else:
+            found.append((group.num_rows, None, None))
     return found

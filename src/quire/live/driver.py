@@ -1,0 +1,111 @@
+"""The driver: feeds a protocol its inputs and performs its effects, in the order in which they come.
+
+It knows no protocol and no socket. Packets leave through `transmit`, messages through `deliver`; the driver numbers the
+member's own messages, keeps the logical clock that goes with every packet, and records what happens.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from quire.model.errors import WindowFull
+from quire.model.messages import Run, make_run
+from quire.model.packets import Packet
+from quire.protocols.contract import Deliver, Effects, Protocol
+from quire.trace.recorder import Recorder
+
+Transmit = Callable[[Packet, tuple[int, ...] | None, int], int]
+"""Put a packet on the links to some members (None: all others) at a logical time; returns the bytes of its header."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Messages that are held back here: `count` of `origin` from number `first` on, what for, from whom, since when."""
+
+    origin: int
+    first: int
+    count: int
+    waits_for: tuple[int, ...]
+    because: str
+    since_s: float
+
+
+class Driver:
+    def __init__(
+        self, protocol: Protocol, transmit: Transmit, deliver: Callable[[Deliver], None], recorder: Recorder | None
+    ) -> None:
+        self.protocol = protocol
+        self.lamport = 0
+        self.submitted = 0
+        self.delivered = [0] * protocol.members
+        self._transmit = transmit
+        self._deliver = deliver
+        self._recorder = recorder
+        # Per origin, (number after its last message, when it came) of each run that may still be held back.
+        self._came: list[deque[tuple[int, float]]] = [deque() for _ in range(protocol.members)]
+
+    def submit(self, payloads: Sequence[bytes]) -> bool:
+        """Multicast a run of these messages; False, and nothing happened, while the window is full."""
+        run = make_run(self.protocol.me, self.submitted, payloads)
+        try:
+            effects = self.protocol.submit(run)
+        except WindowFull:
+            return False
+        self.submitted += run.count
+        self._came[run.origin].append((run.end, time.monotonic()))
+        first, self.lamport = self.lamport + 1, self.lamport + run.count
+        if self._recorder is not None:
+            self._recorder.send(run.origin, run.first, run.count, first, time.time_ns(), 0, run.payload_bytes() // run.count)
+        self._perform(effects)
+        return True
+
+    def receive(self, source: int, packet: Packet, lamport: int) -> None:
+        """Take a packet that left its sender at this logical time. Raises what the protocol raises."""
+        effects = self.protocol.receive(source, packet)
+        self.lamport = max(self.lamport, lamport)
+        run = packet.carried()
+        if run is not None:
+            self._came[run.origin].append((run.end, time.monotonic()))
+        if effects:
+            self._perform(effects)
+
+    def held(self) -> list[Held]:
+        """Everything that is held back, oldest first."""
+        now = time.monotonic()
+        found = []
+        for waiting in self.protocol.waiting():
+            run = waiting.run
+            since = next((at for end, at in self._came[run.origin] if end > run.first), now)
+            found.append(Held(run.origin, run.first, run.count, waiting.members, waiting.because, now - since))
+        return sorted(found, key=lambda held: -held.since_s)
+
+    def _perform(self, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self._delivered(effect)
+            else:
+                self.lamport += 1
+                header = self._transmit(effect.packet, effect.to, self.lamport)
+                if self._recorder is not None:
+                    fanout = self.protocol.members - 1 if effect.to is None else len(effect.to)
+                    payload = _payload_bytes(effect.packet.carried())
+                    self._recorder.packet(effect.packet.name, fanout, self.lamport, time.time_ns(), header, payload)
+
+    def _delivered(self, effect: Deliver) -> None:
+        run = effect.run
+        origin = run.origin
+        first, self.lamport = self.lamport + 1, self.lamport + run.count
+        self.delivered[origin] = run.end
+        came = self._came[origin]
+        while came and came[0][0] <= run.end:
+            came.popleft()
+        if self._recorder is not None:
+            self._recorder.deliver(origin, run.first, run.count, first, time.time_ns(), 0, run.payload_bytes() // run.count)
+        self._deliver(effect)
+
+
+def _payload_bytes(run: Run | None) -> int:
+    return run.payload_bytes() if run is not None else 0

@@ -1,0 +1,197 @@
+"""Frames: how packets and the links' own words become bytes, and how bytes from a peer are read without trust.
+
+A frame is `length u32 | kind u8 | fields`, all numbers big-endian. Numbered frames are those that a link may not
+lose: they carry the link's number, the sender's epoch and its logical time; then, for a packet, the packet itself in
+msgpack, the payload of a run being one binary field of it. Every length and count is checked against a limit
+before anything is allocated for it, and whatever does not fit raises FrameError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from quire.model.errors import QuireError
+from quire.model.packets import Packet
+
+FRAME_BYTES_MAX = 8 << 20
+"""What a peer may announce for one frame after the length itself."""
+
+PACKET, CLOSING, DONE = 1, 2, 3
+"""Numbered kinds: a protocol's packet; "I send nothing more"; "I have delivered everything"."""
+ACKED, ALIVE, INTRODUCTION, REFUSED = 16, 17, 18, 19
+"""Kinds outside the numbering: what arrived; a sign of life; who speaks and what it runs; why not."""
+
+_HEAD = struct.Struct("!IB")
+_NUMBERED = struct.Struct("!IBQIQ")
+_COUNT = struct.Struct("!IBQ")
+_LENGTH = struct.Struct("!I")
+_NUMBERED_FIELDS = struct.Struct("!QIQ")
+_U64 = struct.Struct("!Q")
+
+NUMBERED_KINDS = frozenset({PACKET, CLOSING, DONE})
+
+
+class FrameError(QuireError):
+    """A peer sent bytes that are no frame of ours; its connection must be closed."""
+
+
+class Numbered(msgspec.Struct, frozen=True, gc=False):
+    """A frame that a link may not lose."""
+
+    kind: int
+    number: int
+    epoch: int
+    lamport: int
+    body: memoryview
+
+
+class Word(msgspec.Struct, frozen=True, gc=False):
+    """A frame outside the numbering."""
+
+    kind: int
+    body: memoryview
+
+
+Frame = Numbered | Word
+
+
+def numbered_head(kind: int, number: int, epoch: int, lamport: int, body_bytes: int) -> bytes:
+    """What comes before the body of a numbered frame. The body can then be shared by all links."""
+    return _NUMBERED.pack(_NUMBERED.size - _LENGTH.size + body_bytes, kind, number, epoch, lamport)
+
+
+def with_room_for(head: bytes, more: int) -> bytes:
+    """The head of a frame that is `more` bytes longer."""
+    return _LENGTH.pack(_LENGTH.unpack_from(head)[0] + more) + head[_LENGTH.size :]
+
+
+def word(kind: int, body: bytes = b"") -> bytes:
+    return _HEAD.pack(1 + len(body), kind) + body
+
+
+def acked(received: int) -> bytes:
+    """`received`: how many numbered frames of the peer have arrived."""
+    return _COUNT.pack(_COUNT.size - _LENGTH.size, ACKED, received)
+
+
+def read_count(frame: Word) -> int:
+    """The number in an ACKED frame."""
+    if len(frame.body) != _U64.size:
+        raise FrameError(f"a count has {_U64.size} bytes, not {len(frame.body)}")
+    return int(_U64.unpack(frame.body)[0])
+
+
+class Reader:
+    """Cuts a stream of bytes into frames. The bytes are kept in one buffer that grows only to the largest frame."""
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, start_bytes: int = 1 << 12) -> None:
+        self._limit = frame_bytes_max
+        self._buffer = bytearray(start_bytes)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+
+    def space(self) -> memoryview:
+        """Where the next bytes of the stream go; call `filled` with how many came."""
+        if self._end == len(self._buffer):
+            self._make_room()
+        return self._view[self._end :]
+
+    def filled(self, count: int) -> None:
+        self._end += count
+
+    def feed(self, data: bytes) -> None:
+        """Append bytes that were read elsewhere."""
+        while data:
+            space = self.space()
+            count = min(len(space), len(data))
+            space[:count] = data[:count]
+            self.filled(count)
+            data = data[count:]
+
+    def take(self, count: int) -> bytes | None:
+        """Exactly so many raw bytes, once they are here: for what precedes the frames."""
+        if self._end - self._start < count:
+            return None
+        self._start += count
+        return bytes(self._view[self._start - count : self._start])
+
+    def frames(self, opened: Callable[[memoryview], memoryview] | None = None) -> Iterator[Frame]:
+        """Every whole frame that is here; `opened` checks and removes a seal. A body is valid only until the next frame
+        is asked for."""
+        while True:
+            have = self._end - self._start
+            if have < _LENGTH.size:
+                return
+            (length,) = _LENGTH.unpack_from(self._buffer, self._start)
+            if not 1 <= length <= self._limit:
+                raise FrameError(f"a frame of {length} bytes is outside 1 to {self._limit}")
+            if have < _LENGTH.size + length:
+                return
+            start = self._start + _LENGTH.size
+            self._start = start + length
+            frame = self._view[start : self._start]
+            yield _parse(opened(frame) if opened else frame)
+
+    def enlarge(self, size: int) -> None:
+        """Read in larger pieces from now on."""
+        if size > len(self._buffer):
+            self._move(size)
+
+    def _make_room(self) -> None:
+        """Move what is unread to the front; and double the buffer if that is more than half of it."""
+        unread = self._end - self._start
+        size = len(self._buffer)
+        # One frame and its length at most are unread, so doubling ends at the limit.
+        self._move(size if unread <= size // 2 else min(size * 2, max(self._limit + _LENGTH.size, size)))
+
+    def _move(self, size: int) -> None:
+        unread = self._end - self._start
+        fresh = bytearray(size)
+        fresh[:unread] = self._view[self._start : self._end]
+        self._buffer, self._view = fresh, memoryview(fresh)
+        self._start, self._end = 0, unread
+
+
+def _parse(frame: memoryview) -> Frame:
+    if not frame:
+        raise FrameError("a frame is empty")
+    kind = frame[0]
+    if kind not in NUMBERED_KINDS:
+        return Word(kind, frame[1:])
+    if len(frame) <= _NUMBERED_FIELDS.size:
+        raise FrameError(f"a numbered frame of {len(frame)} bytes is too short")
+    number, epoch, lamport = _NUMBERED_FIELDS.unpack_from(frame, 1)
+    return Numbered(kind, number, epoch, lamport, frame[1 + _NUMBERED_FIELDS.size :])
+
+
+P = TypeVar("P", bound=Packet)
+
+
+class PacketCodec(Generic[P]):
+    """Packets of one protocol to bytes and back."""
+
+    def __init__(self, packets: tuple[type[P], ...]) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        # The union of the protocol's packet classes: the tag that each carries says which it is.
+        kinds: object = packets[0]
+        for packet in packets[1:]:
+            kinds = kinds | packet
+        self._decoder: msgspec.msgpack.Decoder[P] = msgspec.msgpack.Decoder(kinds)
+
+    def encode(self, packet: P) -> bytes:
+        return self._encoder.encode(packet)
+
+    def decode(self, body: memoryview) -> P:
+        try:
+            packet = self._decoder.decode(body)
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+            raise FrameError(f"a packet could not be read: {error}") from error
+        run = packet.carried()
+        if run is not None and not run.is_sound():
+            raise FrameError("a packet's run does not fit its body")
+        return packet

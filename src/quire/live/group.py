@@ -1,0 +1,290 @@
+"""A group as an application holds it: multicast, iterate, ask what is held back, close.
+
+Messages that are multicast while the event loop is busy leave together as one run at its next turn; an idle member
+sends at once. Every queue has a bound: a full window or a slow peer makes `multicast` wait, and a slow application makes
+this member read nothing more, which in turn makes the others wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import TracebackType
+
+from quire.live.driver import Driver, Held
+from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
+from quire.live.inbox import Inbox
+from quire.live.mesh import Mesh
+from quire.live.metrics import Sample, exposition
+from quire.live.outbox import Outbox
+from quire.live.settings import Certificates, Settings, read_settings
+from quire.live.spool import Spool
+from quire.model.errors import BadInput
+from quire.model.messages import Message
+from quire.model.packets import Packet
+from quire.protocols.contract import Deliver
+from quire.protocols.registry import create
+
+SPILL_RECORDS = 1 << 14
+
+
+def join(
+    group: str,
+    *,
+    me: int,
+    members: Sequence[str],
+    order: str | None = None,
+    protocol: str | None = None,
+    options: Mapping[str, object] | None = None,
+    secret: bytes | str | None = None,
+    certificates: Certificates | None = None,
+    insecure: bool = False,
+    timeout_s: float = 10.0,
+) -> Group:
+    """A member of a live group, to be used in `async with`, which waits until all members are there.
+
+    `members` are the addresses of all, in the same order everywhere; `me` is this one's place in it. Choose by
+    `order` ("total", "causal", "fifo" …) or by `protocol` and its `options`. Beyond loopback give a `secret` of at least
+    16 bytes or `certificates`, the same kind everywhere, or say `insecure`. Raises BadInput where these make no sense, and
+    on entering, MemberUnreachable when a member does not come within `timeout_s`.
+    """
+    return Group(
+        read_settings(
+            group,
+            me,
+            members,
+            order=order,
+            protocol=protocol,
+            options=options,
+            secret=secret,
+            certificates=certificates,
+            insecure=insecure,
+            timeout_s=timeout_s,
+        )
+    )
+
+
+class Group:
+    """One member's end of a live group. Use it in `async with`; all calls belong to the event loop that entered it."""
+
+    def __init__(self, settings: Settings, spool: Spool | None = None) -> None:
+        self.settings = settings
+        self.me = settings.me
+        self._protocol = create(settings.protocol, settings.me, len(settings.members), settings.options)
+        self._mesh = Mesh(settings, type(self._protocol).packets, self)
+        self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, spool.recorder if spool else None)
+        self._spool = spool
+        self._outbox = Outbox(settings.run_messages_max, settings.run_bytes_max)
+        self._inbox = Inbox(settings.inbox_messages_max)
+        self._room = asyncio.Event()
+        self._futures: deque[tuple[int, asyncio.Future[Message]]] = deque()
+        self._flush_scheduled = False
+        self._closing = False
+        self._failure: GroupFailed | None = None
+        self._ended = asyncio.Event()
+
+    async def __aenter__(self) -> Group:
+        await self._mesh.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            await self.close()
+        else:
+            await self._stop()
+
+    async def multicast(self, payload: bytes) -> int:
+        """Send a message to the group. Returns its number once it is accepted; waits while there is no room for more."""
+        return await self.multicast_many((payload,))
+
+    async def multicast_many(self, payloads: Sequence[bytes]) -> int:
+        """Send several messages, in order. Returns the number of the first once all are accepted."""
+        number = self._accept(payloads)
+        while self._outbox.is_full():
+            self._room.clear()
+            await self._room.wait()
+            if self._failure is not None:
+                raise self._failure
+        return number
+
+    def submit(self, payload: bytes) -> asyncio.Future[Message]:
+        """Send a message at once; the future is done when it is delivered here, and holds its place in the order.
+
+        Any number may be outstanding, and nothing waits: to be slowed down by a busy group, use `multicast`.
+        """
+        number = self._accept((payload,))
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._futures.append((number, future))
+        return future
+
+    async def execute(self, payload: bytes) -> Message:
+        """Send a message and wait until it is delivered here."""
+        return await self.submit(payload)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Every message as it is delivered, this member's own included. Ends when the group has closed."""
+        async for delivery in self.runs():
+            run = delivery.run
+            for index, payload in enumerate(run.payloads()):
+                yield Message(run.origin, run.first + index, payload, self._protocol.order_key(delivery, index))
+
+    async def runs(self) -> AsyncIterator[Deliver]:
+        """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.order_key` of the
+        first of it. Ends when the group has closed; raises GroupFailed when it cannot go on."""
+        inbox = self._inbox
+        inbox.takers += 1
+        try:
+            while True:
+                while (delivery := inbox.take()) is not None:
+                    if self._mesh.paused and inbox.has_room_again():
+                        self._mesh.resume()
+                        self._schedule_flush()
+                    yield delivery
+                if self._failure is not None:
+                    raise self._failure
+                if self._ended.is_set():
+                    return
+                await inbox.changed()
+        finally:
+            inbox.takers -= 1
+
+    def waiting(self) -> Sequence[Held]:
+        """Why is this not delivered yet? Everything held back here: what it waits for, from whom, since when."""
+        return self._driver.held()
+
+    def metrics(self) -> str:
+        """This member's counters in the text format of Prometheus."""
+        return exposition(self._samples())
+
+    async def close(self) -> None:
+        """Send nothing more, and return when everything that any member sent is delivered at all of them.
+
+        Raises NotDelivered when that is not known to be so: another member is lost, or it takes longer than the timeout.
+        A fixed group ends with the first member to close it: the others still deliver what was sent, but send nothing
+        more. Closing twice does nothing.
+        """
+        if not self._ended.is_set():
+            self._closing = True
+            if not self._inbox.takers:
+                self._inbox.discard()
+                self._mesh.resume()
+            self._schedule_flush()
+            try:
+                async with asyncio.timeout(self.settings.timeout_s):
+                    await self._ended.wait()
+            except TimeoutError:
+                self._fail(GroupFailed("the group did not close in time"))
+        await self._stop()
+        if self._failure is not None:
+            raise NotDelivered(
+                self._outbox.accepted, self._driver.delivered[self.me], self._mesh.who_is_missing()
+            ) from self._failure
+
+    # What the mesh reports.
+
+    def packet_arrived(self, source: int, packet: Packet, lamport: int) -> None:
+        self._driver.receive(source, packet, lamport)
+
+    def room_made(self) -> None:
+        """A link has let go of something, or a peer is closing: there may be something to do."""
+        self._schedule_flush()
+
+    def peer_closing(self) -> None:
+        self._closing = True
+        self._schedule_flush()
+
+    def everybody_done(self) -> None:
+        self._end()
+
+    def failed(self, error: GroupFailed) -> None:
+        self._fail(error)
+
+    def _fail(self, error: GroupFailed) -> None:
+        """The group cannot go on: everybody who waits is told."""
+        if self._ended.is_set():
+            return
+        self._failure = error
+        for _, future in self._futures:
+            if not future.done():
+                future.set_exception(error)
+        self._futures.clear()
+        self._end()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._inbox.wake()
+        self._room.set()
+
+    async def _stop(self) -> None:
+        await self._mesh.stop()
+        if self._spool is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._spool.finish)
+
+    def _accept(self, payloads: Sequence[bytes]) -> int:
+        if self._failure is not None:
+            raise self._failure
+        if self._closing:
+            raise GroupClosed("the group is closing, so nothing more can be sent; found a new group to go on")
+        for payload in payloads:
+            if len(payload) > self.settings.run_bytes_max:
+                raise BadInput(f"a message may have at most {self.settings.run_bytes_max} bytes, not {len(payload)}")
+        self._schedule_flush()
+        return self._outbox.accept(payloads)
+
+    def _schedule_flush(self) -> None:
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room."""
+        self._flush_scheduled = False
+        outbox, mesh = self._outbox, self._mesh
+        while len(outbox) and self._failure is None and mesh.has_room() and not self._inbox.is_full():
+            payloads = outbox.take_run()
+            if not self._driver.submit(payloads):
+                outbox.put_back(payloads)
+                break
+        if not outbox.is_full():
+            self._room.set()
+        mesh.retry_blocked()
+        if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
+            self._spool.spill()
+        if self._closing and not len(outbox):
+            mesh.say_closing(self._driver.submitted)
+            mesh.check_done(self._driver.delivered)
+
+    def _delivered(self, delivery: Deliver) -> None:
+        self._inbox.put(delivery)
+        if self._inbox.is_full():
+            self._mesh.pause()
+        if delivery.run.origin == self.me:
+            self._settle_futures(delivery)
+        # A delivery makes room in the window, and may be the last that closing waits for.
+        if len(self._outbox) or self._closing:
+            self._schedule_flush()
+
+    def _settle_futures(self, delivery: Deliver) -> None:
+        run, futures = delivery.run, self._futures
+        if not futures or futures[0][0] >= run.end:
+            return
+        payloads = list(run.payloads())
+        while futures and futures[0][0] < run.end:
+            number, future = futures.popleft()
+            if not future.done():
+                index = number - run.first
+                future.set_result(Message(run.origin, number, payloads[index], self._protocol.order_key(delivery, index)))
+
+    def _samples(self) -> Iterator[Sample]:
+        base = {"group": self.settings.group, "member": str(self.me)}
+        yield Sample("quire_messages_sent_total", "Messages this member multicast.", "counter", self._driver.submitted, base)
+        for origin, count in enumerate(self._driver.delivered):
+            labels = base | {"origin": str(origin)}
+            yield Sample("quire_messages_delivered_total", "Messages delivered, by origin.", "counter", count, labels)
+        yield Sample("quire_messages_held_back", "Messages not yet delivered here.", "gauge", self._protocol.held_back(), base)
+        yield Sample("quire_messages_in_outbox", "Messages accepted but not yet sent.", "gauge", len(self._outbox), base)
+        yield Sample("quire_messages_in_inbox", "Messages the application has not taken.", "gauge", self._inbox.messages, base)
+        yield from self._mesh.samples(base)

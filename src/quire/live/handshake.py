@@ -1,0 +1,201 @@
+"""The handshake: who is at the other end, before anything it says is parsed.
+
+Each side sends one hello of fixed size. With a group secret each then proves that it knows it, by an HMAC over both
+hellos and its own role; the nonces in them are fresh, so a recorded proof is worthless, and the role keeps a proof
+from being sent back to whoever made it. From the same exchange each direction gets a key of its own, with which every
+later frame is sealed under a running count: nobody can take over, cut out of or add to an authenticated connection.
+The secret itself never leaves the process. With TLS the certificates say who is there, and without either (loopback,
+or by explicit wish) the hello is only a check against mistakes.
+
+The initiator sends a hello. The acceptor answers with a hello and its proof. The initiator sends its proof.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from enum import IntEnum
+from typing import Final
+
+from quire.live.frames import FrameError
+from quire.model.errors import QuireError
+
+VERSION: Final = 1
+NONCE_BYTES: Final = 32
+PROOF_BYTES: Final = 32
+SEAL_BYTES: Final = 16
+
+_MAGIC = b"QUIRE/"
+_HELLO = struct.Struct("!6sHBBII32s")
+HELLO_BYTES: Final = _HELLO.size
+
+
+class Trust(IntEnum):
+    """How the ends of a connection know each other."""
+
+    OPEN = 0
+    SECRET = 1
+    TLS = 2
+
+
+class Answer(IntEnum):
+    """What a hello says of the one before it."""
+
+    WELCOME = 0
+    OTHER_VERSION = 1
+    OTHER_TRUST = 2
+    NOT_ME = 3
+    STRANGER = 4
+
+
+class Refused(QuireError):
+    """The handshake failed: the sentence says why, and holds no secret."""
+
+
+class Seal:
+    """Tags the frames of one direction of an authenticated connection, each with its place in the stream."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._count = 0
+
+    def tag(self, *parts: bytes | memoryview) -> bytes:
+        seal = hashlib.blake2b(self._count.to_bytes(8, "big"), key=self._key, digest_size=SEAL_BYTES)
+        self._count += 1
+        for part in parts:
+            seal.update(part)
+        return seal.digest()
+
+    def opened(self, frame: memoryview) -> memoryview:
+        """The frame without its tag; raises FrameError if they do not belong together."""
+        content, tag = frame[:-SEAL_BYTES], frame[-SEAL_BYTES:]
+        if not hmac.compare_digest(self.tag(content), bytes(tag)):
+            raise FrameError("the seal of a frame is broken")
+        return content
+
+
+class Handshake:
+    """One side of the exchange. Feed it exactly `wanted` bytes at a time, and send what it returns, until `done`."""
+
+    def __init__(
+        self,
+        *,
+        initiator: bool,
+        me: int,
+        members: int,
+        peer: int | None,
+        trust: Trust,
+        nonce: bytes,
+        secret: bytes | None = None,
+    ) -> None:
+        if len(nonce) != NONCE_BYTES:
+            raise ValueError(f"a nonce has {NONCE_BYTES} bytes")
+        if (trust is Trust.SECRET) != (secret is not None):
+            raise ValueError("a secret goes with Trust.SECRET, and nothing else does")
+        self.peer = peer
+        self.wanted = 0 if initiator and peer is None else HELLO_BYTES
+        self.done = False
+        self.sending: Seal | None = None
+        self.receiving: Seal | None = None
+        self._initiator = initiator
+        self._me = me
+        self._members = members
+        self._trust = trust
+        self._nonce = nonce
+        self._secret = secret
+        self._hello = b""
+        self._transcript = b""
+
+    def start(self) -> bytes:
+        """What the initiator sends first."""
+        assert self._initiator
+        assert self.peer is not None
+        self._hello = self._make_hello(Answer.WELCOME, self.peer)
+        if self._secret is not None:
+            self.wanted = HELLO_BYTES + PROOF_BYTES
+        return self._hello
+
+    def receive(self, data: bytes) -> bytes:
+        """Take the next `wanted` bytes; returns what to send. Raises Refused where the peer is not to be talked to;
+        `last_words` is then what to send before closing."""
+        if self._transcript:
+            self._check_proof(data, b"initiator")
+            self._finish()
+            return b""
+        hello, proof = data[:HELLO_BYTES], data[HELLO_BYTES:]
+        magic, version, answer, trust, member, addressee, _ = _HELLO.unpack(hello)
+        if magic != _MAGIC:
+            raise Refused("the peer does not speak this protocol")
+        if answer != Answer.WELCOME:
+            raise Refused(_why(answer, version, trust, self._trust))
+        verdict = self._judge(version, trust, member, addressee)
+        if verdict is not Answer.WELCOME:
+            raise Refused(_why(verdict, version, trust, self._trust))
+        self.peer = member
+        if self._initiator:
+            self._transcript = self._hello + hello
+            if self._secret is not None:
+                self._check_proof(proof, b"acceptor")
+            self._finish()
+            return self._proof(b"initiator")
+        self._hello = self._make_hello(Answer.WELCOME, member)
+        self._transcript = hello + self._hello
+        if self._secret is None:
+            self._finish()
+            return self._hello
+        self.wanted = PROOF_BYTES
+        return self._hello + self._proof(b"acceptor")
+
+    def last_words(self, data: bytes) -> bytes:
+        """What an acceptor that refuses this hello answers, so that the other side can say why too."""
+        magic, version, answer, trust, member, addressee, _ = _HELLO.unpack(data[:HELLO_BYTES])
+        if self._initiator or magic != _MAGIC or answer != Answer.WELCOME:
+            return b""
+        verdict = self._judge(version, trust, member, addressee)
+        if verdict is Answer.WELCOME:
+            return b""
+        padding = bytes(PROOF_BYTES) if trust == Trust.SECRET else b""
+        return self._make_hello(verdict, member & 0xFFFFFFFF) + padding
+
+    def _judge(self, version: int, trust: int, member: int, addressee: int) -> Answer:
+        if version != VERSION:
+            return Answer.OTHER_VERSION
+        if trust != self._trust:
+            return Answer.OTHER_TRUST
+        if addressee != self._me:
+            return Answer.NOT_ME
+        if member == self._me or member >= self._members or (self.peer is not None and member != self.peer):
+            return Answer.STRANGER
+        return Answer.WELCOME
+
+    def _make_hello(self, answer: Answer, addressee: int) -> bytes:
+        return _HELLO.pack(_MAGIC, VERSION, answer, self._trust, self._me, addressee, self._nonce)
+
+    def _proof(self, role: bytes) -> bytes:
+        if self._secret is None:
+            return b""
+        return hmac.digest(self._secret, b"quire proof " + role + self._transcript, "sha256")
+
+    def _check_proof(self, proof: bytes, role: bytes) -> None:
+        if not hmac.compare_digest(proof, self._proof(role)):
+            raise Refused("the peer does not know the group's secret")
+
+    def _finish(self) -> None:
+        self.done = True
+        self.wanted = 0
+        if self._secret is not None:
+            mine, theirs = (b"initiator", b"acceptor") if self._initiator else (b"acceptor", b"initiator")
+            self.sending = Seal(hmac.digest(self._secret, b"quire key " + mine + self._transcript, "sha256"))
+            self.receiving = Seal(hmac.digest(self._secret, b"quire key " + theirs + self._transcript, "sha256"))
+
+
+def _why(answer: int, version: int, trust: int, mine: Trust) -> str:
+    if answer == Answer.OTHER_VERSION:
+        return f"the peer speaks version {version} of the protocol, this member version {VERSION}"
+    if answer == Answer.OTHER_TRUST:
+        theirs = Trust(trust).name.lower() if trust in set(Trust) else str(trust)
+        return f"the peer is secured by {theirs!r}, this member by {mine.name.lower()!r}; give all members the same"
+    if answer == Answer.NOT_ME:
+        return "the addresses are mixed up: the member at that address has another number"
+    return "the peer's number is not that of another member of this group"

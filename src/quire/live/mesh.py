@@ -1,0 +1,392 @@
+"""The mesh: a connection between every two members, kept up, and the links that survive it.
+
+Of two members the one with the higher number connects and the other accepts, so that there is one connection a pair.
+A broken connection is made again with growing pauses; a member that stays away, or is silent, for longer than the
+timeout is reported as unreachable. One timer does it all: signs of life, acknowledgements, silence, stalls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol as Interface
+
+from quire.live.connection import Connection
+from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
+from quire.live.frames import CLOSING, DONE, PACKET, FrameError, Numbered, PacketCodec
+from quire.live.links import Incoming, Outgoing
+from quire.live.metrics import Sample
+from quire.live.settings import Introduction, Settings, tls_contexts
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
+from quire.model.packets import Packet
+
+log = logging.getLogger("quire.live")
+
+EPOCH = 0
+"""Views number the memberships of a group; a fixed group has one."""
+
+RECONNECT_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+STRANGERS_MAX = 64
+"""How many connections may be open that have not introduced themselves."""
+
+
+class Owner(Interface):
+    def packet_arrived(self, source: int, packet: Packet, lamport: int) -> None: ...
+    def room_made(self) -> None: ...
+    def peer_closing(self) -> None: ...
+    def everybody_done(self) -> None: ...
+    def failed(self, error: GroupFailed) -> None: ...
+
+
+class Peer:
+    """Another member: both directions of the link to it, and the connection that it has at the moment."""
+
+    def __init__(self, member: int, address: str) -> None:
+        self.member = member
+        self.address = address
+        self.outgoing = Outgoing()
+        self.incoming = Incoming()
+        self.connection: Connection | None = None
+        self.incarnation: int | None = None
+        self.heard_at = time.monotonic()
+        self.why_down = "it was never there"
+        self.blocked: tuple[Packet, int] | None = None
+        """A packet for which the protocol has no room yet; nothing more is read until it has."""
+        self.progress_at = time.monotonic()
+        self.stalled = False
+        self.closing_after: int | None = None
+        self.done = False
+
+
+class Mesh:
+    def __init__(self, settings: Settings, packets: tuple[type[Packet], ...], owner: Owner) -> None:
+        self.settings = settings
+        self.peers = {
+            member: Peer(member, str(address)) for member, address in enumerate(settings.members) if member != settings.me
+        }
+        self.paused = False
+        self._owner = owner
+        self._codec = PacketCodec(packets)
+        self._incarnation = int.from_bytes(os.urandom(7), "big")
+        self._server: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._strangers: set[Connection] = set()
+        self._all_here = asyncio.Event()
+        self._started = False
+        self._stopping = False
+        self._misfit: QuireError | None = None
+        self._said_closing = False
+        self._said_done = False
+        self._accepting_tls: ssl.SSLContext | None = None
+        self._connecting_tls: ssl.SSLContext | None = None
+        if settings.certificates is not None:
+            self._accepting_tls, self._connecting_tls = tls_contexts(settings.certificates)
+
+    async def start(self) -> None:
+        """Listen, connect, and return when all members are there; raises where one is not, or runs something else."""
+        settings, loop = self.settings, asyncio.get_running_loop()
+        address = settings.members[settings.me]
+        try:
+            self._server = await loop.create_server(self._accept, address.host, address.port, ssl=self._accepting_tls)
+        except OSError as error:
+            raise BadInput(f"member {settings.me} cannot listen at {address}: {error.strerror}") from error
+        for peer in self.peers.values():
+            peer.heard_at = time.monotonic()
+            if peer.member < settings.me:
+                self._tasks.append(loop.create_task(self._keep_connected(peer)))
+        self._check_all_here()
+        try:
+            async with asyncio.timeout(settings.timeout_s):
+                await self._all_here.wait()
+        except TimeoutError:
+            self._misfit = self._misfit or self._unreachable(next(p for p in self.peers.values() if p.connection is None))
+        if self._misfit is not None:
+            await self.stop()
+            raise self._misfit
+        self._started = True
+        self._tasks.append(loop.create_task(self._watch()))
+        log.info("group=%s member=%d event=started members=%d", settings.group, settings.me, len(settings.members))
+
+    async def stop(self) -> None:
+        """Close all connections after what was written has left; when all are done, only after it has arrived."""
+        if self._said_done and all(peer.done for peer in self.peers.values()):
+            deadline = time.monotonic() + 1.0
+            while time.monotonic() < deadline and any(
+                p.connection is not None and p.outgoing.bytes for p in self.peers.values()
+            ):
+                self._tell_all()
+                await asyncio.sleep(0.005)
+            self._tell_all()
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for connection in [*self._strangers, *(peer.connection for peer in self.peers.values() if peer.connection)]:
+            connection.close("this member has left")
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    def transmit(self, packet: Packet, to: tuple[int, ...] | None, lamport: int) -> int:
+        """Put a packet on the links to these members; returns how many bytes of it are header."""
+        body = self._codec.encode(packet)
+        for member in self.peers if to is None else to:
+            self._send(self.peers[member], PACKET, lamport, body)
+        carried = packet.carried()
+        return len(body) - (len(carried.body.payload) if carried is not None else 0)
+
+    def has_room(self) -> bool:
+        limit = self.settings.link_bytes_max
+        return all(peer.outgoing.bytes < limit for peer in self.peers.values())
+
+    def pause(self) -> None:
+        """Read nothing more: the application has more than enough to do."""
+        self.paused = True
+        for peer in self.peers.values():
+            if peer.connection is not None:
+                peer.connection.pause()
+
+    def resume(self) -> None:
+        self.paused = False
+        self.retry_blocked()
+        for peer in self.peers.values():
+            if peer.connection is not None and peer.blocked is None and not self.paused:
+                peer.connection.resume()
+
+    def say_closing(self, sent: int) -> None:
+        """Tell all that this member has sent so many messages and sends no more."""
+        if not self._said_closing:
+            self._said_closing = True
+            for peer in self.peers.values():
+                self._send(peer, CLOSING, 0, sent.to_bytes(8, "big"))
+
+    def check_done(self, delivered: list[int]) -> None:
+        """Tell all, once everybody is closing and everything that they sent is delivered here."""
+        if self._said_done or not self._said_closing:
+            return
+        if all(peer.closing_after == delivered[peer.member] for peer in self.peers.values()):
+            self._said_done = True
+            for peer in self.peers.values():
+                self._send(peer, DONE, 0, b"\x00")
+            self._check_everybody_done()
+
+    def samples(self, base: Mapping[str, str]) -> Iterator[Sample]:
+        """One sample of each measure for each peer."""
+        now = time.monotonic()
+        measures: tuple[tuple[str, str, str, Callable[[Peer], float]], ...] = (
+            ("quire_link_up", "Whether the peer is connected.", "gauge", lambda peer: peer.connection is not None),
+            ("quire_link_frames_sent_total", "Frames sent to the peer.", "counter", lambda peer: peer.outgoing.sent),
+            ("quire_link_frames_received_total", "Frames received from it.", "counter", lambda peer: peer.incoming.received),
+            ("quire_link_bytes_unacknowledged", "Bytes not known to have arrived.", "gauge", lambda peer: peer.outgoing.bytes),
+            ("quire_link_silent_seconds", "Since when nothing came.", "gauge", lambda peer: now - peer.heard_at),
+            ("quire_link_stalled", "Whether nothing arrives there.", "gauge", lambda peer: peer.stalled),
+        )
+        for name, help_, kind, measure in measures:
+            for peer in self.peers.values():
+                yield Sample(name, help_, kind, float(measure(peer)), {**base, "peer": str(peer.member)})
+
+    def who_is_missing(self) -> str:
+        """For a member that could not close in time: what it still waits for."""
+        for peer in self.peers.values():
+            if peer.connection is None:
+                return f"member {peer.member} ({peer.address}) is not connected: {peer.why_down}"
+        behind = [str(peer.member) for peer in self.peers.values() if not peer.done]
+        return f"no word from member {', '.join(behind)} that it has delivered everything" if behind else "the group failed"
+
+    # What connections report.
+
+    def introduction_to(self, peer: int) -> Introduction:
+        settings = self.settings
+        return Introduction(
+            group=settings.group,
+            protocol=settings.protocol,
+            options=settings.options_shown(),
+            members=tuple(map(str, settings.members)),
+            epoch=EPOCH,
+            incarnation=self._incarnation,
+            received=self.peers[peer].incoming.received,
+        )
+
+    def admitted(self, connection: Connection, introduction: Introduction) -> None:
+        assert connection.peer is not None
+        peer = self.peers[connection.peer]
+        if peer.incarnation not in (None, introduction.incarnation):
+            peer.why_down = "it came back as another process, which a fixed group cannot take in"
+            raise FrameError(f"member {peer.member} is known as another process; a restarted member cannot come back")
+        resend = peer.outgoing.resume(introduction.received)
+        if peer.connection is not None:
+            # A connection that broke without our noticing; its successor takes over.
+            peer.connection.close("the member has connected anew")
+        self._strangers.discard(connection)
+        peer.incarnation = introduction.incarnation
+        peer.connection = connection
+        peer.heard_at = peer.progress_at = time.monotonic()
+        connection.open = True
+        for frame in resend:
+            connection.write(*frame)
+        if self.paused or peer.blocked is not None:
+            connection.pause()
+        log.info("group=%s member=%d event=connected peer=%d", self.settings.group, self.settings.me, peer.member)
+        self._check_all_here()
+
+    def frame_arrived(self, connection: Connection, frame: Numbered) -> None:
+        assert connection.peer is not None
+        peer = self.peers[connection.peer]
+        if peer.connection is not connection or not peer.incoming.is_new(frame.number, len(frame.body)):
+            return
+        if frame.epoch != EPOCH:
+            raise FrameError(f"a frame of epoch {frame.epoch} came in epoch {EPOCH}")
+        if frame.kind == PACKET:
+            self._offer(peer, self._codec.decode(frame.body), frame.lamport)
+        elif frame.kind == CLOSING:
+            peer.closing_after = int.from_bytes(frame.body[:8], "big")
+            self._owner.peer_closing()
+        else:
+            peer.done = True
+            self._check_everybody_done()
+
+    def acknowledged(self, connection: Connection, received: int) -> None:
+        assert connection.peer is not None
+        peer = self.peers[connection.peer]
+        before = peer.outgoing.bytes
+        peer.outgoing.acknowledged(received)
+        peer.progress_at = time.monotonic()
+        if before >= self.settings.link_bytes_max > peer.outgoing.bytes:
+            self._owner.room_made()
+
+    def burst_ended(self, connection: Connection) -> None:
+        assert connection.peer is not None
+        peer = self.peers[connection.peer]
+        peer.heard_at = time.monotonic()
+        if peer.incoming.acknowledge_due():
+            peer.incoming.told()
+            connection.tell(peer.incoming.received)
+        self.retry_blocked()
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        self._strangers.discard(connection)
+        if connection.peer is None:
+            log.warning(
+                "group=%s member=%d event=refused from=%s why=%r",
+                self.settings.group,
+                self.settings.me,
+                connection.address,
+                reason,
+            )
+            return
+        peer = self.peers[connection.peer]
+        if peer.connection is connection:
+            peer.connection = None
+        if not self._stopping and not peer.done:
+            peer.why_down = reason
+            log.warning(
+                "group=%s member=%d event=disconnected peer=%d why=%r",
+                self.settings.group,
+                self.settings.me,
+                peer.member,
+                reason,
+            )
+
+    def _send(self, peer: Peer, kind: int, lamport: int, body: bytes) -> None:
+        if not peer.outgoing.bytes:
+            peer.progress_at = time.monotonic()
+        frame = peer.outgoing.push(kind, EPOCH, lamport, body)
+        if peer.connection is not None:
+            peer.connection.write(*frame)
+
+    def _offer(self, peer: Peer, packet: Packet, lamport: int) -> bool:
+        """Hand a packet to the protocol; False if it had no room, and the link waits."""
+        try:
+            self._owner.packet_arrived(peer.member, packet, lamport)
+        except HoldBackFull:
+            peer.blocked = (packet, lamport)
+            if peer.connection is not None:
+                peer.connection.pause()
+            return False
+        except ProtocolViolation as error:
+            self._owner.failed(PeerMisbehaved(str(error)))
+            raise
+        return True
+
+    def retry_blocked(self) -> None:
+        """Offer the protocol again what it had no room for."""
+        for peer in self.peers.values():
+            if peer.blocked is not None:
+                packet, lamport = peer.blocked
+                peer.blocked = None
+                if self._offer(peer, packet, lamport) and peer.connection is not None and not self.paused:
+                    peer.connection.resume()
+
+    def _check_everybody_done(self) -> None:
+        if self._said_done and all(peer.done for peer in self.peers.values()):
+            self._owner.everybody_done()
+
+    def _check_all_here(self) -> None:
+        if all(peer.connection is not None for peer in self.peers.values()):
+            self._all_here.set()
+
+    def _accept(self) -> Connection:
+        connection = Connection(self, self.settings, None, one_too_many=len(self._strangers) >= STRANGERS_MAX)
+        self._strangers.add(connection)
+        return connection
+
+    async def _keep_connected(self, peer: Peer) -> None:
+        loop, address = asyncio.get_running_loop(), self.settings.members[peer.member]
+        tries = 0
+        while True:
+            if peer.connection is None:
+                try:
+                    await loop.create_connection(
+                        lambda: Connection(self, self.settings, peer.member),
+                        address.host,
+                        address.port,
+                        ssl=self._connecting_tls,
+                    )
+                except OSError as error:
+                    peer.why_down = f"it cannot be connected to ({error.strerror or error})"
+                    await asyncio.sleep(RECONNECT_S[min(tries, len(RECONNECT_S) - 1)])
+                    tries += 1
+                    continue
+            await asyncio.sleep(RECONNECT_S[min(tries, len(RECONNECT_S) - 1)])
+            tries = 0 if peer.connection is not None else tries + 1
+
+    async def _watch(self) -> None:
+        interval = min(1.0, self.settings.timeout_s / 5)
+        while True:
+            await asyncio.sleep(interval)
+            now = time.monotonic()
+            self._tell_all()
+            for peer in self.peers.values():
+                if peer.connection is not None and peer.connection.is_paused():
+                    # We do not listen, so its silence means nothing.
+                    peer.heard_at = now
+                if now - peer.heard_at > self.settings.timeout_s and not peer.done:
+                    self._owner.failed(self._unreachable(peer))
+                self._watch_stall(peer, now)
+
+    def _tell_all(self) -> None:
+        for peer in self.peers.values():
+            if peer.connection is None:
+                continue
+            if peer.incoming.unacknowledged():
+                peer.incoming.told()
+                peer.connection.tell(peer.incoming.received)
+            else:
+                peer.connection.say_alive()
+
+    def _watch_stall(self, peer: Peer, now: float) -> None:
+        stalled = peer.outgoing.bytes > 0 and now - peer.progress_at > self.settings.timeout_s / 4
+        if stalled and not peer.stalled:
+            log.warning(
+                "group=%s member=%d event=stalled peer=%d for_s=%.1f bytes=%d",
+                self.settings.group, self.settings.me, peer.member, now - peer.progress_at, peer.outgoing.bytes,
+            )  # fmt: skip
+        peer.stalled = stalled
+
+    def _unreachable(self, peer: Peer) -> MemberUnreachable:
+        why = peer.why_down if peer.connection is None else "its connection is open, but nothing comes"
+        return MemberUnreachable(peer.member, peer.address, time.monotonic() - peer.heard_at, why)

@@ -1,0 +1,56 @@
+"""What an application has multicast and what has not left yet, and how it becomes runs.
+
+Messages that pile up while the member is busy leave together; the run is cut only when it is submitted, so that its
+size is known when it takes its place in the order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+
+class Outbox:
+    """Messages in the order in which they were accepted, counted from 0."""
+
+    def __init__(self, run_messages_max: int, run_bytes_max: int) -> None:
+        self.accepted = 0
+        self._messages_max = run_messages_max
+        self._bytes_max = run_bytes_max
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def accept(self, payloads: Sequence[bytes]) -> int:
+        """Take these messages; returns the number of the first."""
+        first = self.accepted
+        self.accepted += len(payloads)
+        self._waiting.extend(payloads)
+        self._bytes += sum(map(len, payloads))
+        return first
+
+    def is_full(self) -> bool:
+        """Whether more than a whole run waits, so that whoever sends should wait too."""
+        return len(self._waiting) > self._messages_max or self._bytes > self._bytes_max
+
+    def take_run(self) -> list[bytes]:
+        """The longest run that may leave now."""
+        waiting = self._waiting
+        if len(waiting) <= self._messages_max and self._bytes <= self._bytes_max:
+            payloads = list(waiting)
+            waiting.clear()
+            self._bytes = 0
+            return payloads
+        payloads, size = [], 0
+        while waiting and len(payloads) < self._messages_max and (not payloads or size + len(waiting[0]) <= self._bytes_max):
+            size += len(waiting[0])
+            payloads.append(waiting.popleft())
+        self._bytes -= size
+        return payloads
+
+    def put_back(self, payloads: Sequence[bytes]) -> None:
+        """There was no room for this run: it is first again."""
+        self._waiting.extendleft(reversed(payloads))
+        self._bytes += sum(map(len, payloads))

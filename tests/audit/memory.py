@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,19 +25,21 @@ def layout_of(trace: Trace) -> Layout:
     return Layout(world, tuple(groups), sum(map(len, trace.logs)), all(group.low is not None for group in groups))
 
 
-def read_from(trace: Trace):  # type: ignore[no-untyped-def]
+def read_from(trace: Trace) -> Callable[..., Events]:
     """A stand-in for `read_events` that reads this trace."""
 
     def read(
-        world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None, *, dests: bool = True, pos: bool = False
+        world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
+        *, dests: bool = True, pos: bool = False,
     ) -> Events:  # fmt: skip
-        rows, counts, flat, sizes = [], [], [], []
+        rows, counts, sizes = [], [], []
+        flat: list[int] = []
         ordered = True
         wanted = {group.process for group in groups}
         for process, (log, clocks) in enumerate(zip(trace.logs, trace.clocks, strict=True)):
             size = 0
             times = [clock for clock in clocks if clock is not None]
-            if process in wanted and (len(times) < len(clocks) or any(a >= b for a, b in zip(times, times[1:], strict=False))):
+            if process in wanted and (len(times) < len(clocks) or any(a >= b for a, b in pairwise(times))):
                 ordered = False
             for at, (event, clock) in enumerate(zip(log, clocks, strict=True)):
                 kind = KINDS.index(event.kind)
@@ -51,8 +54,9 @@ def read_from(trace: Trace):  # type: ignore[no-untyped-def]
             sizes.append(size)
         columns = np.array(rows, np.int64).reshape(-1, 5)
         return Events(
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), columns[:, 0].astype(np.int8), columns[:, 1].astype(np.int32),
-            columns[:, 2].copy(), columns[:, 3].copy(), columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered,
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            columns[:, 0].astype(np.int8), columns[:, 1].astype(np.int32), columns[:, 2].copy(), columns[:, 3].copy(),
+            columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered,
         )  # fmt: skip
 
     return read

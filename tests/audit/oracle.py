@@ -81,7 +81,10 @@ def judge(logs: Logs, crashed: frozenset[int]) -> Expected:
             before[a].add(b)
     place = [{m: i for i, m in enumerate(order)} for order in orders]
     pairs = sum(
-        any((place[p][a] < place[p][b]) != (place[q][a] < place[q][b]) for a, b in combinations(set(orders[p]) & set(orders[q]), 2))
+        any(
+            (place[p][a] < place[p][b]) != (place[q][a] < place[q][b])
+            for a, b in combinations(set(orders[p]) & set(orders[q]), 2)
+        )
         for p, q in combinations(correct, 2)
     )
     reach = {m: _reachable(before, m) for m in before}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -109,7 +109,7 @@ def table(process: int, log: Sequence[Event], clocks: Sequence[int | None], run:
     """The rows of one process."""
     rows = len(log)
     is_message = [e.kind != "packet" for e in log]
-    columns: dict[str, object] = {
+    columns: dict[str, list[Any]] = {
         "run": [run] * rows,
         "process": [process] * rows,
         "pos": list(range(rows)),
@@ -124,7 +124,8 @@ def table(process: int, log: Sequence[Event], clocks: Sequence[int | None], run:
 
 
 def write(
-    directory: Path, trace: Trace, *, run: str = "test", promises: tuple[Guarantee, ...] = tuple(Guarantee), rows_per_append: int = 1 << 30
+    directory: Path, trace: Trace, *, run: str = "test", promises: tuple[Guarantee, ...] = tuple(Guarantee),
+    rows_per_append: int = 1 << 30,
 ) -> Path:  # fmt: skip
     """A run directory with this trace; a small `rows_per_append` makes small row groups."""
     deliveries = sum(e.kind == "deliver" for log in trace.logs for e in log)

@@ -67,8 +67,15 @@ def _audit(directory: Path, expected: list[Guarantee] | None, master: str, segme
     from quire.pipeline.session import session
 
     with _progress("starting Spark") as say, session(master) as spark:
+        from pyspark.errors import PySparkException
+
         say(f"auditing {directory}")
-        return run_audit(spark, directory, expect=expected, segments=segments)
+        try:
+            return run_audit(spark, directory, expect=expected, segments=segments)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            print(f"quire: could not decide, because Spark failed: {reason}", file=sys.stderr)
+            raise typer.Exit(_EXIT_CODES["undecided"]) from None
 
 
 class _Say:

@@ -94,7 +94,7 @@ def read_part(
     """The wanted rows of one file."""
     columns = ["run", "kind", "origin", "seq", "lamport"] + ["dests"] * dests + ["pos"] * pos
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
+        with pq.ParquetFile(path) as file:
             table = file.read_row_groups([group.index for group in groups], columns=columns, use_threads=False)
         table.validate()
         return _to_part(world, path, groups, table, low, high)

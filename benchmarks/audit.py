@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 @compiled
 def simulate(members: int, messages: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A group in which everybody sends to all and delivers in one order, at a random pace: rows (kind, origin, seq, lamport)."""
-    np.random.seed(seed)  # noqa: NPY002
+    """Everybody sends to all and delivers in one order, at a random pace. Rows are (kind, origin, seq, lamport)."""
+    np.random.seed(seed)
     rows = np.empty((members, messages * 2 + messages, 4), np.int64)
     count = np.zeros(members, np.int64)
     clock = np.zeros(members, np.int64)
@@ -48,9 +48,9 @@ def simulate(members: int, messages: int, seed: int) -> tuple[np.ndarray, np.nda
     sent = np.empty((messages, 3), np.int64)
     sent_count, left = 0, members * messages
     while left > 0:
-        p = np.random.randint(members)  # noqa: NPY002
-        burst = np.random.randint(1, 5)  # noqa: NPY002
-        if sent_count < messages and np.random.random() < 1 / (members + 1):  # noqa: NPY002
+        p = np.random.randint(members)
+        burst = np.random.randint(1, 5)
+        if sent_count < messages and np.random.random() < 1 / (members + 1):
             for _ in range(min(burst, messages - sent_count)):
                 clock[p] += 1
                 rows[p, count[p]] = (SEND, p, numbers[p], clock[p])
@@ -90,20 +90,22 @@ def _table(process: int, members: int, rows: np.ndarray) -> pa.Table:
     offsets = np.concatenate(([0], np.cumsum(np.where(is_send, members, 0)))).astype(np.int32)
     everyone = np.tile(np.arange(members, dtype=np.int32), int(is_send.sum()))
 
-    def words(code: int | np.ndarray, vocabulary: list[str], kind: pa.DataType) -> pa.Array:
-        codes = np.broadcast_to(code, size)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, kind), pa.array(vocabulary))
+    def words(code: int | np.ndarray, vocabulary: list[str], kind: type) -> Any:
+        return pa.DictionaryArray.from_arrays(np.broadcast_to(code, size).astype(kind), pa.array(vocabulary))
 
-    columns = {
-        "run": words(0, ["benchmark"], pa.int8()),
+    columns: dict[str, Any] = {
+        "run": words(0, ["benchmark"], np.int8),
         "process": pa.array(np.full(size, process), pa.int32()),
         "pos": pa.array(np.arange(size), pa.int64()),
-        "kind": words(rows[:, 0], list(KINDS), pa.int8()),
+        "kind": words(rows[:, 0], list(KINDS), np.int8),
         "origin": pa.array(rows[:, 1], pa.int32()),
         "seq": pa.array(rows[:, 2], pa.int64()),
-        "group": words(0, ["all"], pa.int32()),
+        "group": words(0, ["all"], np.int32),
         "dests": pa.ListArray.from_arrays(
-            pa.array(offsets), pa.array(everyone), type=SCHEMA.field("dests").type, mask=pa.array(~is_send)
+            pa.array(offsets, pa.int32()),
+            pa.array(everyone, pa.int32()),
+            type=SCHEMA.field("dests").type,
+            mask=pa.array(~is_send),
         ),
         "lamport": pa.array(rows[:, 3], pa.int64()),
         "time_ns": pa.array(rows[:, 3] * 1000, pa.int64()),

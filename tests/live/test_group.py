@@ -1,0 +1,231 @@
+"""A group as an application sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from quire.live import Group, GroupClosed, MemberUnreachable, NotDelivered, join
+from quire.model.errors import BadInput
+from quire.model.messages import Message
+from quire.protocols.registry import PROTOCOLS
+
+Addresses = Callable[[int], list[str]]
+
+
+def with_groups(addresses: list[str], act: Callable[[list[Group]], Awaitable[None]], **wishes: Any) -> None:
+    """Enter all members, act, and close them together, as separate processes would."""
+    wishes = {"order": "total", "timeout_s": 5.0} | wishes
+    if "protocol" in wishes:
+        wishes.pop("order")
+
+    async def main() -> None:
+        groups = [join("test", me=me, members=addresses, **wishes) for me in range(len(addresses))]
+        async with AsyncExitStack() as stack:
+            await asyncio.gather(*(stack.enter_async_context(group) for group in groups))
+            await act(groups)
+            await asyncio.gather(*(group.close() for group in groups))
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+async def take(group: Group, count: int) -> list[Message]:
+    found: list[Message] = []
+    async for message in group:
+        found.append(message)
+        if len(found) == count:
+            break
+    return found
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_member_delivers_every_message_of_all(addresses: Addresses, protocol: str) -> None:
+    async def act(groups: list[Group]) -> None:
+        for number in range(20):
+            await asyncio.gather(*(group.multicast(f"{group.me}/{number}".encode()) for group in groups))
+        logs = await asyncio.gather(*(take(group, 60) for group in groups))
+        for log in logs:
+            assert {(m.origin, m.seq, m.payload) for m in log} == {
+                (o, s, f"{o}/{s}".encode()) for o in range(3) for s in range(20)
+            }
+        if "total" in PROTOCOLS[protocol].protocol.promises:
+            assert logs[0] == logs[1] == logs[2]
+            keys = [m.order_key for m in logs[0]]
+            assert keys == sorted(set(keys), key=lambda key: key or ())
+
+    with_groups(addresses(3), act, protocol=protocol)
+
+
+def test_execute_returns_the_message_with_its_place_after_local_delivery(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        first = await groups[1].execute(b"a")
+        second = await groups[0].execute(b"b")
+        assert (first.origin, first.seq, first.payload) == (1, 0, b"a")
+        assert first.order_key is not None
+        assert second.order_key is not None
+        assert first.order_key < second.order_key
+
+    with_groups(addresses(2), act)
+
+
+def test_futures_of_pipelined_submissions_are_done_in_order(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        done: list[int] = []
+        futures = [groups[0].submit(bytes([number])) for number in range(100)]
+        for future in futures:
+            future.add_done_callback(lambda f: done.append(f.result().seq))
+        await asyncio.gather(*futures)
+        await asyncio.sleep(0)
+        assert done == list(range(100))
+
+    with_groups(addresses(3), act)
+
+
+def test_messages_of_any_length_arrive_as_they_were(addresses: Addresses) -> None:
+    payloads = [b"", b"x", b"y" * 1000, bytes(range(256)) * 2000, b""]
+
+    async def act(groups: list[Group]) -> None:
+        await groups[0].multicast_many(payloads)
+        assert [m.payload for m in await take(groups[1], len(payloads))] == payloads
+
+    with_groups(addresses(2), act)
+
+
+def test_a_lone_member_is_a_group_too(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        assert (await groups[0].execute(b"alone")).payload == b"alone"
+
+    with_groups(addresses(1), act)
+
+
+def test_closing_delivers_everything_first_and_ends_the_iteration(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        async def drain(group: Group) -> int:
+            return len([message async for message in group])
+
+        counting = [asyncio.ensure_future(drain(group)) for group in groups]
+        await asyncio.sleep(0)
+        for group in groups:
+            await group.multicast_many([b"z"] * 5000)
+        await groups[1].close()
+        assert await asyncio.gather(*counting) == [15000, 15000, 15000]
+        with pytest.raises(GroupClosed, match="closing"):
+            await groups[0].multicast(b"late")
+
+    with_groups(addresses(3), act)
+
+
+def test_a_member_that_never_comes_is_named(addresses: Addresses) -> None:
+    async def main() -> None:
+        with pytest.raises(MemberUnreachable, match=r"member 1 \(127\.0\.0\.1:\d+\) is unreachable"):
+            async with join("test", me=0, members=addresses(2), order="fifo", timeout_s=0.3):
+                pass
+
+    asyncio.run(main())
+
+
+def test_a_lost_member_is_reported_at_every_other_and_nobody_hangs(addresses: Addresses) -> None:
+    async def main() -> None:
+        where = addresses(3)
+        groups = [join("test", me=me, members=where, order="total", timeout_s=0.5) for me in range(3)]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        await groups[2]._mesh.stop()
+
+        async def listen(group: Group) -> None:
+            async for _ in group:
+                pass
+
+        for group in groups[:2]:
+            with pytest.raises(MemberUnreachable, match="member 2"):
+                await asyncio.wait_for(listen(group), 5)
+            with pytest.raises(MemberUnreachable, match="member 2"):
+                await group.execute(b"x")
+            with pytest.raises(NotDelivered):
+                await group.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_held_back_names_whom_it_waits_for(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        groups[2]._mesh.pause()
+        groups[1].submit(b"goes")
+        await asyncio.sleep(0.01)
+        future = groups[1].submit(b"waits")
+        while not groups[0].waiting():
+            await asyncio.sleep(0.001)
+        (held,) = groups[0].waiting()
+        assert (held.origin, held.first, held.count) == (1, 1, 1)
+        assert held.waits_for == (2,)
+        assert held.since_s >= 0
+        assert "clock" in held.because
+        groups[2]._mesh.resume()
+        await future
+
+    with_groups(addresses(3), act)
+
+
+def test_a_slow_application_slows_the_senders_and_nothing_grows(addresses: Addresses) -> None:
+    async def main() -> None:
+        where = addresses(2)
+        groups = [join("test", me=me, members=where, order="total", timeout_s=5) for me in range(2)]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        for group in groups:
+            group._inbox._max = 5000
+        sent = 0
+
+        async def flood() -> None:
+            nonlocal sent
+            while True:
+                await groups[0].multicast_many([b"x" * 100] * 500)
+                sent += 500
+
+        async def listen() -> int:
+            return len([message async for message in groups[0]])
+
+        listening, flooding = asyncio.ensure_future(listen()), asyncio.ensure_future(flood())
+        await asyncio.sleep(1.0)
+        stuck_at = sent
+        await asyncio.sleep(0.3)
+        assert sent == stuck_at, "member 1 takes nothing, so member 0 must come to a stop"
+        assert groups[1]._inbox.messages < 5000 + 2 * groups[1].settings.run_messages_max
+        flooding.cancel()
+        await asyncio.gather(*(group.close() for group in groups))
+        assert await listening == sent + 500 or await listening >= sent
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_metrics_are_prometheus_text(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        await groups[0].execute(b"x")
+        text = groups[0].metrics()
+        assert 'quire_messages_sent_total{group="test",member="0"} 1\n' in text
+        assert 'quire_link_up{group="test",member="0",peer="1"} 1\n' in text
+        assert text.count("# TYPE quire_link_up gauge") == 1
+
+    with_groups(addresses(3), act)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        ({"me": 3}, "me=3 is not one of the 2 members"),
+        ({"order": "alphabetic"}, "there is no order 'alphabetic'; choose one of fifo, causal, total"),
+        ({"order": None}, "say either which order"),
+        ({"members": ["127.0.0.1", "127.0.0.1:1"]}, "'127.0.0.1' is not an address; write HOST:PORT"),
+        ({"members": ["127.0.0.1:1", "127.0.0.1:1"]}, "an address of its own"),
+        ({"members": ["10.0.0.1:1", "127.0.0.1:1"]}, "not a loopback address: give a secret or certificates"),
+        ({"secret": "short"}, "at least 16 bytes"),
+        ({"timeout_s": 0.0}, "timeout_s must be"),
+        ({"group": ""}, "needs a name"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(wishes: dict[str, Any], sentence: str) -> None:
+    settings: dict[str, Any] = {"group": "test", "me": 0, "members": ["127.0.0.1:1", "127.0.0.1:2"], "order": "total"} | wishes
+    with pytest.raises(BadInput, match=sentence):
+        join(settings.pop("group"), **settings)

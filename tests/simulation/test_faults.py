@@ -94,6 +94,17 @@ def test_survivors_of_a_crash_agree_over_a_bad_network_too() -> None:
         assert run(seed=seed, delay="uniform:1:30", loss=0.2, reorder=True, crashes=(Crash(3, 150),)).complete
 
 
+def test_the_payload_in_reports_and_unions_is_not_counted_as_header() -> None:
+    settings = {"members": 3, "faults": FaultConfig(crashes=(Crash(0, 600),)), "network": NetworkConfig(delay="constant:10")}
+    small, large = (
+        simulate(SimulationConfig(workload=WorkloadConfig(messages=20, size=size), **settings))  # type: ignore[arg-type]
+        for size in (130, 255)
+    )
+    assert small.packets["UNION"] == large.packets["UNION"] == 1
+    # Both sizes are encoded in as many bytes, so nothing but the payload differs.
+    assert small.header_bytes == large.header_bytes
+
+
 def test_reports_of_a_crash_pass_packets_for_which_there_is_no_room() -> None:
     # While 0 and 1 are apart, member 1 fills up with what waits for 0, and refuses what comes from 2. Then 0 crashes.
     result = simulate(

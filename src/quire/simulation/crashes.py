@@ -33,6 +33,11 @@ class FlushPacket(Packet, frozen=True):
     member: int
     packets: tuple[Packet, ...]
 
+    def payload_bytes(self) -> int:
+        """How many of its bytes are the application's."""
+        runs = (packet.carried() for packet in self.packets)
+        return sum(len(run.body.payload) for run in runs if run is not None)
+
 
 class Report(FlushPacket, frozen=True):
     """REPORT: what its sender holds of a crashed member."""

@@ -99,11 +99,9 @@ class Engine:
                     if site.busy:
                         self._come(member, item)
                         continue
-                    # The same as in _take, spelled out because most of all time is spent here.
+                    # The same as in _come, spelled out because most of all time is spent here.
                     if key >= 0:
-                        site.receipts.setdefault(key, self.now)
-                        if count > 1:
-                            site.parts.setdefault(key, count)
+                        site.note(key, count, self.now)
                     try:
                         effects = site.receive(source, packet)
                     except (HoldBackFull, ProtocolViolation) as error:
@@ -121,10 +119,7 @@ class Engine:
         site = self.sites[member]
         run = Run(member, site.next_number, count, body)
         site.next_number += count
-        key = run.first * self._members + member
-        site.receipts[key] = self.now
-        if count > 1:
-            site.parts[key] = count
+        site.note(run.first * self._members + member, count, self.now)
         if site.paused or site.inbox.local:
             site.inbox.local.append(run)
         else:
@@ -193,8 +188,11 @@ class Engine:
         payload_bytes, key, count = 0, -1, 0
         if run is not None:
             payload_bytes, key, count = len(run.body.payload), run.first * self._members + run.origin, run.count
-        code = site.recorder.packet_type(packet.name)
         header = header_bytes(packet)
+        if run is None and isinstance(packet, FlushPacket):
+            payload_bytes = packet.payload_bytes()
+            header -= payload_bytes
+        code = site.recorder.packet_type(packet.name)
         site.write(pack_record(PACKET, len(receivers), payload_bytes, 1, site.clock, self.now, code, header))
         if self._one_delay_ns is not None:
             parcel = (site.member, packet, site.clock, receivers, key, count)
@@ -213,26 +211,20 @@ class Engine:
         site, source = self.sites[member], parcel[0]
         if site.crashed or source in site.deaf:
             return
-        key, count = parcel[4], parcel[5]
-        if key >= 0:
-            site.receipts.setdefault(key, self.now)
-            if count > 1:
-                site.parts.setdefault(key, count)
+        if parcel[4] >= 0:
+            site.note(parcel[4], parcel[5], self.now)
         if site.paused:
             site.inbox.remote.append(parcel)
         elif source in site.stalled and not isinstance(parcel[1], FlushPacket):
             site.stalled[source].append(parcel)
         else:
-            self._take(site, parcel)
-
-    def _take(self, site: Site, parcel: Parcel) -> None:
-        try:
-            effects = site.receive(parcel[0], parcel[1])
-        except (HoldBackFull, ProtocolViolation) as error:
-            self._refused(site, parcel, error)
-            return
-        site.clock = max(site.clock, parcel[2])
-        self._perform(site, effects)
+            try:
+                effects = site.receive(source, parcel[1])
+            except (HoldBackFull, ProtocolViolation) as error:
+                self._refused(site, parcel, error)
+                return
+            site.clock = max(site.clock, parcel[2])
+            self._perform(site, effects)
 
     def _refused(self, site: Site, parcel: Parcel, error: HoldBackFull | ProtocolViolation) -> None:
         """The protocol did not take a parcel: leave it on its link, or close the link of one who breaks the protocol."""

@@ -43,6 +43,12 @@ class Site:
         self.watch: Callable[[int, int], None] | None = None
         self.paused = self.crashed = self.blocked = self.waking = self.busy = self.alert = False
 
+    def note(self, key: int, count: int, now_ns: int) -> None:
+        """A run of so many messages came, or was submitted; what counts is when it first did."""
+        self.receipts.setdefault(key, now_ns)
+        if count > 1:
+            self.parts.setdefault(key, count)
+
     def refresh(self) -> None:
         """Set the flags after a change of what they are made of."""
         self.busy = self.paused or self.crashed or bool(self.stalled or self.deaf)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -89,6 +90,17 @@ def test_the_digest_depends_on_the_order_of_deliveries_alone() -> None:
 
     assert digest() == digest(batch=5) == digest(interval_ms=1, size=0)
     assert digest() != simulate(SimulationConfig(members=3, workload=WorkloadConfig(senders=(2,), messages=24))).digest
+
+
+def test_a_trace_written_in_pieces_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"members": 3, "workload": WorkloadConfig(messages=50)}
+    whole, whole_rows = traced(tmp_path / "whole", **settings)
+    monkeypatch.setattr("quire.simulation.simulate._KEEP_RECORDS", 20)
+    monkeypatch.setattr("quire.simulation.simulate._KEEP_WAITS", 10)
+    monkeypatch.setattr("quire.simulation.engine._CHUNK_EVENTS", 16)
+    pieces, pieces_rows = traced(tmp_path / "pieces", **settings)
+    assert pieces_rows == whole_rows
+    assert msgspec.structs.replace(pieces, wall_s=0, trace=None) == msgspec.structs.replace(whole, wall_s=0, trace=None)
 
 
 def test_a_full_window_delays_submissions_without_reordering_them() -> None:

@@ -204,14 +204,15 @@ class World:
                 self.channels[member, dest].append(send.packet)
 
     def _deliver(self, member: int, delivery: Deliver) -> None:
-        run, key = delivery.run, delivery.order_key
+        run = delivery.run
         payloads = list(run.payloads())
         assert len(payloads) == run.count
         known = self._known[member]
-        for seq, payload in enumerate(payloads, run.first):
-            message = MessageId(run.origin, seq)
+        for index, payload in enumerate(payloads):
+            message = MessageId(run.origin, run.first + index)
             assert payload == self.sent.get(message, payload), f"member {member} delivered {message} with other bytes"
-            self.deliveries[member].append(Delivery(message, key if seq == run.first else None))
+            key = self.protocols[member].order_key(delivery, index)
+            self.deliveries[member].append(Delivery(message, key))
             known.add(message)
             known.update(self.past.get(message, ()))
 

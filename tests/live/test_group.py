@@ -19,12 +19,12 @@ Addresses = Callable[[int], list[str]]
 
 def with_groups(addresses: list[str], act: Callable[[list[Group]], Awaitable[None]], **wishes: Any) -> None:
     """Enter all members, act, and close them together, as separate processes would."""
-    wishes = {"order": "total", "timeout_s": 5.0} | wishes
-    if "protocol" in wishes:
-        wishes.pop("order")
+    settings: dict[str, Any] = {"timeout_s": 5.0} | wishes
+    if "protocol" not in settings:
+        settings.setdefault("order", "total")
 
     async def main() -> None:
-        groups = [join("test", me=me, members=addresses, **wishes) for me in range(len(addresses))]
+        groups = [join("test", me=me, members=addresses, **settings) for me in range(len(addresses))]
         async with AsyncExitStack() as stack:
             await asyncio.gather(*(stack.enter_async_context(group) for group in groups))
             await act(groups)

@@ -1,6 +1,7 @@
 """The `quire` command. One module a subcommand; this one holds what they share.
 
-Bad input is one sentence on stderr and exit code 2, never a traceback. Ctrl-C ends with code 130.
+Bad input is one sentence on stderr and exit code 2, never a traceback. Ctrl-C ends with code 130, which
+typer makes of it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 
 import typer
+from typer.exceptions import TyperException
 
 from quire.cli import audit, simulate
 from quire.model.errors import QuireError
@@ -29,10 +31,17 @@ EXIT_INTERRUPTED = 130
 def main() -> None:
     """The entry point of the `quire` script."""
     try:
-        app()
+        # Outside its standalone mode typer returns the exit code, and raises what it would explain in a box of its own.
+        code = app(standalone_mode=False)
     except QuireError as error:
         print(f"quire: {error}", file=sys.stderr)
-        sys.exit(EXIT_BAD_INPUT)
-    except KeyboardInterrupt:
+        code = EXIT_BAD_INPUT
+    except TyperException as error:
+        message = getattr(error, "format_message", lambda: str(error))()
+        # Asking for help by giving no arguments is not a mistake to explain.
+        if message:
+            print(f"quire: {' '.join(message.split())} (see quire --help)", file=sys.stderr)
+        code = EXIT_BAD_INPUT
+    if code == EXIT_INTERRUPTED:
         print("quire: interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+    sys.exit(code)

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from quire.model.errors import BadInput
+from quire.model.orders import Guarantee, implied_by
 from quire.protocols import fifo, single_phase, two_phase
-from quire.protocols.registry import PROTOCOLS, create, describe, find, option_name, read_options
+from quire.protocols.registry import PROTOCOLS, create, describe, find, for_order, option_name, read_options
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -31,6 +32,16 @@ def test_an_unknown_protocol_is_refused_with_a_list_of_those_that_exist() -> Non
     with pytest.raises(BadInput) as refused:
         find("paxos")
     assert str(refused.value) == f"there is no protocol 'paxos'; choose one of {', '.join(PROTOCOLS)}"
+
+
+@pytest.mark.parametrize("order", ["fifo", "causal", "total", "acyclic"])
+def test_the_protocol_for_an_order_promises_it(order: str) -> None:
+    assert Guarantee(order) in implied_by(find(for_order(order)).protocol.promises)
+
+
+def test_an_unknown_order_is_refused_with_a_list_of_those_that_exist() -> None:
+    with pytest.raises(BadInput, match="there is no order 'random'; choose one of fifo, causal, total, acyclic"):
+        for_order("random")
 
 
 def test_text_is_converted() -> None:

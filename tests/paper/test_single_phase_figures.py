@@ -14,7 +14,7 @@ import pytest
 
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
-from quire.simulation.statistics import Latency
+from quire.trace.statistics import Latency
 
 DELAY_MS = 10.0
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from quire.cli.summary import add_costs, add_counts
 from quire.simulation import simulate as simulation
 from quire.simulation.config import (
     FaultConfig,
@@ -26,7 +27,6 @@ from quire.simulation.config import (
     parse_partition,
     parse_pause,
 )
-from quire.simulation.statistics import MULTICASTS, Latency
 
 Fault = TypeVar("Fault")
 
@@ -119,21 +119,10 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     )
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    if options:
-        table.add_row("options", ", ".join(f"{name}={value}" for name, value in options.items()))
-    table.add_row("messages", f"{result.messages:,}")
-    table.add_row("deliveries", f"{result.deliveries:,}" + ("" if result.complete else "  (incomplete)"))
-    if result.crashed:
-        table.add_row("crashed", ", ".join(map(str, result.crashed)))
-    each = max(result.messages, 1)
-    types = [f"{count / each:.2f} {name}" for name, count in result.packets.items() if name != MULTICASTS]
-    table.add_row("packets per message", f"{result.packets[MULTICASTS] / each:.2f} multicasts ({', '.join(types) or 'none'})")
-    table.add_row("", f"{sum(result.packets_point_to_point.values()) / each:.2f} point to point")
+    add_counts(table, result, options)
+    add_costs(table, result)
     if result.link_packets:
         table.add_row("repair of links", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
-    table.add_row("header bytes per message", f"{result.header_bytes / each:.1f}")
-    table.add_row("latency at the origin", _latency_text(result.latency.origin))
-    table.add_row("latency elsewhere", _latency_text(result.latency.remote))
     table.add_row("simulated", f"{result.simulated_ms:,.1f} ms in {result.wall_s:.2f} s")
     table.add_row("digest", result.digest)
     if result.trace is not None:
@@ -142,9 +131,3 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     console.print(table)
     if result.trace is not None:
         console.print(f"next: [bold]quire audit {result.trace}[/bold]", highlight=False, soft_wrap=True)
-
-
-def _latency_text(latency: Latency | None) -> str:
-    if latency is None:
-        return "nothing delivered"
-    return f"p50 {latency.p50:g}, p99 {latency.p99:g}, max {latency.max:g}, mean {latency.mean:.4g} ms"

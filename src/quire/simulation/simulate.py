@@ -19,9 +19,9 @@ from quire.simulation.delays import parse_delays, to_ns
 from quire.simulation.engine import GROUP_NAME, Engine
 from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
-from quire.simulation.statistics import Latency, Statistics
 from quire.simulation.workload import Senders
 from quire.trace.schema import Outcome, RunInfo
+from quire.trace.statistics import Statistics, Summary
 from quire.trace.store import RunWriter
 
 _KEEP_RECORDS = 1 << 18
@@ -31,31 +31,12 @@ Progress = Callable[[int, int], None]
 """Is told, now and then, how many messages were sent and how many will be."""
 
 
-class LatencyByPlace(msgspec.Struct, frozen=True):
-    origin: Latency | None
-    remote: Latency | None
+class SimulationResult(Summary, frozen=True, kw_only=True):
+    """Latency is simulated time: elsewhere than at the origin, from the receipt of the packet that carried the message."""
 
-
-class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
-    run: str
-    protocol: str
-    options: dict[str, object]
-    members: int
     seed: int
-    messages: int
-    deliveries: int
-    complete: bool
-    crashed: tuple[int, ...]
-    packets: dict[str, int]
-    packets_point_to_point: dict[str, int]
     link_packets: dict[str, int]
-    latency: LatencyByPlace
-    header_bytes: int
-    header_bytes_point_to_point: int
     simulated_ms: float
-    wall_s: float
-    digest: str
-    trace: str | None
 
 
 def simulate(
@@ -222,7 +203,7 @@ class _Run:
             packets=statistics.packet_counts(),
             packets_point_to_point=statistics.copy_counts(),
             link_packets=dict(self.engine.links.counts) if self.engine.links is not None else {},
-            latency=LatencyByPlace(statistics.origin.summary(), statistics.remote.summary()),
+            latency=statistics.latency(),
             header_bytes=statistics.header_bytes,
             header_bytes_point_to_point=statistics.header_bytes_point_to_point,
             simulated_ms=statistics.end_ns / 1_000_000,

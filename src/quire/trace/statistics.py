@@ -1,9 +1,8 @@
-"""What a run cost and how long it took, computed from its records in bulk.
+"""What a run cost and how long it took, computed from its records in bulk, for every driver that makes runs.
 
 Packets are counted twice over: as multicasts, where one transmission reaches everybody, and point to point, where each
-copy is one. Latency is taken per message: at the origin from submission to delivery, elsewhere from the receipt of the
-packet that carried the message to its delivery. The digest covers every member's sequence of deliveries, message by
-message, so that neither batches nor times enter into it.
+copy is one. Latency is taken per message; the driver says from when to when. The digest covers every member's sequence of
+deliveries, message by message, so that neither batches nor times enter into it.
 """
 
 from __future__ import annotations
@@ -14,20 +13,48 @@ from hashlib import sha256
 import msgspec
 import numpy as np
 
-from quire.simulation.delays import NANOSECONDS_PER_MS
-from quire.trace.recorder import Recorder
+from quire.trace.recorder import Integers, Recorder
 from quire.trace.schema import DELIVER, PACKET, SEND
 
 MULTICASTS = "multicasts"
+NANOSECONDS_PER_MS = 1_000_000
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """In milliseconds of simulated time."""
+    """In milliseconds."""
 
     p50: float
     p99: float
     max: float
     mean: float
+
+
+class LatencyByPlace(msgspec.Struct, frozen=True):
+    """Origin: from submission to delivery there. Remote: at the other members; the driver says from when."""
+
+    origin: Latency | None
+    remote: Latency | None
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What any driver says of a run; each adds what only it knows."""
+
+    run: str
+    protocol: str
+    options: dict[str, object]
+    members: int
+    messages: int
+    deliveries: int
+    complete: bool
+    crashed: tuple[int, ...]
+    packets: dict[str, int]
+    packets_point_to_point: dict[str, int]
+    latency: LatencyByPlace
+    header_bytes: int
+    header_bytes_point_to_point: int
+    wall_s: float
+    digest: str
+    trace: str | None
 
 
 class Samples:
@@ -39,9 +66,12 @@ class Samples:
 
     def add(self, waits: array[int]) -> None:
         """Take all of the waiting times, and empty the array."""
-        new, counts = np.unique(np.array(waits, dtype=np.int64), return_counts=True)
+        self.add_counted(*np.unique(np.array(waits, dtype=np.int64), return_counts=True))
         del waits[:]
-        self._values, place = np.unique(np.concatenate((self._values, new)), return_inverse=True)
+
+    def add_counted(self, waits: Integers, counts: Integers) -> None:
+        """Take each waiting time so many times."""
+        self._values, place = np.unique(np.concatenate((self._values, waits)), return_inverse=True)
         weights = np.concatenate((self._counts, counts))
         self._counts = np.zeros(len(self._values), np.int64)
         np.add.at(self._counts, place, weights)
@@ -111,6 +141,9 @@ class Statistics:
     def copy_counts(self) -> dict[str, int]:
         """Packets by type, point to point."""
         return {name: self.copies[name] for name in sorted(self.copies)}
+
+    def latency(self) -> LatencyByPlace:
+        return LatencyByPlace(self.origin.summary(), self.remote.summary())
 
     def digest(self) -> str:
         return sha256(b"".join(each.digest() for each in self._hashes)).hexdigest()

@@ -1,0 +1,42 @@
+"""What every run has in common, as rows of a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from quire.trace.statistics import MULTICASTS, Latency, Summary
+
+
+def add_counts(table: Table, summary: Summary, options: Mapping[str, object]) -> None:
+    """What ran, and how much of it."""
+    if options:
+        table.add_row("options", ", ".join(f"{name}={value}" for name, value in options.items()))
+    table.add_row("messages", f"{summary.messages:,}")
+    table.add_row("deliveries", f"{summary.deliveries:,}" + ("" if summary.complete else "  (incomplete)"))
+    if summary.crashed:
+        table.add_row("crashed", ", ".join(map(str, summary.crashed)))
+
+
+def add_costs(table: Table, summary: Summary) -> None:
+    """What a message cost, and how long it took."""
+    each = max(summary.messages, 1)
+    types = [f"{_ratio(count / each)} {name}" for name, count in summary.packets.items() if name != MULTICASTS]
+    multicasts = f"{_ratio(summary.packets[MULTICASTS] / each)} multicasts"
+    table.add_row("packets per message", f"{multicasts} ({', '.join(types) or 'none'})")
+    table.add_row("", f"{_ratio(sum(summary.packets_point_to_point.values()) / each)} point to point")
+    table.add_row("header bytes per message", _ratio(summary.header_bytes / each, 1))
+    table.add_row("latency at the origin", _latency_text(summary.latency.origin))
+    table.add_row("latency elsewhere", _latency_text(summary.latency.remote))
+
+
+def _ratio(value: float, digits: int = 2) -> str:
+    """With so many digits after the point, or as many as a small number needs to be seen at all."""
+    return f"{value:.2g}" if 0 < value < 10**-digits else f"{value:.{digits}f}"
+
+
+def _latency_text(latency: Latency | None) -> str:
+    if latency is None:
+        return "nothing delivered"
+    return f"p50 {latency.p50:g}, p99 {latency.p99:g}, max {latency.max:g}, mean {latency.mean:.4g} ms"

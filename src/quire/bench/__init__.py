@@ -1,0 +1,1 @@
+"""Speed of live groups beside what one would write without Quire, in the same run."""

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from quire.trace.schema import DELIVER, KINDS, PACKET, SCHEMA, SEND
 
-_FIELDS = 8
+RECORD_FIELDS = 8
 # kind, origin, first number, count, logical time of the first, time, then:
 #   send, deliver: group, bytes of each message       packet: type, header bytes (origin: fanout, first: payload bytes)
 
-pack_record = Struct(f"={_FIELDS}q").pack
+pack_record = Struct(f"={RECORD_FIELDS}q").pack
 """One record as bytes. A driver whose loop cannot afford a call for each event packs it and writes it itself."""
 
 Integers = npt.NDArray[np.int64]
@@ -70,11 +70,11 @@ class Recorder:
         return tuple(self._packet_types)
 
     def pending_records(self) -> int:
-        return len(self._records) // _FIELDS
+        return len(self._records) // RECORD_FIELDS
 
     def records(self) -> Integers:
         """A copy of everything recorded since the last `take` or `drop`, one record a row."""
-        return np.array(self._records, dtype=np.int64).reshape(-1, _FIELDS)
+        return np.array(self._records, dtype=np.int64).reshape(-1, RECORD_FIELDS)
 
     def take(self, run: str) -> pa.Table:
         """The rows of everything recorded since the last call."""
@@ -92,7 +92,7 @@ class Recorder:
         rows = int(counts.sum())
         record_of = np.repeat(np.arange(len(records)), counts)
         offset = np.arange(rows) - np.repeat(np.cumsum(counts) - counts, counts)
-        kind, origin, first, _, lamport, time_ns, extra, size = (records[record_of, field] for field in range(_FIELDS))
+        kind, origin, first, _, lamport, time_ns, extra, size = (records[record_of, field] for field in range(RECORD_FIELDS))
         is_packet, is_send = kind == PACKET, kind == SEND
         is_message = ~is_packet
         every = np.ones(rows, dtype=bool)

@@ -1,0 +1,233 @@
+"""One member of a live group with a process of its own: it joins, sends what its plan says, delivers everything, and
+leaves its part of the trace.
+
+`python -m quire.live.member PLAN ME PARTS` is what a fleet starts. It tells its progress as lines of JSON on its standard
+output, and drains and ends on SIGINT, on SIGTERM, and when its standard input ends, so that it never outlives whoever
+started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
+from quire.live.group import Group
+from quire.live.parts import description_file, records_file, write_part
+from quire.live.plan import Plan
+from quire.live.settings import Settings
+from quire.live.spool import Spool
+from quire.model.errors import BadInput, QuireError
+from quire.protocols.contract import Deliver
+
+PROGRESS_S = 0.1
+
+Result = TypeVar("Result")
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How far a member is: messages accepted from it, and messages delivered to it."""
+
+    sent: int
+    delivered: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """How it went. `stopped`: the group was closed before everything planned was sent; what was sent is delivered.
+    `error`: a sentence, where the member could not join or not everything is known to be delivered."""
+
+    sent: int
+    delivered: int
+    stopped: bool = False
+    error: str = ""
+    bad_input: bool = False
+
+
+Tell = Callable[[Progress], None]
+Source = Callable[[Group], Coroutine[Any, Any, None]]
+"""Sends until there is nothing more to send or the group takes nothing more."""
+Sink = Callable[[Deliver], Coroutine[Any, Any, bool]]
+"""Takes a delivery; True when it was the last."""
+
+
+class Member:
+    """Takes part once. `stop` may be called at any time: nothing more is sent, and everything sent is delivered."""
+
+    def __init__(self, plan: Plan, me: int, parts: Path | None, tell: Tell | None = None) -> None:
+        self.plan = plan
+        self.settings: Settings = plan.settings(me)
+        self.sent = 0
+        self.delivered = 0
+        self._parts = parts
+        self._tell = tell
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def take_part(self, source: Source, sink: Sink) -> Ended:
+        """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
+        spool = self._open_spool()
+        try:
+            group = Group(self.settings, spool)
+            async with group:
+                await self._exchange(group, source, sink)
+        except (GroupFailed, NotDelivered) as error:
+            if spool is not None:
+                spool.discard()
+            return self._ended(error=_sentence(error))
+        except BaseException:
+            if spool is not None:
+                spool.discard()
+            raise
+        if spool is not None and self._parts is not None:
+            write_part(self._parts, self.plan, self.settings, spool.recorder.packet_names())
+        return self._ended()
+
+    def _open_spool(self) -> Spool | None:
+        if self._parts is None:
+            return None
+        try:
+            self._parts.mkdir(parents=True, exist_ok=True)
+            description_file(self._parts, self.settings.me).unlink(missing_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write {self._parts}: {error.strerror}") from error
+        return Spool(self.settings.me, len(self.settings.members), records_file(self._parts, self.settings.me))
+
+    def _ended(self, error: str = "") -> Ended:
+        return Ended(self.sent, self.delivered, self._stop.is_set(), error)
+
+    async def _exchange(self, group: Group, source: Source, sink: Sink) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [tasks.create_task(self._close_when_asked(group)), tasks.create_task(self._tell_progress())]
+            sending = tasks.create_task(_send(group, source))
+            try:
+                async with aclosing(group.runs()) as deliveries:
+                    async for delivery in deliveries:
+                        self.delivered += delivery.run.count
+                        if await sink(delivery):
+                            break
+            except GroupFailed:
+                pass  # Closing the group says so, and what may not be delivered.
+            for task in (*helpers, sending):
+                task.cancel()
+        self._told()
+        await group.close()
+
+    async def _close_when_asked(self, group: Group) -> None:
+        await self._stop.wait()
+        with suppress(NotDelivered):  # Closing again says so.
+            await group.close()
+
+    async def _tell_progress(self) -> None:
+        while True:
+            self._told()
+            await asyncio.sleep(PROGRESS_S)
+
+    def _told(self) -> None:
+        if self._tell is not None:
+            self._tell(Progress(self.sent, self.delivered))
+
+    # What members of a planned load send, and when they have everything.
+
+    async def send_load(self, group: Group) -> None:
+        """Send as many messages as planned, as fast as the group takes them or at the planned rate."""
+        plan, settings, loop = self.plan, self.settings, asyncio.get_running_loop()
+        assert plan.messages is not None
+        if not plan.sends(settings.me):
+            return
+        payload = (bytes(range(256)) * (plan.size // 256 + 1))[: plan.size]
+        batch = [payload] * max(1, min(settings.run_messages_max, settings.run_bytes_max // max(plan.size, 1)))
+        began = loop.time()
+        while self.sent < plan.messages and not self._stop.is_set():
+            count = min(plan.messages - self.sent, len(batch))
+            if plan.rate is not None:
+                due = int((loop.time() - began) * plan.rate) + 1 - self.sent
+                if due <= 0:
+                    await asyncio.sleep(self.sent / plan.rate - (loop.time() - began))
+                    continue
+                count = min(count, due)
+            await group.multicast_many(batch[:count])
+            self.sent += count
+
+    async def count_load(self, delivery: Deliver) -> bool:  # noqa: ARG002
+        return self.delivered == self.plan.messages_in_all()
+
+
+async def _send(group: Group, source: Source) -> None:
+    # Whoever takes the deliveries learns the same, and what to say about it.
+    with suppress(GroupClosed, GroupFailed):
+        await source(group)
+
+
+def _sentence(error: QuireError) -> str:
+    """What went wrong, and what it led to."""
+    cause = error.__cause__
+    return f"{cause}; {error}" if isinstance(cause, QuireError) else str(error)
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on the fastest event loop that is here."""
+    try:
+        import uvloop
+    except ImportError:  # Not made for every system.
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+def stop_on_signals(stop: Callable[[], None]) -> None:
+    """Have SIGINT and SIGTERM drain instead of kill, where the system can."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop)
+
+
+def _stop_with_parent(stop: Callable[[], None]) -> None:
+    """Standard input ends when whoever started this process has gone, however it went."""
+    loop = asyncio.get_running_loop()
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        with suppress(RuntimeError):  # The loop may be closed by now.
+            loop.call_soon_threadsafe(stop)
+
+    threading.Thread(target=watch, name="quire-parent", daemon=True).start()
+
+
+def _say(said: Progress | Ended) -> None:
+    with suppress(BrokenPipeError):
+        os.write(1, msgspec.json.encode(said) + b"\n")
+
+
+async def _main(plan: Plan, me: int, parts: Path) -> Ended:
+    member = Member(plan, me, parts, _say)
+    stop_on_signals(member.stop)
+    _stop_with_parent(member.stop)
+    return await member.take_part(member.send_load, member.count_load)
+
+
+def main() -> None:
+    """Take part in a planned load as a process of a fleet."""
+    plan_file, me, parts = sys.argv[1:]
+    try:
+        ended = run(_main(msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan), int(me), Path(parts)))
+    except QuireError as error:
+        ended = Ended(0, 0, error=str(error), bad_input=isinstance(error, BadInput))
+    _say(ended)
+    sys.exit(1 if ended.error else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""From what each member recorded to one run directory.
+
+A member leaves two files: its records as they were spooled, and, once they are whole, a description of what it took part
+in. `assemble` puts the parts of all members together; where they ran does not matter.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from quire.live.plan import Plan
+from quire.live.settings import Settings
+from quire.live.spool import GROUP_NAME, make_recorder, read_spool
+from quire.model.errors import BadInput
+from quire.model.orders import implied_by, in_order
+from quire.protocols import registry
+from quire.trace.recorder import RECORD_FIELDS, Integers
+from quire.trace.schema import DELIVER, FORMAT, SEND, Outcome, RunInfo
+from quire.trace.statistics import Statistics, Summary
+from quire.trace.store import RunWriter
+
+_MICROSECOND_NS = 1000
+_SECOND_NS = 1_000_000_000
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member took part in, and how to read its records. All but the last three are equal at all members."""
+
+    format: int = FORMAT
+    run: str
+    group: str
+    protocol: str
+    options: dict[str, object]
+    members: int
+    load: dict[str, object]
+    versions: dict[str, str]
+    process: int
+    packet_names: tuple[str, ...]
+    records: int
+
+
+class LiveSummary(Summary, frozen=True, kw_only=True):
+    """Latency is wall-clock time from the multicast. Elsewhere than at the origin it compares the clocks of two
+    processes, so over several hosts it is as good as their clocks agree. `deliveries_per_s` is of the slowest member."""
+
+    source: str
+    deliveries_per_s: float
+
+
+def records_file(directory: Path, process: int) -> Path:
+    return directory / f"p{process:05d}.records"
+
+
+def description_file(directory: Path, process: int) -> Path:
+    return directory / f"p{process:05d}.json"
+
+
+def write_part(directory: Path, plan: Plan, settings: Settings, packet_names: Sequence[str]) -> None:
+    """Describe the records that this member has left in the directory; from then on they are a part of a run."""
+    part = Part(
+        run=plan.run_name(settings),
+        group=plan.group,
+        protocol=settings.protocol,
+        options=msgspec.to_builtins(settings.options),
+        members=len(plan.members),
+        load=msgspec.to_builtins(plan.load()),
+        versions={"quire": version("quire")},
+        process=settings.me,
+        packet_names=tuple(packet_names),
+        records=records_file(directory, settings.me).stat().st_size // (RECORD_FIELDS * 8),
+    )
+    whole = description_file(directory, settings.me)
+    partial = whole.with_suffix(".partial")
+    partial.write_bytes(msgspec.json.format(msgspec.json.encode(part)) + b"\n")
+    os.replace(partial, whole)
+
+
+def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
+    """Make a run directory of the parts in `directory`, which stay; raises BadInput where they are not one whole run."""
+    began = time.perf_counter()
+    parts = read_parts(directory)
+    statistics = Statistics(parts[0].members)
+    clock = _Clock([_sends(directory, part) for part in parts])
+    with RunWriter(out, parts[0].run, force=force) as writer:
+        for part in parts:
+            recorder = make_recorder(part.process, part.members)
+            for name in part.packet_names:
+                recorder.packet_type(name)
+            for records in read_spool(records_file(directory, part.process)):
+                recorder.write(records.tobytes())
+                statistics.absorb(recorder)
+                clock.absorb(part.process, records, statistics)
+                writer.append(part.process, recorder.take(part.run))
+        info = _info(parts[0], statistics)
+        writer.finish(info)
+    return LiveSummary(
+        run=info.run,
+        source=info.source,
+        protocol=info.protocol,
+        options=info.options,
+        members=info.members,
+        messages=info.outcome.messages,
+        deliveries=info.outcome.deliveries,
+        complete=info.outcome.complete,
+        crashed=(),
+        deliveries_per_s=clock.deliveries_per_s(statistics),
+        packets=statistics.packet_counts(),
+        packets_point_to_point=statistics.copy_counts(),
+        latency=statistics.latency(),
+        header_bytes=statistics.header_bytes,
+        header_bytes_point_to_point=statistics.header_bytes_point_to_point,
+        wall_s=time.perf_counter() - began,
+        digest=statistics.digest(),
+        trace=str(out),
+    )
+
+
+def read_parts(directory: Path) -> Sequence[Part]:
+    """The parts of all members, in their order; raises BadInput where one is missing or of another run."""
+    parts = [_read_part(path) for path in sorted(directory.glob("p[0-9][0-9][0-9][0-9][0-9].json"))]
+    if not parts:
+        raise BadInput(f"{directory} holds no part of a run; `quire member … --out DIR` leaves one there")
+    first = parts[0]
+    for part in parts[1:]:
+        for what in ("format", "run", "group", "protocol", "options", "members", "load"):
+            here, there = getattr(first, what), getattr(part, what)
+            if here != there:
+                raise BadInput(
+                    f"members {first.process} and {part.process} took part in different runs: {what} {here} and {there}"
+                )
+    missing = sorted(set(range(first.members)) - {part.process for part in parts})
+    if missing:
+        names = ", ".join(f"p{member:05d}.json and p{member:05d}.records" for member in missing)
+        raise BadInput(f"{directory} lacks the parts of members {missing}; copy {names} there")
+    return parts
+
+
+def _read_part(path: Path) -> Part:
+    try:
+        part = msgspec.json.decode(path.read_bytes(), type=Part)
+        size = records_file(path.parent, part.process).stat().st_size
+    except OSError as error:
+        raise BadInput(f"cannot read {error.filename}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{path} does not describe a member's part of a run: {error}") from error
+    if size != part.records * RECORD_FIELDS * 8:
+        raise BadInput(f"{records_file(path.parent, part.process)} is not whole; copy it again")
+    return part
+
+
+def _info(part: Part, statistics: Statistics) -> RunInfo:
+    everything = bool((statistics.delivered == statistics.sent).all())
+    return RunInfo(
+        run=part.run,
+        source="run",
+        protocol=part.protocol,
+        options=part.options,
+        members=part.members,
+        groups={GROUP_NAME: tuple(range(part.members))},
+        promises=in_order(implied_by(registry.find(part.protocol).protocol.promises)),
+        settings={"group": part.group, "load": part.load},
+        versions=part.versions,
+        outcome=Outcome(complete=everything, messages=int(statistics.sent.sum()), deliveries=int(statistics.delivered.sum())),
+    )
+
+
+def _sends(directory: Path, part: Part) -> tuple[Integers, Integers]:
+    """The number of the first message of every run that a member sent, and when it sent it."""
+    sends = [records[records[:, 0] == SEND] for records in read_spool(records_file(directory, part.process))]
+    together = np.concatenate(sends) if sends else np.empty((0, RECORD_FIELDS), np.int64)
+    return together[:, 2], together[:, 5]
+
+
+class _Clock:
+    """How long messages took and how fast they came, by the times in the records of all members."""
+
+    def __init__(self, sends: Sequence[tuple[Integers, Integers]]) -> None:
+        self._sends = sends
+        self._began_ns: dict[int, int] = {}
+        self._ended_ns: dict[int, int] = {}
+
+    def absorb(self, process: int, records: Integers, statistics: Statistics) -> None:
+        """Take the next records of a process. A delivered run is always a part of one that was sent."""
+        self._began_ns.setdefault(process, int(records[0, 5]))
+        deliveries = records[records[:, 0] == DELIVER]
+        if not len(deliveries):
+            return
+        self._ended_ns[process] = int(deliveries[-1, 5])
+        for origin, (firsts, times) in enumerate(self._sends):
+            of_origin = deliveries[deliveries[:, 1] == origin]
+            sent_ns = times[np.searchsorted(firsts, of_origin[:, 2], side="right") - 1]
+            # Nanoseconds would be all different, and they are not what a clock that may be set is good for.
+            waits_ns = np.maximum(of_origin[:, 5] - sent_ns, 0) // _MICROSECOND_NS * _MICROSECOND_NS
+            samples = statistics.origin if origin == process else statistics.remote
+            samples.add_counted(waits_ns, of_origin[:, 3])
+
+    def deliveries_per_s(self, statistics: Statistics) -> float:
+        """Of the slowest member, from its first event to its last delivery."""
+        rates = [
+            int(statistics.delivered[process].sum()) * _SECOND_NS / max(ended_ns - self._began_ns[process], 1)
+            for process, ended_ns in self._ended_ns.items()
+        ]
+        return round(min(rates, default=0.0), 1)

@@ -30,7 +30,7 @@ def read_from(trace: Trace) -> Callable[..., Events]:
 
     def read(
         world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
-        *, dests: bool = True, pos: bool = False,
+        *, times: bool = True, dests: bool = True, pos: bool = False,
     ) -> Events:  # fmt: skip
         rows, counts, sizes = [], [], []
         flat: list[int] = []
@@ -38,8 +38,8 @@ def read_from(trace: Trace) -> Callable[..., Events]:
         wanted = {group.process for group in groups}
         for process, (log, clocks) in enumerate(zip(trace.logs, trace.clocks, strict=True)):
             size = 0
-            times = [clock for clock in clocks if clock is not None]
-            if process in wanted and (len(times) < len(clocks) or any(a >= b for a, b in pairwise(times))):
+            known = [clock for clock in clocks if clock is not None]
+            if process in wanted and (len(known) < len(clocks) or any(a >= b for a, b in pairwise(known))):
                 ordered = False
             for at, (event, clock) in enumerate(zip(log, clocks, strict=True)):
                 kind = KINDS.index(event.kind)

@@ -82,7 +82,8 @@ def _judge_in_segments(layout: Layout, segments: int, run: Runner, extra: Sequen
         found.total = total
         return found
     again = [(task, start) for task, start in zip(tasks, seams.starts, strict=True) if start is not None]
-    for (task, start), result in zip(again, run([_resume(task, start) for task, start in again]), strict=True):
+    resumed = run([_resume(task, start, summaries[task.segment]) for task, start in again])
+    for (task, start), result in zip(again, resumed, strict=True):
         assert isinstance(result, Summary)
         redone = min(len(summaries[task.segment].late), (start.stop >> task.block_shift) + 1)
         summaries[task.segment].late[:redone] = result.late[:redone]
@@ -95,8 +96,12 @@ def _judge_in_segments(layout: Layout, segments: int, run: Runner, extra: Sequen
     return found
 
 
-def _resume(task: SegmentTask, start: StartState) -> SegmentTask:
-    return msgspec.structs.replace(task, start=start)
+def _resume(task: SegmentTask, start: StartState, summary: Summary) -> SegmentTask:
+    """The same segment from its exact start, read only as far as the seam reaches."""
+    high, last = task.high, start.stop >> task.block_shift
+    if last < len(summary.block_end) - 1:
+        high = int(summary.block_end[last]) + 1
+    return msgspec.structs.replace(task, start=start, high=high, groups=overlapping(task.groups, task.low, high))
 
 
 def _of_whole(summary: Summary) -> Findings:

@@ -93,17 +93,18 @@ def register(
 
 @compiled
 def judge(
-    turn: np.ndarray, stop: int, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
+    turn: np.ndarray, stop: int, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, lamport: np.ndarray,
     base: np.ndarray, new: np.ndarray, first_row: np.ndarray, old: np.ndarray, row_seq: np.ndarray,
     status: np.ndarray, vector: np.ndarray, known: np.ndarray, sent_at: np.ndarray, fifo_only: bool,
     breaches: np.ndarray, first_breach: np.ndarray, late: np.ndarray, first_late: np.ndarray,
-    block_shift: int, foreign: np.ndarray,
+    block_shift: int, block_end: np.ndarray, foreign: np.ndarray,
 ) -> tuple[int, bool]:  # fmt: skip
     """Judge the first `stop` events. Returns how many foreign deliveries there were, and whether `turn` is a true order.
 
     Written to: `breaches` (integrity, by kind), `first_breach` (event, process, origin, seq, kind), per block `late`
     (deliveries out of FIFO, out of causal order) and `first_late` (event, process, origin, seq, and the missing message's
-    origin and seq, twice), `foreign` (event, process, origin, seq) as far as it has room, the rows, and `known`.
+    origin and seq, twice) and `block_end` (its last logical time), `foreign` (event, process, origin, seq) as far as it has
+    room, the rows, and `known`.
     """
     members = len(start) - 1
     cursor = start[:members].copy()
@@ -121,6 +122,7 @@ def judge(
         cursor[process] += 1
         source = origin[index]
         number = seq[index]
+        block_end[event >> block_shift] = lamport[index]
         breach = -1
         if kind[index] == SEND:
             if source != process:

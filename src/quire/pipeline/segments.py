@@ -72,6 +72,8 @@ class Summary(msgspec.Struct, kw_only=True):
     first_breach: np.ndarray
     late: np.ndarray
     first_late: np.ndarray
+    block_end: np.ndarray
+    """The logical time of the last event of each block."""
     lost: int = 0
     first_lost: tuple[int, int, int, int] | None = None
     """(event of the send, origin, seq, process) of the first delivery that agreement lacks."""
@@ -148,11 +150,13 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
         blocks = (stop >> task.block_shift) + 1
         breaches, first_breach = np.zeros(5, np.int64), np.zeros(5, np.int64)
         late, first_late = np.zeros((blocks, 2), np.int64), np.zeros((blocks, 2, 6), np.int64)
+        block_end = np.zeros(blocks, np.int64)
         foreign = np.zeros((1 if task.whole else EXPORT_MAX, 4), np.int64)
         foreign_count, true_order = kernel.judge(
-            turn, stop, events.start, events.kind, events.origin, events.seq, base, new, first_row, old, row_seq,
+            turn, stop, events.start, events.kind, events.origin, events.seq, events.lamport,
+            base, new, first_row, old, row_seq,
             status, vector, known, sent_at, unordered is not None, breaches, first_breach, late, first_late,
-            task.block_shift, foreign,
+            task.block_shift, block_end, foreign,
         )  # fmt: skip
         if true_order:
             break
@@ -165,7 +169,7 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
 
     summary = Summary(
         messages=int(new.sum()), base=base, new=new, known=known, in_flight=no_rows(members), foreign=foreign[:foreign_count],
-        breaches=breaches, first_breach=first_breach, late=late, first_late=first_late,
+        breaches=breaches, first_breach=first_breach, late=late, first_late=first_late, block_end=block_end,
         unrecorded=unrecorded, unordered=unordered, rebuilt=rebuilding,
     )  # fmt: skip
     if not state:
@@ -207,4 +211,5 @@ def _unfit(task: SegmentTask, why: str) -> Summary:
         why=why, base=np.empty(0, np.int64), new=np.empty(0, np.int64), known=np.empty((0, 0), np.int32),
         in_flight=no_rows(members), foreign=np.empty((0, 4), np.int64), breaches=np.zeros(5, np.int64),
         first_breach=np.array(nothing, np.int64), late=np.zeros((0, 2), np.int64), first_late=np.zeros((0, 2, 6), np.int64),
+        block_end=np.empty(0, np.int64),
     )  # fmt: skip

@@ -32,7 +32,7 @@ class Events(msgspec.Struct):
     seq: np.ndarray
     lamport: np.ndarray
     pos: np.ndarray
-    """Empty unless it was asked for."""
+    """Empty unless it was asked for, as is the logical time where only deliveries count."""
     dest_count: np.ndarray
     """For each send, in order: how many destinations, -1 where they are not recorded."""
     dests: np.ndarray
@@ -40,59 +40,71 @@ class Events(msgspec.Struct):
     """Whether the logical times of every process were there and ascended."""
 
 
-class Part(msgspec.Struct):
-    """One process's share of `Events`."""
+_Chunks = list[np.ndarray]
+"""A column as the file has it, in pieces: they are copied once, into the arrays of all processes."""
 
-    kind: np.ndarray
-    origin: np.ndarray
-    seq: np.ndarray
-    lamport: np.ndarray
-    pos: np.ndarray
-    dest_count: np.ndarray
-    dests: np.ndarray
+
+class _Part(msgspec.Struct):
+    """One file's share of `Events`."""
+
+    rows: int
     ordered: bool
+    kind: _Chunks
+    origin: _Chunks
+    seq: _Chunks
+    lamport: _Chunks
+    pos: _Chunks
+    dest_count: _Chunks
+    dests: _Chunks
 
 
 def read_events(
     world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
-    *, dests: bool = True, pos: bool = False,
+    *, times: bool = True, dests: bool = True, pos: bool = False,
 ) -> Events:  # fmt: skip
     """The events with `low` <= logical time < `high` in these row groups (all of them where there is no bound)."""
-    parts: list[list[Part]] = [[] for _ in range(world.members)]
+    columns = ["run", "kind", "origin", "seq"] + ["lamport", "pos"] * times + ["dests"] * dests
+    parts: list[_Part] = []
+    sizes = [0] * world.members
     ordered = True
     for process, own in groupby(groups, key=lambda group: group.process):
         last = None
         for path, in_file in groupby(own, key=lambda group: group.path):
-            part = read_part(world, path, list(in_file), low, high, dests=dests, pos=pos)
+            part = _read_part(world, path, list(in_file), low, high, columns)
             ordered = ordered and part.ordered
-            if part.ordered and len(part.lamport):
-                ordered = ordered and (last is None or last < part.lamport[0])
-                last = part.lamport[-1]
-            parts[process].append(part)
-    flat = [part for process in parts for part in process]
-    sizes = [sum(len(part.kind) for part in process) for process in parts]
+            if part.ordered and part.rows and times:
+                ordered = ordered and (last is None or last < part.lamport[0][0])
+                last = part.lamport[0][-1]
+            parts.append(part)
+            sizes[process] += part.rows
     return Events(
         np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        _join([part.kind for part in flat], np.int8),
-        _join([part.origin for part in flat], np.int32),
-        _join([part.seq for part in flat], np.int64),
-        _join([part.lamport for part in flat], np.int64),
-        _join([part.pos for part in flat], np.int64),
-        _join([part.dest_count for part in flat], np.int32),
-        _join([part.dests for part in flat], np.int32),
+        _gather([chunk for part in parts for chunk in part.kind], np.int8),
+        _gather([chunk for part in parts for chunk in part.origin], np.int32),
+        _gather([chunk for part in parts for chunk in part.seq], np.int64),
+        _gather([chunk for part in parts for chunk in part.lamport], np.int64),
+        _gather([chunk for part in parts for chunk in part.pos] if pos else [], np.int64),
+        _gather([chunk for part in parts for chunk in part.dest_count], np.int32),
+        _gather([chunk for part in parts for chunk in part.dests], np.int32),
         ordered,
     )
 
 
+def _gather(chunks: Sequence[np.ndarray], kind: type) -> np.ndarray:
+    """A copy of the pieces in one array that may be written to: for the kernels, another type of array is another compilation."""
+    return np.concatenate([np.empty(0, kind), *chunks], dtype=kind)
+
+
 def _join(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:
-    return np.concatenate(arrays) if arrays else np.empty(0, kind)
+    if len(arrays) == 1:
+        return arrays[0].astype(kind, copy=False)
+    return np.concatenate(arrays, dtype=kind) if arrays else np.empty(0, kind)
 
 
-def read_part(
-    world: World, path: str, groups: Sequence[RowGroup], low: int | None, high: int | None, *, dests: bool, pos: bool
-) -> Part:
+def _read_part(
+    world: World, path: str, groups: Sequence[RowGroup], low: int | None, high: int | None, columns: list[str]
+) -> _Part:  # fmt: skip
     """The wanted rows of one file."""
-    columns = ["run", "kind", "origin", "seq", "lamport"] + ["dests"] * dests + ["pos"] * pos
     try:
         with pq.ParquetFile(path) as file:
             table = file.read_row_groups([group.index for group in groups], columns=columns, use_threads=False)
@@ -102,37 +114,29 @@ def read_part(
         raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0] or type(error).__name__}") from error
 
 
-def _to_part(world: World, path: str, groups: Sequence[RowGroup], table: pa.Table, low: int | None, high: int | None) -> Part:
+def _to_part(world: World, path: str, groups: Sequence[RowGroup], table: pa.Table, low: int | None, high: int | None) -> _Part:
     if table.num_rows != sum(group.rows for group in groups):
         raise BadInput(f"{path} changed while it was read")
     _check_run(world, path, table["run"])
-    ordered = table["lamport"].null_count == 0
-    if ordered:
-        lamport = _numbers(table["lamport"], np.int64)
-        ordered = bool((lamport[1:] > lamport[:-1]).all())
+    lamport, pos, ordered = _times(path, groups, table) if "lamport" in table.column_names else ([], [], True)
     if ordered and (low is not None or high is not None):
-        first = 0 if low is None else int(np.searchsorted(lamport, low))
-        end = len(lamport) if high is None else int(np.searchsorted(lamport, high))
-        table, lamport = table.slice(first, end - first), lamport[first:end]
-    if not ordered:
-        lamport = np.zeros(table.num_rows, np.int64)
+        first = 0 if low is None else int(np.searchsorted(lamport[0], low))
+        end = table.num_rows if high is None else int(np.searchsorted(lamport[0], high))
+        table, lamport, pos = table.slice(first, end - first), [lamport[0][first:end]], [pos[0][first:end]]
     kind = _kinds(path, table["kind"])
-    dest_count, dests = _destinations(table["dests"], kind == SEND) if "dests" in table.column_names else (kind[:0], kind[:0])
-    if (kind > DELIVER).any():
-        wanted = kind <= DELIVER
-        table, lamport, kind = table.filter(pa.array(wanted)), lamport[wanted], kind[wanted]
-    if table["origin"].null_count or table["seq"].null_count:
-        raise BadInput(f"{path} has a send or a delivery without origin or seq")
-    return Part(
-        kind,
-        _numbers(table["origin"], np.int32),
-        _numbers(table["seq"], np.int64),
-        lamport,
-        _numbers(table["pos"], np.int64) if "pos" in table.column_names else np.empty(0, np.int64),
-        dest_count.astype(np.int32, copy=False),
-        dests.astype(np.int32, copy=False),
-        ordered,
-    )
+    is_send = kind == SEND
+    dest_count, dests = _destinations(table["dests"], is_send) if "dests" in table.column_names else ([], [])
+    origin, seq = _values(table["origin"], np.int32), _values(table["seq"], np.int64)
+    wanted = kind <= DELIVER
+    if not wanted.all():
+        for chunks in (lamport, pos):
+            chunks[:] = [chunk[wanted] for chunk in chunks]
+        origin, seq = [_join(origin, np.int32)[wanted]], [_join(seq, np.int64)[wanted]]
+    for name in ("origin", "seq"):
+        if table[name].null_count and not _valid(table[name])[wanted].all():
+            raise BadInput(f"{path} has a send or a delivery without {name}")
+    kind = kind[wanted] if len(kind) else kind
+    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests)
 
 
 def _check_run(world: World, path: str, column: Any) -> None:
@@ -145,6 +149,17 @@ def _check_run(world: World, path: str, column: Any) -> None:
             raise BadInput(f"{path} holds events of run {word!r}, but run.json describes run {world.run!r}")
 
 
+def _times(path: str, groups: Sequence[RowGroup], table: pa.Table) -> tuple[_Chunks, _Chunks, bool]:
+    """Logical times and positions, and whether the times are there and ascend. Positions must: they are the local order."""
+    pos = _join(_values(table["pos"], np.int64), np.int64)
+    if table["pos"].null_count or pos[0] != groups[0].first_pos or not (pos[1:] == pos[:-1] + 1).all():
+        raise BadInput(f"{path} does not hold the events of process {groups[0].process} in local order")
+    if table["lamport"].null_count:
+        return [np.zeros(len(pos), np.int64)], [pos], False
+    lamport = _join(_values(table["lamport"], np.int64), np.int64)
+    return [lamport], [pos], bool((lamport[1:] > lamport[:-1]).all())
+
+
 def _kinds(path: str, column: Any) -> np.ndarray:
     """The events' codes, whatever numbers the file's own dictionaries give the words."""
     if column.null_count:
@@ -152,29 +167,51 @@ def _kinds(path: str, column: Any) -> np.ndarray:
     codes = []
     for chunk in column.chunks:
         words = chunk.dictionary.to_pylist()
-        indices = np.asarray(chunk.indices)
         if unknown := [word for word in words if word not in _CODES]:
             raise BadInput(f"{path} has events of the unknown kind {unknown[0]!r}")
+        indices = _array(chunk.indices, np.int8)
         table = np.array([_CODES[word] for word in words], dtype=np.int8)
-        codes.append(indices.astype(np.int8, copy=False) if (table == np.arange(len(table))).all() else table[indices])
+        codes.append(indices if (table == np.arange(len(table))).all() else table[indices])
     return _join(codes, np.int8)
 
 
-def _numbers(column: Any, kind: type) -> np.ndarray:
-    return _join([np.asarray(chunk) for chunk in column.chunks], kind)
+def _values(column: Any, kind: type) -> _Chunks:
+    """The numbers of a column; where it has nulls, anything."""
+    return [_array(chunk, kind) for chunk in column.chunks]
 
 
-def _destinations(column: Any, is_send: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _array(chunk: Any, kind: type) -> np.ndarray:
+    """The numbers of one piece, without a copy. Arrow's own way would import pandas, half a second for every worker."""
+    if not len(chunk):
+        return np.empty(0, kind)
+    return np.frombuffer(chunk.buffers()[1], dtype=kind, count=chunk.offset + len(chunk))[chunk.offset :]
+
+
+def _valid(column: Any) -> np.ndarray:
+    """Which values of a column are not null."""
+    found = []
+    for chunk in column.chunks:
+        bits = chunk.buffers()[0] if len(chunk) else None
+        if bits is None:
+            found.append(np.ones(len(chunk), np.bool_))
+        else:
+            every = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(np.bool_)
+            found.append(every[chunk.offset : chunk.offset + len(chunk)])
+    return _join(found, np.bool_)
+
+
+def _destinations(column: Any, is_send: np.ndarray) -> tuple[_Chunks, _Chunks]:
     """How many destinations each send has (-1: not recorded), and all of them end to end."""
     counts, values = [], []
     start = 0
     for chunk in column.chunks:
         sends = is_send[start : start + len(chunk)]
         start += len(chunk)
-        offsets = np.asarray(chunk.offsets)
-        lengths = np.diff(offsets)
-        own = lengths[sends]
-        dests = np.asarray(chunk.values)[offsets[0] : offsets[-1]]
+        if not len(chunk):
+            continue
+        offsets = _array(chunk.offsets, np.int32)
+        own = np.diff(offsets)[sends]
+        dests = _array(chunk.values, np.int32)[offsets[0] : offsets[-1]]
         if not own.all() or own.sum() != len(dests):
             # Rare: a send without destinations, or destinations on other events, which say nothing.
             chosen = chunk.filter(pa.array(sends))
@@ -182,4 +219,4 @@ def _destinations(column: Any, is_send: np.ndarray) -> tuple[np.ndarray, np.ndar
             dests = np.asarray(chosen.drop_null().flatten())
         counts.append(own)
         values.append(dests)
-    return _join(counts, np.int32), _join(values, np.int32)
+    return counts, values

@@ -8,9 +8,10 @@ caller as a page of somebody else's traceback, after Spark has tried it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from quire.model.errors import BadInput
@@ -62,15 +63,22 @@ def run_on(spark: SparkSession) -> Runner:
 
 def _perform_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        ids, results = [], []
+        results = []
         for row in batch.to_pylist():
-            ids.append(row["id"])
             try:
                 done = _Done(result=encode(_perform(decode(row["task"], Task))))  # type: ignore[arg-type]
             except BadInput as error:
                 done = _Done(bad_input=str(error))
             results.append(encode(done))
-        yield pa.record_batch([pa.array(ids, pa.int64()), pa.array(results, pa.binary())], names=["id", "result"])
+        yield pa.record_batch([batch.column("id"), _binary(results)], names=["id", "result"])
+
+
+def _binary(values: Sequence[bytes]) -> pa.Array[Any]:
+    """The values as an Arrow array, made from buffers: `pa.array` would import pandas into every worker."""
+    offsets = np.concatenate(([0], np.cumsum([len(value) for value in values]))).astype(np.int32)
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(values))]
+    )
 
 
 def _perform(task: Task) -> Result:

@@ -40,7 +40,7 @@ class TotalResult(msgspec.Struct, kw_only=True):
 def judge_total(task: TotalTask) -> TotalResult:
     """Read every correct member's deliveries and merge them."""
     groups = tuple(group for group in task.groups if group.process not in task.world.crashed)
-    return judge_deliveries(read_events(task.world, groups, dests=False))
+    return judge_deliveries(read_events(task.world, groups, times=False, dests=False))
 
 
 def judge_deliveries(events: Events) -> TotalResult:

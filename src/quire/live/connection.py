@@ -1,13 +1,16 @@
 """One connection to one peer: first the handshake, then introductions, then frames.
 
 A connection belongs to nobody until the handshake is over, and takes part in the group only after both sides have
-introduced themselves and found that they run the same thing. What it learns it hands to its owner; it decides nothing.
+introduced themselves and found that they run the same thing. Until then it has little time and little memory. What it
+learns it hands to its owner; it decides nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import ssl
+from ipaddress import ip_address
 from typing import Protocol, cast
 
 import msgspec
@@ -26,18 +29,25 @@ from quire.live.frames import (
     with_room_for,
     word,
 )
-from quire.live.handshake import HELLO_BYTES, NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
-from quire.live.settings import Introduction, Settings, difference
+from quire.live.handshake import NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
+from quire.live.settings import Introduction, Misfit, Settings, check_same
 from quire.model.errors import QuireError
 
+CLOSE_S = 2.0
+"""How long a peer may take to receive the last words, and to agree to the end of TLS."""
+
 REASON_BYTES_MAX = 500
+INTRODUCTION_BYTES_MAX = 1 << 16
 READ_BYTES = 1 << 18
 """How much an admitted peer may send before it is looked at; a stranger gets a small buffer."""
+
+_CLOSED = "the connection was closed"
 
 
 class Owner(Protocol):
     """What a connection reports to."""
 
+    def knocked(self, connection: Connection) -> None: ...
     def introduction_to(self, peer: int) -> Introduction: ...
     def admitted(self, connection: Connection, introduction: Introduction) -> None: ...
     def frame_arrived(self, connection: Connection, frame: Numbered) -> None: ...
@@ -47,21 +57,29 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`peer` is whom this member connected to, or None for a connection that it accepted; `one_too_many` is closed as
-    soon as it is made."""
+    """`peer` is whom this member connected to, or None for a connection that it accepted. `tls` is for the latter: TLS
+    begins only after the owner has heard of the connection and can end it."""
 
-    def __init__(self, owner: Owner, settings: Settings, peer: int | None, *, one_too_many: bool = False) -> None:
+    def __init__(self, owner: Owner, settings: Settings, peer: int | None, tls: ssl.SSLContext | None = None) -> None:
         self.peer: int | None = peer
         self.open = False
         """Whether both sides have introduced themselves."""
-        self.address = ""
+        self.was_open = False
+        self.misfit = False
+        """Whether it ended because members for sure do not run the same thing, so that trying again cannot help."""
+        self.ended = asyncio.Event()
+        self.address = "?"
+        self._initiator = peer is not None
         self._owner = owner
         self._settings = settings
-        self._one_too_many = one_too_many
-        self._reader = Reader(settings.frame_bytes_max)
+        self._tls = tls
+        self._securing: asyncio.Task[None] | None = None
+        self._secured = tls is None
+        self._reader = Reader(INTRODUCTION_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
+        self._paused = False
         self._timer: asyncio.TimerHandle | None = None
-        self._reason = "the connection was closed"
+        self._reason = _CLOSED
         self._handshake = Handshake(
             initiator=peer is not None,
             me=settings.me,
@@ -72,24 +90,34 @@ class Connection(asyncio.BufferedProtocol):
             secret=settings.secret,
         )
 
+    @property
+    def claimed(self) -> int | None:
+        """Who the peer says it is; not to be believed, but to be mentioned."""
+        return self._handshake.claimed
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.address = _address(self._transport)
-        if self._one_too_many:
-            self.close("too many connections wait to introduce themselves")
-            return
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._settings.handshake_s, self.close, "it did not introduce itself in time")
-        if self.peer is not None:
+        self._timer = loop.call_later(self._settings.handshake_s, self._too_late)
+        if self._initiator:
             self._transport.write(self._handshake.start())
+            return
+        if self._tls is not None:
+            self._transport.pause_reading()
+            self._securing = loop.create_task(self._secure(self._transport, self._tls))
+        self._owner.knocked(self)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self.ended.is_set():
+            return
         if self._timer is not None:
             self._timer.cancel()
-        if error is not None and self._reason == "the connection was closed":
+        if error is not None and self._reason is _CLOSED:
             self._reason = f"the connection broke ({error})"
         self._transport = None
         self.open = False
+        self.ended.set()
         self._owner.lost(self, self._reason)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
@@ -97,16 +125,27 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._reader.filled(count)
-        self._advance()
+        if self._secured:
+            self._advance()
 
     def eof_received(self) -> bool:
         return False
 
-    def close(self, reason: str) -> None:
-        """Close after what was written has left."""
-        if self._transport is not None and not self._transport.is_closing():
+    def close(self, reason: str, *, at_once: bool = False) -> None:
+        """Close after what was written has left, or `at_once`."""
+        transport = self._transport
+        if transport is None:
+            return
+        if not transport.is_closing():
             self._reason = reason
-            self._transport.close()
+            self.open = False
+        if at_once:
+            transport.abort()
+        elif not transport.is_closing():
+            transport.close()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
 
     def refuse(self, reason: str) -> None:
         """Tell the peer why, and close."""
@@ -116,13 +155,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause(self) -> None:
         """Read nothing more until `resume`: the peer's sending then comes to a stop by itself."""
-        if self._transport is not None and self._transport.is_reading():
+        if self._transport is not None and not self._paused and not self._transport.is_closing():
+            self._paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if self._transport is not None and not self._transport.is_reading():
-            self._transport.resume_reading()
-            self._advance()
+        if self._paused:
+            self._paused = False
+            # What is here already comes first, and not within whatever made room for it.
+            asyncio.get_running_loop().call_soon(self._read_on)
 
     def write(self, head: bytes, body: bytes = b"") -> None:
         transport, seal = self._transport, self._handshake.sending
@@ -143,7 +184,39 @@ class Connection(asyncio.BufferedProtocol):
         self.write(word(ALIVE))
 
     def is_paused(self) -> bool:
-        return self._transport is not None and not self._transport.is_reading()
+        return self._paused
+
+    async def _secure(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            secured = await loop.start_tls(
+                transport,
+                self,
+                tls,
+                server_side=True,
+                ssl_handshake_timeout=self._settings.handshake_s,
+                ssl_shutdown_timeout=CLOSE_S,
+            )
+        except OSError as error:
+            transport.abort()
+            self.connection_lost(error)
+            return
+        if secured is None or self.ended.is_set():
+            transport.abort()
+            self.connection_lost(None)
+            return
+        self._transport, self._secured = secured, True
+        # The first bytes may have come before this task was told that TLS has begun.
+        self._advance()
+
+    def _read_on(self) -> None:
+        if not self._paused and self._transport is not None:
+            self._advance()
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _too_late(self) -> None:
+        self.close("it did not introduce itself in time", at_once=True)
 
     def _advance(self) -> None:
         """Take everything that is here."""
@@ -158,12 +231,16 @@ class Connection(asyncio.BufferedProtocol):
                     self._take_word(frame)
                 else:
                     raise FrameError("a packet came before the introduction")
-                if self.is_paused() or self._transport is None or self._transport.is_closing():
+                if self._paused or self._transport is None or self._transport.is_closing():
                     break
-        except FrameError as error:
-            self.refuse(str(error))
         except Refused as error:
-            self.close(str(error))
+            self.misfit = error.answer is not None and self._is_certain()
+            if self._transport is not None and not self._handshake.done:
+                self._transport.write(error.last_words)
+            self.refuse(str(error))
+        except Misfit as error:
+            self.misfit = self._is_certain()
+            self.refuse(str(error))
         except QuireError as error:
             self.refuse(str(error))
         if self.open:
@@ -175,13 +252,7 @@ class Connection(asyncio.BufferedProtocol):
             data = self._reader.take(self._handshake.wanted)
             if data is None:
                 return False
-            try:
-                answer = self._handshake.receive(data)
-            except Refused:
-                if len(data) >= HELLO_BYTES:
-                    self._transport.write(self._handshake.last_words(data))
-                raise
-            self._transport.write(answer)
+            self._transport.write(self._handshake.receive(data))
         self.peer = self._handshake.peer
         assert self.peer is not None
         if self._settings.trust is Trust.TLS:
@@ -194,13 +265,25 @@ class Connection(asyncio.BufferedProtocol):
         certificate = self._transport.get_extra_info("peercert") or {}
         names = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
         if self._settings.certificate_name(peer) not in names:
-            raise Refused(f"its certificate does not name it as member {peer} of group {self._settings.group!r}")
+            group = self._settings.group
+            raise Misfit(f"the certificate that came with member {peer} of group {group!r} does not name it as that")
+
+    def _is_certain(self) -> bool:
+        """Whether a member of this group is at the other end for sure: it has shown that, or where nobody has to show
+        anything, it is on this machine. What is at another member's address on this machine counts as that member."""
+        trust, here = self._settings.trust, _is_loopback(self.address)
+        if trust is Trust.TLS:
+            return True
+        if trust is Trust.SECRET:
+            return self._handshake.done or (self._initiator and here)
+        return here
 
     def _take_word(self, frame: Word) -> None:
         if frame.kind == INTRODUCTION and not self.open:
             self._introduced(frame.body)
         elif frame.kind == REFUSED:
             reason = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
+            self.misfit = not self.open and self._is_certain()
             self.close("it refused: " + "".join(letter if letter.isprintable() else "?" for letter in reason))
         elif frame.kind == ACKED and self.open:
             self._owner.acknowledged(self, read_count(frame))
@@ -210,18 +293,25 @@ class Connection(asyncio.BufferedProtocol):
     def _introduced(self, body: memoryview) -> None:
         try:
             theirs = msgspec.msgpack.decode(body, type=Introduction)
-        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FrameError(f"its introduction could not be read: {error}") from error
         assert self.peer is not None
-        reason = difference(self._owner.introduction_to(self.peer), theirs, self.peer)
-        if reason:
-            raise FrameError(reason)
+        check_same(self._owner.introduction_to(self.peer), theirs, self._settings.me, self.peer)
+        self._owner.admitted(self, theirs)
         if self._timer is not None:
             self._timer.cancel()
-        self._owner.admitted(self, theirs)
-        self._reader.enlarge(READ_BYTES)
+        self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
 
 
 def _address(transport: asyncio.Transport) -> str:
     name = transport.get_extra_info("peername")
-    return f"{name[0]}:{name[1]}" if name else "?"
+    if not name:
+        return "?"
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
+    except ValueError:
+        return False

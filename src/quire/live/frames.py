@@ -15,10 +15,14 @@ from typing import Generic, TypeVar
 import msgspec
 
 from quire.model.errors import QuireError
+from quire.model.messages import NUMBER_MAX
 from quire.model.packets import Packet
 
 FRAME_BYTES_MAX = 8 << 20
 """What a peer may announce for one frame after the length itself."""
+
+LAMPORT_MAX = NUMBER_MAX // 2
+"""Logical times are taken over from peers, and the local clock must be able to go on from there."""
 
 PACKET, CLOSING, DONE = 1, 2, 3
 """Numbered kinds: a protocol's packet; "I send nothing more"; "I have delivered everything"."""
@@ -78,8 +82,13 @@ def acked(received: int) -> bytes:
     return _COUNT.pack(_COUNT.size - _LENGTH.size, ACKED, received)
 
 
-def read_count(frame: Word) -> int:
-    """The number in an ACKED frame."""
+def count_body(count: int) -> bytes:
+    """The body of a frame that holds one number."""
+    return _U64.pack(count)
+
+
+def read_count(frame: Frame) -> int:
+    """The number in such a frame."""
     if len(frame.body) != _U64.size:
         raise FrameError(f"a count has {_U64.size} bytes, not {len(frame.body)}")
     return int(_U64.unpack(frame.body)[0])
@@ -97,7 +106,9 @@ class Reader:
 
     def space(self) -> memoryview:
         """Where the next bytes of the stream go; call `filled` with how many came."""
-        if self._end == len(self._buffer):
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._end == len(self._buffer):
             self._make_room()
         return self._view[self._end :]
 
@@ -137,17 +148,20 @@ class Reader:
             frame = self._view[start : self._start]
             yield _parse(opened(frame) if opened else frame)
 
-    def enlarge(self, size: int) -> None:
-        """Read in larger pieces from now on."""
-        if size > len(self._buffer):
-            self._move(size)
+    def enlarge(self, frame_bytes_max: int, size: int) -> None:
+        """Take larger frames from now on, and read in larger pieces."""
+        self._limit = frame_bytes_max
+        self._move(max(size, len(self._buffer)))
 
     def _make_room(self) -> None:
-        """Move what is unread to the front; and double the buffer if that is more than half of it."""
-        unread = self._end - self._start
-        size = len(self._buffer)
-        # One frame and its length at most are unread, so doubling ends at the limit.
-        self._move(size if unread <= size // 2 else min(size * 2, max(self._limit + _LENGTH.size, size)))
+        """Move what is unread to the front; where it takes more than half of the buffer, double that."""
+        unread, size = self._end - self._start, len(self._buffer)
+        if unread > size // 2:
+            # Less than one frame and its length is unread, so doubling ends at the limit.
+            self._move(max(size, min(size * 2, self._limit + _LENGTH.size)))
+        else:
+            self._view[:unread] = self._view[self._start : self._end]
+            self._start, self._end = 0, unread
 
     def _move(self, size: int) -> None:
         unread = self._end - self._start
@@ -166,6 +180,8 @@ def _parse(frame: memoryview) -> Frame:
     if len(frame) <= _NUMBERED_FIELDS.size:
         raise FrameError(f"a numbered frame of {len(frame)} bytes is too short")
     number, epoch, lamport = _NUMBERED_FIELDS.unpack_from(frame, 1)
+    if lamport > LAMPORT_MAX:
+        raise FrameError(f"a frame's logical time {lamport} is beyond {LAMPORT_MAX}")
     return Numbered(kind, number, epoch, lamport, frame[1 + _NUMBERED_FIELDS.size :])
 
 

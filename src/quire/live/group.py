@@ -40,14 +40,17 @@ def join(
     secret: bytes | str | None = None,
     certificates: Certificates | None = None,
     insecure: bool = False,
+    listen: str | None = None,
     timeout_s: float = 10.0,
 ) -> Group:
     """A member of a live group, to be used in `async with`, which waits until all members are there.
 
     `members` are the addresses of all, in the same order everywhere; `me` is this one's place in it. Choose by
     `order` ("total", "causal", "fifo" …) or by `protocol` and its `options`. Beyond loopback give a `secret` of at least
-    16 bytes or `certificates`, the same kind everywhere, or say `insecure`. Raises BadInput where these make no sense, and
-    on entering, MemberUnreachable when a member does not come within `timeout_s`.
+    16 bytes or `certificates`, the same kind everywhere, or say `insecure`. Behind a gateway or in a container, `listen` is
+    where this member listens, if that is not its address in `members`. Raises BadInput where these make no sense; on
+    entering, MemberUnreachable when a member does not come within `timeout_s`, and BadInput as soon as it is certain that
+    another member was given something else.
     """
     return Group(
         read_settings(
@@ -60,6 +63,7 @@ def join(
             secret=secret,
             certificates=certificates,
             insecure=insecure,
+            listen=listen,
             timeout_s=timeout_s,
         )
     )

@@ -7,7 +7,8 @@ later frame is sealed under a running count: nobody can take over, cut out of or
 The secret itself never leaves the process. With TLS the certificates say who is there, and without either (loopback,
 or by explicit wish) the hello is only a check against mistakes.
 
-The initiator sends a hello. The acceptor answers with a hello and its proof. The initiator sends its proof.
+The initiator sends a hello. The acceptor answers with a hello and its proof. The initiator sends its proof. Whoever
+refuses says so in the place of its next part, so that both sides can tell why.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ SEAL_BYTES: Final = 16
 _MAGIC = b"QUIRE/"
 _HELLO = struct.Struct("!6sHBBII32s")
 HELLO_BYTES: Final = _HELLO.size
+_REFUSAL = struct.Struct("!6sHB23x")
+"""What an initiator sends in the place of its proof, and as long: a proof that starts like this is as good as impossible."""
 
 
 class Trust(IntEnum):
@@ -47,10 +50,19 @@ class Answer(IntEnum):
     OTHER_TRUST = 2
     NOT_ME = 3
     STRANGER = 4
+    WRONG_SECRET = 5
 
 
 class Refused(QuireError):
-    """The handshake failed: the sentence says why, and holds no secret."""
+    """The handshake failed: the sentence says why, and holds no secret. Send the `last_words` before closing.
+
+    `answer` is None where nobody there speaks this protocol at all.
+    """
+
+    def __init__(self, reason: str, answer: Answer | None = None, last_words: bytes = b"") -> None:
+        super().__init__(reason)
+        self.answer = answer
+        self.last_words = last_words
 
 
 class Seal:
@@ -93,8 +105,12 @@ class Handshake:
             raise ValueError(f"a nonce has {NONCE_BYTES} bytes")
         if (trust is Trust.SECRET) != (secret is not None):
             raise ValueError("a secret goes with Trust.SECRET, and nothing else does")
+        if initiator != (peer is not None):
+            raise ValueError("an initiator knows whom it calls, and nobody else does")
         self.peer = peer
-        self.wanted = 0 if initiator and peer is None else HELLO_BYTES
+        self.claimed: int | None = peer
+        """Who the peer says it is, which may not be true."""
+        self.wanted = HELLO_BYTES
         self.done = False
         self.sending: Seal | None = None
         self.receiving: Seal | None = None
@@ -117,8 +133,7 @@ class Handshake:
         return self._hello
 
     def receive(self, data: bytes) -> bytes:
-        """Take the next `wanted` bytes; returns what to send. Raises Refused where the peer is not to be talked to;
-        `last_words` is then what to send before closing."""
+        """Take the next `wanted` bytes; returns what to send. Raises Refused where the peer is not to be talked to."""
         if self._transcript:
             self._check_proof(data, b"initiator")
             self._finish()
@@ -127,11 +142,13 @@ class Handshake:
         magic, version, answer, trust, member, addressee, _ = _HELLO.unpack(hello)
         if magic != _MAGIC:
             raise Refused("the peer does not speak this protocol")
+        if member < self._members:
+            self.claimed = member
         if answer != Answer.WELCOME:
-            raise Refused(_why(answer, version, trust, self._trust))
+            raise Refused(*_why(answer, version, trust, self._trust))
         verdict = self._judge(version, trust, member, addressee)
         if verdict is not Answer.WELCOME:
-            raise Refused(_why(verdict, version, trust, self._trust))
+            raise Refused(*_why(verdict, version, trust, self._trust), self._last_words(verdict, trust, member))
         self.peer = member
         if self._initiator:
             self._transcript = self._hello + hello
@@ -147,16 +164,12 @@ class Handshake:
         self.wanted = PROOF_BYTES
         return self._hello + self._proof(b"acceptor")
 
-    def last_words(self, data: bytes) -> bytes:
-        """What an acceptor that refuses this hello answers, so that the other side can say why too."""
-        magic, version, answer, trust, member, addressee, _ = _HELLO.unpack(data[:HELLO_BYTES])
-        if self._initiator or magic != _MAGIC or answer != Answer.WELCOME:
-            return b""
-        verdict = self._judge(version, trust, member, addressee)
-        if verdict is Answer.WELCOME:
+    def _last_words(self, verdict: Answer, trust: int, member: int) -> bytes:
+        """What an acceptor that refuses a hello answers, as long as the answer that its sender waits for."""
+        if self._initiator:
             return b""
         padding = bytes(PROOF_BYTES) if trust == Trust.SECRET else b""
-        return self._make_hello(verdict, member & 0xFFFFFFFF) + padding
+        return self._make_hello(verdict, member) + padding
 
     def _judge(self, version: int, trust: int, member: int, addressee: int) -> Answer:
         if version != VERSION:
@@ -178,8 +191,12 @@ class Handshake:
         return hmac.digest(self._secret, b"quire proof " + role + self._transcript, "sha256")
 
     def _check_proof(self, proof: bytes, role: bytes) -> None:
-        if not hmac.compare_digest(proof, self._proof(role)):
-            raise Refused("the peer does not know the group's secret")
+        if hmac.compare_digest(proof, self._proof(role)):
+            return
+        if proof == _REFUSAL.pack(_MAGIC, VERSION, Answer.WRONG_SECRET):
+            raise Refused("the peer says that it has another secret; give all members the same", Answer.WRONG_SECRET)
+        last_words = _REFUSAL.pack(_MAGIC, VERSION, Answer.WRONG_SECRET) if self._initiator else b""
+        raise Refused("the peer does not know this group's secret", Answer.WRONG_SECRET, last_words)
 
     def _finish(self) -> None:
         self.done = True
@@ -190,12 +207,14 @@ class Handshake:
             self.receiving = Seal(hmac.digest(self._secret, b"quire key " + theirs + self._transcript, "sha256"))
 
 
-def _why(answer: int, version: int, trust: int, mine: Trust) -> str:
+def _why(answer: int, version: int, trust: int, mine: Trust) -> tuple[str, Answer]:
+    """A sentence for an answer, whichever of the two gave it: `version` and `trust` are the peer's."""
     if answer == Answer.OTHER_VERSION:
-        return f"the peer speaks version {version} of the protocol, this member version {VERSION}"
+        return f"the peer speaks version {version} of the protocol, this member version {VERSION}", Answer.OTHER_VERSION
     if answer == Answer.OTHER_TRUST:
         theirs = Trust(trust).name.lower() if trust in set(Trust) else str(trust)
-        return f"the peer is secured by {theirs!r}, this member by {mine.name.lower()!r}; give all members the same"
+        sentence = f"the peer is secured by {theirs!r}, this member by {mine.name.lower()!r}; give all members the same"
+        return sentence, Answer.OTHER_TRUST
     if answer == Answer.NOT_ME:
-        return "the addresses are mixed up: the member at that address has another number"
-    return "the peer's number is not that of another member of this group"
+        return "the addresses are mixed up: the member at that address has another number", Answer.NOT_ME
+    return "the peer's number is not that of another member of this group", Answer.STRANGER

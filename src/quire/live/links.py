@@ -17,6 +17,9 @@ ACK_EVERY_FRAMES = 64
 ACK_EVERY_BYTES = 1 << 18
 """How much may arrive before the sender is told, so that it can let go of it."""
 
+FRAME_COST_BYTES = 128
+"""What it takes to keep a frame besides its body, so that many small frames are not free."""
+
 
 class Outgoing:
     """Frames to one peer that are not known to have arrived."""
@@ -42,7 +45,7 @@ class Outgoing:
         frame = (numbered_head(kind, self._next, epoch, lamport, len(body)), body)
         self._next += 1
         self._unacknowledged.append(frame)
-        self.bytes += len(body)
+        self.bytes += len(body) + FRAME_COST_BYTES
         return frame
 
     def acknowledged(self, received: int) -> None:
@@ -50,7 +53,7 @@ class Outgoing:
         if not self._first <= received <= self._next:
             raise FrameError(f"it acknowledged {received} frames, but {self._first} to {self._next} is possible")
         for _ in range(received - self._first):
-            self.bytes -= len(self._unacknowledged.popleft()[1])
+            self.bytes -= len(self._unacknowledged.popleft()[1]) + FRAME_COST_BYTES
         self._first = received
 
     def resume(self, received: int) -> Iterable[tuple[bytes, bytes]]:
@@ -67,15 +70,16 @@ class Incoming:
         self._told = 0
         self._bytes = 0
 
-    def is_new(self, number: int, size: int) -> bool:
+    def is_new(self, number: int) -> bool:
         """Whether this frame is to be taken; raises FrameError where frames before it are missing."""
         if number > self.received:
             raise FrameError(f"frames {self.received} to {number - 1} are missing")
-        if number < self.received:
-            return False
+        return number == self.received
+
+    def take(self, size: int) -> None:
+        """The next frame was read and is safe here. Until then the peer keeps it, and sends it again if need be."""
         self.received += 1
         self._bytes += size
-        return True
 
     def acknowledge_due(self) -> bool:
         """Whether so much has arrived since the last acknowledgement that the peer should be told now."""

@@ -1,8 +1,9 @@
 """The mesh: a connection between every two members, kept up, and the links that survive it.
 
 Of two members the one with the higher number connects and the other accepts, so that there is one connection a pair.
-A broken connection is made again with growing pauses; a member that stays away, or is silent, for longer than the
-timeout is reported as unreachable. One timer does it all: signs of life, acknowledgements, silence, stalls.
+A broken connection is made again with growing pauses, and so is one on which nothing comes any more; a member that
+stays away, or is silent, for longer than the timeout is reported as unreachable. One timer does it all: signs of life,
+acknowledgements, silence, stalls.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol as Interface
 
-from quire.live.connection import Connection
+from quire.live.connection import CLOSE_S, Connection
+from quire.live.door import Door
 from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
-from quire.live.frames import CLOSING, DONE, PACKET, FrameError, Numbered, PacketCodec
-from quire.live.links import Incoming, Outgoing
+from quire.live.frames import CLOSING, DONE, PACKET, FrameError, Numbered, PacketCodec, count_body, read_count
 from quire.live.metrics import Sample
-from quire.live.settings import Introduction, Settings, tls_contexts
+from quire.live.peers import Peer, samples
+from quire.live.settings import Introduction, Misfit, Settings, tls_contexts
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
 from quire.model.packets import Packet
 
@@ -30,8 +32,10 @@ EPOCH = 0
 """Views number the memberships of a group; a fixed group has one."""
 
 RECONNECT_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-STRANGERS_MAX = 64
-"""How many connections may be open that have not introduced themselves."""
+LINGER_S = 2.0
+"""How long a member that is done stays, so that its last words arrive even if the connection breaks just then."""
+UNREADABLE_MAX = 3
+"""How often a peer may send the same frame in a way that cannot be read, which a network may have spoilt."""
 
 
 class Owner(Interface):
@@ -40,26 +44,6 @@ class Owner(Interface):
     def peer_closing(self) -> None: ...
     def everybody_done(self) -> None: ...
     def failed(self, error: GroupFailed) -> None: ...
-
-
-class Peer:
-    """Another member: both directions of the link to it, and the connection that it has at the moment."""
-
-    def __init__(self, member: int, address: str) -> None:
-        self.member = member
-        self.address = address
-        self.outgoing = Outgoing()
-        self.incoming = Incoming()
-        self.connection: Connection | None = None
-        self.incarnation: int | None = None
-        self.heard_at = time.monotonic()
-        self.why_down = "it was never there"
-        self.blocked: tuple[Packet, int] | None = None
-        """A packet for which the protocol has no room yet; nothing more is read until it has."""
-        self.progress_at = time.monotonic()
-        self.stalled = False
-        self.closing_after: int | None = None
-        self.done = False
 
 
 class Mesh:
@@ -72,9 +56,8 @@ class Mesh:
         self._owner = owner
         self._codec = PacketCodec(packets)
         self._incarnation = int.from_bytes(os.urandom(7), "big")
-        self._server: asyncio.Server | None = None
+        self._door = Door(settings, lambda: Connection(self, settings, None, self._accepting_tls))
         self._tasks: list[asyncio.Task[None]] = []
-        self._strangers: set[Connection] = set()
         self._all_here = asyncio.Event()
         self._started = False
         self._stopping = False
@@ -89,47 +72,44 @@ class Mesh:
     async def start(self) -> None:
         """Listen, connect, and return when all members are there; raises where one is not, or runs something else."""
         settings, loop = self.settings, asyncio.get_running_loop()
-        address = settings.members[settings.me]
-        try:
-            self._server = await loop.create_server(self._accept, address.host, address.port, ssl=self._accepting_tls)
-        except OSError as error:
-            raise BadInput(f"member {settings.me} cannot listen at {address}: {error.strerror}") from error
+        await self._door.open()
         for peer in self.peers.values():
             peer.heard_at = time.monotonic()
             if peer.member < settings.me:
                 self._tasks.append(loop.create_task(self._keep_connected(peer)))
+        self._tasks.append(loop.create_task(self._watch()))
         self._check_all_here()
         try:
             async with asyncio.timeout(settings.timeout_s):
                 await self._all_here.wait()
         except TimeoutError:
             self._misfit = self._misfit or self._unreachable(next(p for p in self.peers.values() if p.connection is None))
+        except BaseException:
+            await self.stop()
+            raise
         if self._misfit is not None:
             await self.stop()
             raise self._misfit
         self._started = True
-        self._tasks.append(loop.create_task(self._watch()))
         log.info("group=%s member=%d event=started members=%d", settings.group, settings.me, len(settings.members))
 
     async def stop(self) -> None:
         """Close all connections after what was written has left; when all are done, only after it has arrived."""
         if self._said_done and all(peer.done for peer in self.peers.values()):
-            deadline = time.monotonic() + 1.0
-            while time.monotonic() < deadline and any(
-                p.connection is not None and p.outgoing.bytes for p in self.peers.values()
-            ):
+            deadline = time.monotonic() + LINGER_S
+            while time.monotonic() < deadline and any(peer.outgoing.bytes for peer in self.peers.values()):
                 self._tell_all()
                 await asyncio.sleep(0.005)
             self._tell_all()
         self._stopping = True
         for task in self._tasks:
             task.cancel()
+        self._door.shut()
+        for peer in self.peers.values():
+            if peer.connection is not None:
+                peer.connection.close("this member has left")
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for connection in [*self._strangers, *(peer.connection for peer in self.peers.values() if peer.connection)]:
-            connection.close("this member has left")
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+        await self._door.closed()
 
     def transmit(self, packet: Packet, to: tuple[int, ...] | None, lamport: int) -> int:
         """Put a packet on the links to these members; returns how many bytes of it are header."""
@@ -162,7 +142,7 @@ class Mesh:
         if not self._said_closing:
             self._said_closing = True
             for peer in self.peers.values():
-                self._send(peer, CLOSING, 0, sent.to_bytes(8, "big"))
+                self._send(peer, CLOSING, 0, count_body(sent))
 
     def check_done(self, delivered: list[int]) -> None:
         """Tell all, once everybody is closing and everything that they sent is delivered here."""
@@ -175,19 +155,7 @@ class Mesh:
             self._check_everybody_done()
 
     def samples(self, base: Mapping[str, str]) -> Iterator[Sample]:
-        """One sample of each measure for each peer."""
-        now = time.monotonic()
-        measures: tuple[tuple[str, str, str, Callable[[Peer], float]], ...] = (
-            ("quire_link_up", "Whether the peer is connected.", "gauge", lambda peer: peer.connection is not None),
-            ("quire_link_frames_sent_total", "Frames sent to the peer.", "counter", lambda peer: peer.outgoing.sent),
-            ("quire_link_frames_received_total", "Frames received from it.", "counter", lambda peer: peer.incoming.received),
-            ("quire_link_bytes_unacknowledged", "Bytes not known to have arrived.", "gauge", lambda peer: peer.outgoing.bytes),
-            ("quire_link_silent_seconds", "Since when nothing came.", "gauge", lambda peer: now - peer.heard_at),
-            ("quire_link_stalled", "Whether nothing arrives there.", "gauge", lambda peer: peer.stalled),
-        )
-        for name, help_, kind, measure in measures:
-            for peer in self.peers.values():
-                yield Sample(name, help_, kind, float(measure(peer)), {**base, "peer": str(peer.member)})
+        return samples(self.peers.values(), base)
 
     def who_is_missing(self) -> str:
         """For a member that could not close in time: what it still waits for."""
@@ -198,6 +166,9 @@ class Mesh:
         return f"no word from member {', '.join(behind)} that it has delivered everything" if behind else "the group failed"
 
     # What connections report.
+
+    def knocked(self, connection: Connection) -> None:
+        self._door.knocked(connection)
 
     def introduction_to(self, peer: int) -> Introduction:
         settings = self.settings
@@ -216,16 +187,16 @@ class Mesh:
         peer = self.peers[connection.peer]
         if peer.incarnation not in (None, introduction.incarnation):
             peer.why_down = "it came back as another process, which a fixed group cannot take in"
-            raise FrameError(f"member {peer.member} is known as another process; a restarted member cannot come back")
+            raise Misfit(f"member {peer.member} is known as another process; a restarted member cannot come back")
         resend = peer.outgoing.resume(introduction.received)
         if peer.connection is not None:
             # A connection that broke without our noticing; its successor takes over.
-            peer.connection.close("the member has connected anew")
-        self._strangers.discard(connection)
+            peer.connection.close("the member has connected anew", at_once=True)
+        self._door.left(connection)
         peer.incarnation = introduction.incarnation
         peer.connection = connection
         peer.heard_at = peer.progress_at = time.monotonic()
-        connection.open = True
+        connection.open = connection.was_open = True
         for frame in resend:
             connection.write(*frame)
         if self.paused or peer.blocked is not None:
@@ -236,22 +207,43 @@ class Mesh:
     def frame_arrived(self, connection: Connection, frame: Numbered) -> None:
         assert connection.peer is not None
         peer = self.peers[connection.peer]
-        if peer.connection is not connection or not peer.incoming.is_new(frame.number, len(frame.body)):
+        if peer.connection is not connection or not peer.incoming.is_new(frame.number):
             return
         if frame.epoch != EPOCH:
             raise FrameError(f"a frame of epoch {frame.epoch} came in epoch {EPOCH}")
-        if frame.kind == PACKET:
-            self._offer(peer, self._codec.decode(frame.body), frame.lamport)
+        try:
+            packet, count = self._read(peer, frame)
+        except FrameError as error:
+            peer.unreadable += 1
+            if peer.unreadable == UNREADABLE_MAX:
+                self._owner.failed(PeerMisbehaved(f"member {peer.member} sent what cannot be read: {error}"))
+            raise
+        peer.unreadable = 0
+        peer.incoming.take(len(frame.body))
+        if packet is not None:
+            self._offer(peer, packet, frame.lamport)
         elif frame.kind == CLOSING:
-            peer.closing_after = int.from_bytes(frame.body[:8], "big")
+            peer.closing_after = count
             self._owner.peer_closing()
         else:
             peer.done = True
             self._check_everybody_done()
 
+    def _read(self, peer: Peer, frame: Numbered) -> tuple[Packet | None, int]:
+        """What a numbered frame holds: a packet, or a count."""
+        if frame.kind == PACKET:
+            return self._codec.decode(frame.body), 0
+        if frame.kind == CLOSING and peer.closing_after is None:
+            return None, read_count(frame)
+        if frame.kind == DONE and peer.closing_after is not None and not peer.done:
+            return None, 0
+        raise FrameError("it said twice that it closes or is done, or that it is done before it closed")
+
     def acknowledged(self, connection: Connection, received: int) -> None:
         assert connection.peer is not None
         peer = self.peers[connection.peer]
+        if peer.connection is not connection:
+            return
         before = peer.outgoing.bytes
         peer.outgoing.acknowledged(received)
         peer.progress_at = time.monotonic()
@@ -261,6 +253,8 @@ class Mesh:
     def burst_ended(self, connection: Connection) -> None:
         assert connection.peer is not None
         peer = self.peers[connection.peer]
+        if peer.connection is not connection:
+            return
         peer.heard_at = time.monotonic()
         if peer.incoming.acknowledge_due():
             peer.incoming.told()
@@ -268,28 +262,34 @@ class Mesh:
         self.retry_blocked()
 
     def lost(self, connection: Connection, reason: str) -> None:
-        self._strangers.discard(connection)
-        if connection.peer is None:
-            log.warning(
-                "group=%s member=%d event=refused from=%s why=%r",
-                self.settings.group,
-                self.settings.me,
-                connection.address,
-                reason,
-            )
+        self._door.left(connection)
+        if not connection.was_open:
+            self._came_to_nothing(connection, reason)
             return
+        assert connection.peer is not None
         peer = self.peers[connection.peer]
-        if peer.connection is connection:
-            peer.connection = None
+        if peer.connection is not connection:
+            return
+        peer.connection = None
         if not self._stopping and not peer.done:
             peer.why_down = reason
             log.warning(
                 "group=%s member=%d event=disconnected peer=%d why=%r",
-                self.settings.group,
-                self.settings.me,
-                peer.member,
-                reason,
-            )
+                self.settings.group, self.settings.me, peer.member, reason,
+            )  # fmt: skip
+
+    def _came_to_nothing(self, connection: Connection, reason: str) -> None:
+        """A connection ended before anybody was let in. That is of no consequence for a group that has started."""
+        if self._stopping:
+            return
+        self._door.refused(connection, reason)
+        peer = self.peers.get(-1 if connection.claimed is None else connection.claimed)
+        if self._started or peer is None or peer.connection is not None:
+            return
+        peer.why_down = f"whoever says at {connection.address} that it is this member was refused: {reason}"
+        if connection.misfit and self._misfit is None:
+            self._misfit = BadInput(f"member {peer.member} ({peer.address}): {reason}")
+            self._all_here.set()
 
     def _send(self, peer: Peer, kind: int, lamport: int, body: bytes) -> None:
         if not peer.outgoing.bytes:
@@ -329,30 +329,29 @@ class Mesh:
         if all(peer.connection is not None for peer in self.peers.values()):
             self._all_here.set()
 
-    def _accept(self) -> Connection:
-        connection = Connection(self, self.settings, None, one_too_many=len(self._strangers) >= STRANGERS_MAX)
-        self._strangers.add(connection)
-        return connection
-
     async def _keep_connected(self, peer: Peer) -> None:
-        loop, address = asyncio.get_running_loop(), self.settings.members[peer.member]
+        """Connect, wait until the connection ends, and connect again."""
         tries = 0
         while True:
-            if peer.connection is None:
-                try:
-                    await loop.create_connection(
-                        lambda: Connection(self, self.settings, peer.member),
-                        address.host,
-                        address.port,
-                        ssl=self._connecting_tls,
-                    )
-                except OSError as error:
-                    peer.why_down = f"it cannot be connected to ({error.strerror or error})"
-                    await asyncio.sleep(RECONNECT_S[min(tries, len(RECONNECT_S) - 1)])
-                    tries += 1
-                    continue
+            connection = Connection(self, self.settings, peer.member)
+            try:
+                await self._connect(peer, connection)
+                await connection.ended.wait()
+            except OSError as error:
+                peer.why_down = f"it cannot be connected to ({error.strerror or error})"
+            finally:
+                connection.close("this member has left")
+            tries = 0 if connection.was_open else tries + 1
             await asyncio.sleep(RECONNECT_S[min(tries, len(RECONNECT_S) - 1)])
-            tries = 0 if peer.connection is not None else tries + 1
+
+    async def _connect(self, peer: Peer, connection: Connection) -> None:
+        address = self.settings.members[peer.member]
+        tls: dict[str, object] = {}
+        if self._connecting_tls is not None:
+            name = self.settings.certificate_name(peer.member)
+            tls = {"ssl": self._connecting_tls, "server_hostname": name, "ssl_shutdown_timeout": CLOSE_S}
+        async with asyncio.timeout(self.settings.handshake_s):
+            await asyncio.get_running_loop().create_connection(lambda: connection, address.host, address.port, **tls)  # type: ignore[call-overload]
 
     async def _watch(self) -> None:
         interval = min(1.0, self.settings.timeout_s / 5)
@@ -361,12 +360,19 @@ class Mesh:
             now = time.monotonic()
             self._tell_all()
             for peer in self.peers.values():
-                if peer.connection is not None and peer.connection.is_paused():
-                    # We do not listen, so its silence means nothing.
-                    peer.heard_at = now
-                if now - peer.heard_at > self.settings.timeout_s and not peer.done:
-                    self._owner.failed(self._unreachable(peer))
+                self._watch_silence(peer, now)
                 self._watch_stall(peer, now)
+
+    def _watch_silence(self, peer: Peer, now: float) -> None:
+        if peer.connection is not None and peer.connection.is_paused():
+            # We do not listen, so its silence means nothing.
+            peer.heard_at = now
+        silent_s = now - peer.heard_at
+        if silent_s > self.settings.timeout_s and not peer.done and self._started:
+            self._owner.failed(self._unreachable(peer))
+        elif silent_s > self.settings.timeout_s / 2 and peer.connection is not None:
+            # The other end may be gone without a word, or the network may have forgotten the connection.
+            peer.connection.close(f"nothing came for {silent_s:.1f} s", at_once=True)
 
     def _tell_all(self) -> None:
         for peer in self.peers.values():

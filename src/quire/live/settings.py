@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
@@ -11,7 +12,7 @@ import msgspec
 
 from quire.live.frames import FRAME_BYTES_MAX
 from quire.live.handshake import Trust
-from quire.model.errors import BadInput
+from quire.model.errors import BadInput, QuireError
 from quire.protocols import registry
 
 SECRET_BYTES_MIN = 16
@@ -29,13 +30,16 @@ class Introduction(msgspec.Struct, frozen=True):
     received: int
 
 
-def difference(mine: Introduction, theirs: Introduction, peer: int) -> str:
-    """A sentence on the first thing that differs between two members of what should be one group; empty if nothing."""
+class Misfit(QuireError):
+    """The peer is a member, but not of the same group as this one runs it: trying again cannot help."""
+
+
+def check_same(mine: Introduction, theirs: Introduction, me: int, peer: int) -> None:
+    """Raise Misfit with a sentence on the first thing that differs between two members of what should be one group."""
     for what in ("group", "protocol", "options", "members", "epoch"):
         here, there = getattr(mine, what), getattr(theirs, what)
         if here != there:
-            return f"member {peer} has {what} {there!r}, this member {here!r}; give all members the same"
-    return ""
+            raise Misfit(f"member {peer} has {what} {there!r} and member {me} has {here!r}; give all members the same")
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -57,9 +61,17 @@ class Address(msgspec.Struct, frozen=True):
 def read_address(text: str) -> Address:
     host, separator, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not separator or not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not separator or not _is_host(host) or not (port.isascii() and port.isdigit()) or not 0 < int(port[:6]) < 65536:
         raise BadInput(f"{text!r} is not an address; write HOST:PORT, as in 127.0.0.1:7000")
     return Address(host, int(port))
+
+
+def _is_host(text: str) -> bool:
+    """Whether this may be a name or number of a host: whether there is one, only connecting tells."""
+    try:
+        return bool(text) and text.isprintable() and " " not in text and bool(text.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 class Certificates(msgspec.Struct, frozen=True):
@@ -76,6 +88,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     me: int
     members: tuple[Address, ...]
+    listen: Address
+    """Where this member listens; the others reach it at its address in `members`, which may be that of a gateway."""
     protocol: str
     options: msgspec.Struct
     trust: Trust = Trust.OPEN
@@ -103,8 +117,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def certificate_name(group: str, member: int) -> str:
-    """The DNS name by which a certificate names a member. Groups' names are free text, so they are spelled in hex."""
-    return f"member-{member}.{group.encode().hex()[:60]}.quire.internal"
+    """The DNS name by which a certificate names a member. Groups' names are free text, so they are spelled in hex, or by
+    their hash where that would be too long for a part of a name."""
+    label = group.encode().hex()
+    if len(label) > 60:
+        label = "hash-" + hashlib.sha256(group.encode()).hexdigest()[:48]
+    return f"member-{member}.{label}.quire.internal"
+
+
+def check_group_name(group: str) -> str:
+    if not 0 < len(group) <= 64 or not group.isprintable():
+        raise BadInput("a group needs a name of 1 to 64 printable characters")
+    return group
 
 
 def read_settings(
@@ -118,11 +142,11 @@ def read_settings(
     secret: bytes | str | None = None,
     certificates: Certificates | None = None,
     insecure: bool = False,
+    listen: str | None = None,
     timeout_s: float = 10.0,
 ) -> Settings:
     """Check what a caller wants of a group; raises BadInput in one sentence."""
-    if not group or len(group) > 64:
-        raise BadInput("a group needs a name of 1 to 64 characters")
+    check_group_name(group)
     addresses = tuple(map(read_address, members))
     if len(set(addresses)) != len(addresses):
         raise BadInput("every member needs an address of its own")
@@ -133,13 +157,15 @@ def read_settings(
     name = protocol if protocol is not None else registry.for_order(order or "")
     if not 0.1 <= timeout_s <= 3600:
         raise BadInput(f"timeout_s must be 0.1 to 3600 seconds, not {timeout_s}")
+    listening = addresses[me] if listen is None else read_address(listen)
     return Settings(
         group=group,
         me=me,
         members=addresses,
+        listen=listening,
         protocol=name,
         options=registry.read_options(name, options or {}),
-        trust=_trust(addresses, secret, certificates, insecure),
+        trust=_trust((*addresses, listening), secret, certificates, insecure),
         secret=_read_secret(secret),
         certificates=certificates,
         timeout_s=timeout_s,
@@ -170,6 +196,16 @@ def _read_secret(secret: bytes | str | None) -> bytes | None:
     return data
 
 
+def read_secret_file(path: Path) -> bytes:
+    """The secret in a file, without the space around it; raises BadInput in one sentence."""
+    try:
+        data = path.read_bytes().strip()
+    except OSError as error:
+        raise BadInput(f"the group's secret cannot be read from {path}: {error.strerror}") from error
+    _read_secret(data)
+    return data
+
+
 def tls_contexts(certificates: Certificates) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Contexts to accept and to connect with: TLS 1.3, both sides certified by the group's own authority."""
     contexts = []
@@ -179,6 +215,9 @@ def tls_contexts(certificates: Certificates) -> tuple[ssl.SSLContext, ssl.SSLCon
         # Members are known by the names in their certificates, which the connection checks, not by host names.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_REQUIRED
+        if role == ssl.PROTOCOL_TLS_SERVER:
+            # A resumed session would be let in without showing its certificate again.
+            context.num_tickets = 0
         try:
             context.load_verify_locations(certificates.authority)
             context.load_cert_chain(certificates.certificate, certificates.key)

@@ -88,10 +88,7 @@ class RelayEverything(SinglePhase):
         narrow = relay.stable
 
         def stable(time: int, clocks: list[int]) -> list[Send]:
-            return [
-                Send(type(send.packet)(clocks[me], relay._publish(clocks)), send.to)  # type: ignore[call-arg]
-                for send in narrow(time, clocks)
-            ]
+            return [Send(type(send.packet)(clocks[me], relay._publish(clocks)), send.to) for send in narrow(time, clocks)]
 
         relay.stable = stable  # type: ignore[method-assign]
 

@@ -1,0 +1,211 @@
+"""Single-phase rule by rule: what it refuses, what it bounds, what it says of itself, and its own faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+import pytest
+
+from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.messages import NUMBER_MAX, Body, Run, make_run
+from quire.model.packets import Packet
+from quire.protocols.contract import Deliver, Send
+from quire.protocols.registry import create
+from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, Relay, SinglePhase, frontier, need, rank
+from tests.kit.schedules import random_plan, run_plan
+from tests.kit.state import freeze
+from tests.kit.world import World
+
+
+def member(me: int = 0, members: int = 3, **options: object) -> SinglePhase:
+    protocol = create("single-phase", me, members, options)
+    assert isinstance(protocol, SinglePhase)
+    return protocol
+
+
+def operations(source: int, time: int, first: int = 0, count: int = 1) -> Operations:
+    return Operations(time, Run(source, first, count, Body(b"x" * count, 1)))
+
+
+class TestOrder:
+    def test_everything_before_the_frontier_is_stable_for_every_other_member(self) -> None:
+        """The one comparison that the protocol makes, against the condition that the paper states member by member."""
+        random = Random(1)
+        for _ in range(20_000):
+            members = random.randint(1, 6)
+            rotating = random.random() < 0.5
+            clocks = [random.randint(0, 6) for _ in range(members)]
+            origin = random.randrange(members)
+            time = random.randint(1, max(1, clocks[origin]))
+            if time > clocks[origin]:
+                continue
+            stable = all(
+                clocks[other] >= need(other, time, origin, members, rotating) for other in range(members) if other != origin
+            )
+            assert ((time, rank(origin, time, members, rotating)) < frontier(clocks, rotating)) == stable
+
+    def test_rotating_ranks_give_every_member_every_rank_in_turn(self) -> None:
+        assert [[rank(i, time, 3, True) for i in range(3)] for time in (3, 4, 5)] == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+
+    def test_keys_of_messages_are_the_same_at_every_member_wherever_runs_are_cut(self) -> None:
+        for seed in range(300):
+            random = Random(seed)
+            world = run_plan(random_plan(random), lambda me, n: member(me, n, batches="run-length"), random)
+            keys: dict[tuple[int, int], object] = {}
+            for me, protocol in enumerate(world.protocols):
+                for delivery in _deliveries(world, me):
+                    for index in range(delivery.run.count):
+                        key = protocol.order_key(delivery, index)
+                        message = (delivery.run.origin, delivery.run.first + index)
+                        assert keys.setdefault(message, key) == key
+            assert len(set(keys.values())) == len(keys)
+
+
+def _deliveries(world: World, me: int) -> Iterator[Deliver]:
+    """What a member was told to deliver, put together again from the world's record."""
+    for message, key in world.deliveries[me]:
+        if key is not None:
+            yield Deliver(Run(message.origin, message.seq, 1), key)
+
+
+class TestRefusals:
+    """What no correct peer sends raises ProtocolViolation and changes nothing."""
+
+    @pytest.mark.parametrize(
+        ("source", "packet", "what"),
+        [
+            (0, Acknowledgement(1), "not another member"),
+            (3, Acknowledgement(1), "not another member"),
+            (-1, Acknowledgement(1), "not another member"),
+            (1, Acknowledgement(1), "went back from 2 to 1"),
+            (1, Acknowledgement(3 + (1 << 32)), "more than 4294967296 ahead"),
+            (1, operations(1, 4 + (1 << 32), first=2), "more than 4294967296 ahead"),
+            (1, operations(2, 3, first=2), "messages of member 2"),
+            (1, operations(1, 3, first=1), "from 1, not its own from 2"),
+            (1, operations(1, 3, first=3), "from 3, not its own from 2"),
+            (1, operations(1, 3, first=2, count=0), "0 messages"),
+            (1, operations(1, 2, first=2), "timed an operation 2 after its clock was 2"),
+            (1, Relay(3, ((0, 0),) * 3), "no packet of this group"),
+            (1, Packet(), "no packet of this group"),
+        ],
+    )
+    def test_a_packet_that_cannot_be(self, source: int, packet: Packet, what: str) -> None:
+        protocol = member()
+        protocol.receive(1, operations(1, 1, count=2))
+        before = freeze(protocol)
+        with pytest.raises(ProtocolViolation, match=what):
+            protocol.receive(source, packet)
+        assert freeze(protocol) == before
+
+    @pytest.mark.parametrize("vector", [(), ((0, 0),) * 2, ((1, 0), (0, 0), (0, 0)), ((0, 0), (1 << 40, 0), (0, 0))])
+    def test_a_relay_that_vouches_for_what_cannot_be(self, vector: tuple[tuple[int, int], ...]) -> None:
+        protocol = member(acks="point-to-point")
+        with pytest.raises(ProtocolViolation, match="vouched"):
+            protocol.receive(1, Relay(0, vector))
+        with pytest.raises(ProtocolViolation, match="vouched"):
+            protocol.receive(1, Operations(1, Run(1, 0, 1), vector))
+
+    def test_options_that_contradict_each_other(self) -> None:
+        with pytest.raises(BadInput, match="lookahead saves acknowledgements, which acks=basic always sends"):
+            member(acks="basic", lookahead=1)
+        with pytest.raises(BadInput, match="pending must be 0 or at least members × outstanding = 30"):
+            member(outstanding=10, pending=29)
+        with pytest.raises(BadInput, match="at least one member, not 0"):
+            member(0, 0)
+        with pytest.raises(BadInput, match="member 3 is not in a group of 3"):
+            member(3, 3)
+
+    def test_a_clock_that_would_overflow_is_refused(self) -> None:
+        protocol = member(0, 1)
+        protocol.clocks[0] = NUMBER_MAX - 2
+        with pytest.raises(BadInput, match="clock is exhausted"):
+            protocol.submit(make_run(0, 0, [b"a", b"b"]))
+
+
+class TestBounds:
+    def test_a_member_may_have_only_so_many_of_its_own_messages_undelivered(self) -> None:
+        protocol = member(1, outstanding=3)
+        protocol.submit(make_run(1, 0, [b"a", b"b"]))
+        before = freeze(protocol)
+        with pytest.raises(WindowFull, match="2 of its own messages undelivered"):
+            protocol.submit(make_run(1, 2, [b"c", b"d"]))
+        assert freeze(protocol) == before
+        protocol.submit(make_run(1, 2, [b"c"]))
+        with pytest.raises(BadInput, match="a run of 4 messages exceeds outstanding=3"):
+            protocol.submit(make_run(1, 3, [b"e"] * 4))
+
+    def test_a_full_member_leaves_packets_on_their_links_but_takes_those_of_the_slowest(self) -> None:
+        protocol = member(0, 3, outstanding=2, pending=6)
+        for time in (2, 4, 6):
+            protocol.receive(1, operations(1, time, first=time - 2, count=2))
+        assert protocol.clocks[2] == min(protocol.clocks)
+        with pytest.raises(HoldBackFull, match="holds back 6 messages"):
+            protocol.receive(1, operations(1, 8, first=6))
+        effects = protocol.receive(2, operations(2, 9))
+        assert sum(effect.run.count for effect in effects if isinstance(effect, Deliver)) == 6
+        protocol.receive(1, operations(1, 8, first=6))
+
+
+class TestCrash:
+    def test_what_is_fenced_is_ignored_and_what_is_held_is_reported(self) -> None:
+        protocol = member(1)
+        packet = operations(0, 1)
+        protocol.receive(0, packet)
+        assert protocol.fence(0) == (packet,)
+        before = freeze(protocol)
+        assert protocol.receive(0, operations(0, 2, first=1)) == ()
+        assert freeze(protocol) == before
+
+    def test_closing_completes_what_is_missing_and_waits_no_more(self) -> None:
+        protocol = member(1, 2)
+        protocol.submit(make_run(1, 0, [b"mine"]))
+        protocol.fence(0)
+        effects = protocol.close(0, [operations(0, 1), operations(0, 2, first=1)])
+        assert [(e.run.origin, e.run.first) for e in effects if isinstance(e, Deliver)] == [(0, 0), (1, 0), (0, 1)]
+        assert protocol.clocks[0] == INFINITY
+
+    def test_only_what_is_fenced_can_be_closed_and_only_with_its_own_operations(self) -> None:
+        protocol = member(1)
+        with pytest.raises(BadInput, match="must be fenced"):
+            protocol.close(0, ())
+        protocol.fence(0)
+        with pytest.raises(BadInput, match="only operations of that member"):
+            protocol.close(0, [operations(2, 1)])
+
+    def test_what_nobody_retains_cannot_be_completed(self) -> None:
+        ahead, behind = member(1, retain=1), member(2, retain=1)
+        for time in (1, 2, 3):
+            ahead.receive(0, operations(0, time, first=time - 1))
+        report = ahead.fence(0)
+        behind.fence(0)
+        with pytest.raises(FlushImpossible, match="nobody retains messages 0 to 1 of member 0; raise retain"):
+            behind.close(0, report)
+
+
+def test_what_waits_says_for_whom() -> None:
+    protocol = member(0)
+    protocol.receive(1, operations(1, 2))
+    (waiting,) = protocol.waiting()
+    assert waiting.members == (2,)
+    assert waiting.because == "its time is 2, and the clock of member 2 is not known to be that far"
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        operations(1, 5, first=2, count=3),
+        Operations(1, Run(0, 0, 1), ((1, 2), (3, 4))),
+        Acknowledgement(7),
+        Relay(3, ((1, 1),)),
+    ],
+)
+def test_packets_are_the_same_after_the_wire(packet: Packet) -> None:
+    kinds = Operations | Acknowledgement | Relay
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(packet), type=kinds) == packet
+
+
+def test_one_member_alone_delivers_at_once() -> None:
+    effects = member(0, 1).submit(make_run(0, 0, [b"a"]))
+    assert [type(effect) for effect in effects] == [Send, Deliver]

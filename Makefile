@@ -39,6 +39,9 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.audit
 
+docs: .venv/dev.stamp ## Write the reference of the library to site/
+	$(BIN)/python -m pdoc --output-directory site quire.model quire.protocols quire.trace quire.simulation quire.live quire.pipeline
+
 # Locks name no index. They are compiled by hand after a change of pyproject.toml, and read like any diff.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 lock: $(UV) ## Compile the lock files again
@@ -46,7 +49,7 @@ lock: $(UV) ## Compile the lock files again
 	$(COMPILE) pyproject.toml --group build --group dev -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## Remove everything that was set up or made here
-	rm -rf .venv .tools .cache runs
+	rm -rf .venv .tools .cache runs site
 
 .tools/uv/bin/uv: requirements/uv.txt
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target .tools/uv -r requirements/uv.txt

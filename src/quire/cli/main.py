@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from quire.cli import audit, simulate
+from quire.cli import audit, keys, member, run, simulate
 from quire.model.errors import QuireError
 
 app = typer.Typer(
@@ -21,8 +21,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("run")(run.run)
+app.command("member")(member.member)
 app.command("simulate")(simulate.simulate)
 app.command("audit")(audit.audit)
+app.command("keys")(keys.keys)
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130

@@ -81,6 +81,11 @@ class Certificates(msgspec.Struct, frozen=True):
     certificate: Path
     key: Path
 
+    @classmethod
+    def of(cls, folder: Path) -> Certificates:
+        """The files in a member's folder as `quire keys` makes it."""
+        return cls(folder / "authority.pem", folder / "certificate.pem", folder / "key.pem")
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one member of one live group. Made by `read_settings`, which checks it."""

@@ -121,7 +121,7 @@ def test_an_indirect_cause_is_explained_link_by_link(tmp_path: Path) -> None:
         (
             plain("s0>01 d0:0 d1:0", "s0>01 d1:0 d0:0"),
             "total",
-            "member 0 delivered 0:0 before 1:0, but member 1 1:0 before 0:0",
+            "member 0 delivered 0:0 before 1:0, but member 1 the other way round",
         ),
         (
             plain("s0>02 d0:0 d1:0", "s0>01 d1:0 d2:0", "s0>12 d2:0 d0:0"),

@@ -12,4 +12,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def compiled(function: _F) -> _F:
     """Compile when first called, and keep the machine code (in NUMBA_CACHE_DIR, or beside the module) for next time."""
-    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    try:
+        return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:
+        # There is no folder in which the machine code could be kept: compile in every process.
+        return cast(_F, numba.njit(nogil=True)(function))

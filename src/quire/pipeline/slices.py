@@ -91,7 +91,7 @@ def read_events(
 
 
 def _gather(chunks: Sequence[np.ndarray], kind: type) -> np.ndarray:
-    """A copy of the pieces in one array that may be written to: for the kernels, another type of array is another compilation."""
+    """The pieces in one writable array: the kernels would be compiled once more for any other kind of array."""
     return np.concatenate([np.empty(0, kind), *chunks], dtype=kind)
 
 

@@ -8,6 +8,8 @@ cycles, and only messages in one part can be delivered in different orders by tw
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import numpy as np
 
@@ -46,7 +48,8 @@ def judge_total(task: TotalTask) -> TotalResult:
 def judge_deliveries(events: Events) -> TotalResult:
     """The part of `judge_total` that needs no files."""
     delivered = events.kind == DELIVER
-    start = np.concatenate(([0], np.cumsum(delivered)))[events.start].astype(np.int64)
+    counts = [np.count_nonzero(delivered[low:high]) for low, high in pairwise(events.start)]
+    start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     origin, seq = events.origin[delivered], events.seq[delivered]
     ids, size = _identify(origin, seq)
     ids, start = first_deliveries(ids, start, size)

@@ -164,12 +164,14 @@ def _tell_chain(links: Sequence[Link]) -> str:
 
 def _tell_cycle(log: _Log, steps: Sequence[tuple[int, Message, Message]]) -> Story:
     places = [event for member, *pair in steps for message in pair for event in log.first(member, DELIVER, message)]
-    because = ", ".join(
-        f"member {member} {'delivered ' if index == 0 else ''}{_id(before)} before {_id(after)}"
-        for index, (member, before, after) in enumerate(steps)
-    )
     if len(steps) == 2:
-        because = because.replace(", member", ", but member")
+        (one, before, after), (other, *_) = steps
+        because = f"member {one} delivered {_id(before)} before {_id(after)}, but member {other} the other way round"
+    else:
+        because = ", ".join(
+            f"member {member} {'delivered ' if index == 0 else ''}{_id(before)} before {_id(after)}"
+            for index, (member, before, after) in enumerate(steps)
+        )
     return _witness([before for _, before, _ in steps], places, members=[member for member, *_ in steps]), because
 
 

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -18,24 +18,21 @@ MESSAGES_MAX = 1_000_000_000
 SIZE_MAX = 1 << 20
 
 
-class CertificateFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files in PEM: the group's authority, and a member's certificate and key."""
-
-    authority: str
-    certificate: str
-    key: str
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Read by `read_plan`. Without `messages` a member sends the lines of its standard input."""
 
     members: tuple[str, ...]
+    """The address of each, by which the others reach it."""
+    listen: str | None = None
+    """Where this member listens, if it is not its address: `0.0.0.0:7000` behind a translated address."""
     group: str = "quire"
     order: str | None = None
     protocol: str | None = None
     options: dict[str, object] = {}
     secret_file: str | None = None
-    certificates: CertificateFiles | None = None
+    """Where the group's secret is."""
+    certificates: str | None = None
+    """The directory of a member's certificate, key and authority, as `quire keys` makes it."""
     insecure: bool = False
     timeout_s: float = 60.0
     """How long a member may take to come, or be silent, before the others give it up."""
@@ -64,6 +61,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             certificates=None if self.certificates is None else _certificates_of(self.certificates, me),
             insecure=self.insecure,
             timeout_s=self.timeout_s,
+            listen=self.listen,
         )
 
     def sends(self, me: int) -> bool:
@@ -113,15 +111,8 @@ def read_plan(path: Path) -> Plan:
     except msgspec.DecodeError as error:
         raise BadInput(f"{path} is not the plan of a group: {' '.join(str(error).split())}") from error
     base = path.resolve().parent
-    files = plan.certificates
-    return msgspec.structs.replace(
-        plan,
-        secret_file=None if plan.secret_file is None else str(base / plan.secret_file),
-        out=None if plan.out is None else str(base / plan.out),
-        certificates=None
-        if files is None
-        else CertificateFiles(*(str(base / name) for name in (files.authority, files.certificate, files.key))),
-    )
+    paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "out")}
+    return msgspec.structs.replace(plan, **{name: str(base / text) for name, text in paths.items() if text is not None})
 
 
 def _read_secret(path: Path) -> bytes:
@@ -131,8 +122,6 @@ def _read_secret(path: Path) -> bytes:
         raise BadInput(f"cannot read the group's secret in {path}: {error.strerror}") from error
 
 
-def _certificates_of(files: CertificateFiles, me: int) -> Certificates:
-    authority, certificate, key = (
-        Path(name.replace("{me}", str(me))) for name in (files.authority, files.certificate, files.key)
-    )
-    return Certificates(authority, certificate, key)
+def _certificates_of(directory: str, me: int) -> Certificates:
+    own = Path(directory.replace("{me}", str(me)))
+    return Certificates(own / "authority.pem", own / "certificate.pem", own / "key.pem")

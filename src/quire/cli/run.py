@@ -1,0 +1,293 @@
+"""`quire run`: a live group in processes of its own, its trace, and the proof that its order held."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.table import Table
+
+from quire.cli.summary import add_costs, add_counts
+from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
+from quire.live.member import Progress as MemberProgress
+from quire.live.parts import LiveSummary, assemble
+from quire.live.plan import Plan, read_plan
+from quire.model.errors import BadInput
+from quire.simulation.config import parse_members, parse_options
+from quire.trace.store import check_new
+
+if TYPE_CHECKING:
+    from quire.pipeline import Audit
+
+_EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 3}
+_EXIT_UNDECIDED = 3
+_EXIT_INTERRUPTED = 130
+_COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
+
+MEMBERS_MAX = 64
+TIMEOUT_S = 10.0
+MESSAGES = 10_000
+PROTOCOL = "single-phase"
+
+
+def run(
+    protocol: Annotated[str | None, typer.Option(help="Name of the protocol; single-phase if not given.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the protocol; repeatable.")] = None,
+    members: Annotated[int | None, typer.Option(help="How many members the group has; 3 if not given.")] = None,
+    messages: Annotated[int | None, typer.Option(help="How many messages each sender sends; 10000 if not given.")] = None,
+    size: Annotated[int | None, typer.Option(help="Bytes of each message; 64 if not given.")] = None,
+    senders: Annotated[str | None, typer.Option(help="Who sends, like 0,2; everybody if not given.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Messages a second of each sender; as fast as can be if not given.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds of silence after which a member counts as lost.")] = None,
+    hosts: Annotated[
+        Path | None, typer.Option(help="TOML file with the members' addresses; starts those of this machine.")
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Go without a secret or certificates between hosts.")] = False,
+    collect: Annotated[
+        Path | None, typer.Option(help="Run nothing: make a run of the parts that members left in this directory.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Directory for the run; runs/NAME if not given.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run that is there.")] = False,
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
+    master: Annotated[str, typer.Option(help="Where Spark runs: local[N], spark://…, or sc://….")] = "local[*]",
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Run a live group on real sockets, write its trace, and check on Spark that its order held.
+
+    Exit code 0: the promised orders hold; 1: they are violated; 2: bad input; 3: it could not be decided, or a member
+    was lost; 130: interrupted, after everything sent was delivered.
+    """
+    began = time.perf_counter()
+    if collect is not None:
+        if out is None:
+            raise BadInput("--collect needs --out: where the run is to go")
+        check_new(out, force=force)
+        summary = assemble(collect, out, force=force)
+    else:
+        plan = override(
+            _plan(hosts, members), protocol=protocol, option=option, senders=senders, insecure=insecure,
+            messages=messages, size=size, rate=rate, timeout_s=timeout,
+        )  # fmt: skip
+        plan = msgspec.structs.replace(plan, messages=MESSAGES if plan.messages is None else plan.messages)
+        out = out or Path("runs") / plan.run_name(plan.settings(0))
+        check_new(out, force=force)
+        _check_runnable(plan)
+        local = [member for member, address in enumerate(plan.members) if hosts is None or is_local(address)]
+        summary = _run(plan, local, hosts, out, force=force, json=json)
+    summary = msgspec.structs.replace(summary, wall_s=round(time.perf_counter() - began, 6))
+    audit = None if no_audit else _audit(out, master)
+    if json:
+        print(msgspec.json.encode({**msgspec.to_builtins(summary), "audit": audit}).decode())
+    else:
+        _show(summary, audit)
+    if audit is not None:
+        raise typer.Exit(_EXIT_CODES[audit.verdict])
+
+
+def override(
+    plan: Plan, *, protocol: str | None, option: Sequence[str] | None, senders: str | None, insecure: bool, **given: object
+) -> Plan:
+    """The plan with what the command line says instead, and single-phase where nobody says what to run."""
+    if protocol is not None:
+        kept = plan.options if protocol == plan.protocol else {}
+        plan = msgspec.structs.replace(plan, protocol=protocol, order=None, options=kept)
+    elif plan.protocol is None and plan.order is None:
+        plan = msgspec.structs.replace(plan, protocol=PROTOCOL)
+    given["options"] = parse_options(option) if option else None
+    given["senders"] = None if senders is None else parse_members(senders)
+    given["insecure"] = insecure or None
+    return msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value is not None})
+
+
+def _plan(hosts: Path | None, members: int | None) -> Plan:
+    if hosts is None:
+        count = 3 if members is None else members
+        if not 1 <= count <= MEMBERS_MAX:
+            raise BadInput(f"members must be from 1 to {MEMBERS_MAX}, each a process on this machine, not {count}")
+        return Plan(members=free_addresses(count), timeout_s=TIMEOUT_S)
+    plan = read_plan(hosts)
+    if members not in (None, len(plan.members)):
+        raise BadInput(f"{hosts} has {len(plan.members)} members, not {members}; leave --members out")
+    return plan
+
+
+def _check_runnable(plan: Plan) -> None:
+    """Find out before any process starts whether all of them could."""
+    for member in range(len(plan.members)):
+        plan.settings(member)
+
+
+def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, force: bool, json: bool) -> LiveSummary:
+    """Run the members that are of this machine; the summary of the run, or an end with what is still missing of it."""
+    remote = [member for member in range(len(plan.members)) if member not in local]
+    with ExitStack() as stack:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            if remote:
+                parts = out.with_name(f"{out.name}.parts")
+                parts.mkdir(exist_ok=force)
+            else:
+                parts = Path(stack.enter_context(TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)))
+        except FileExistsError:
+            raise BadInput(f"{parts} exists already; remove it, choose another --out, or --force to replace it") from None
+        except OSError as error:
+            raise BadInput(f"cannot write {out}: {error.strerror}") from error
+        if remote:
+            assert hosts is not None
+            _say_what_to_type(plan, remote, hosts)
+        _run_fleet(plan, local, parts)
+        if not remote:
+            return assemble(parts, out, force=force)
+    _say_what_is_missing(plan, remote, parts, out, json=json)
+    raise typer.Exit(_EXIT_UNDECIDED)
+
+
+def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
+    with _progress(plan, local) as watch:
+        fleet = Fleet(plan, local, parts, watch)
+        try:
+            asyncio.run(_until_stopped(fleet))
+        except FleetFailed as error:
+            print(f"quire: {error}; no run was written", file=sys.stderr)
+            raise typer.Exit(_EXIT_UNDECIDED) from None
+        except asyncio.CancelledError:
+            print(f"quire: {_how_far(fleet, local)}; no run was written", file=sys.stderr)
+            raise typer.Exit(_EXIT_INTERRUPTED) from None
+
+
+async def _until_stopped(fleet: Fleet) -> None:
+    """Ctrl-C has the members drain; a second one does not wait for that."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    await fleet.run()
+
+
+def _how_far(fleet: Fleet, local: Sequence[int]) -> str:
+    if len(fleet.ended) < len(local):
+        silent = ", ".join(str(member) for member in local if member not in fleet.ended)
+        return f"member {silent} did not end in time, so some messages may not be delivered everywhere"
+    failed = [ended.error for ended in fleet.ended.values() if ended.error]
+    if failed:
+        return failed[0]
+    sent = sum(ended.sent for ended in fleet.ended.values())
+    return f"the {sent:,} messages that were sent are delivered everywhere"
+
+
+def _say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"within {plan.timeout_s:g} seconds, type on the other hosts, where {hosts.name} is the same file:")
+    for member in remote:
+        console.print(f"  [dim]{plan.members[member]}[/]  [bold]{_member_command(plan, member, hosts)}[/]")
+
+
+def _member_command(plan: Plan, member: int, hosts: Path) -> str:
+    words = ["quire", "member", hosts.name, "--me", str(member), "--messages", str(plan.messages), "--size", str(plan.size)]
+    if plan.protocol is not None:
+        words += ["--protocol", plan.protocol]
+    for name, value in plan.options.items():
+        words += ["--option", f"{name}={value}"]
+    if plan.senders is not None:
+        words += ["--senders", ",".join(map(str, plan.senders))]
+    if plan.rate is not None:
+        words += ["--rate", f"{plan.rate:g}"]
+    if plan.insecure:
+        words += ["--insecure"]
+    return shlex.join([*words, "--timeout", f"{plan.timeout_s:g}", "--out", "parts"])
+
+
+def _say_what_is_missing(plan: Plan, remote: Sequence[int], parts: Path, out: Path, *, json: bool) -> None:
+    if json:
+        name = plan.run_name(plan.settings(0))
+        print(msgspec.json.encode({"run": name, "parts": str(parts), "missing": list(remote), "audit": None}).decode())
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    files = ", ".join(f"p{member:05d}.json, p{member:05d}.records" for member in remote)
+    console.print(f"The members of this machine are done; their parts of the trace are in {parts}.")
+    console.print(f"next: copy {files} from the other hosts there, then")
+    console.print(f"  [bold]quire run --collect {shlex.quote(str(parts))} --out {shlex.quote(str(out))}[/]")
+
+
+@contextmanager
+def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
+    """A bar a member on stderr for a person who watches; nothing for a file or another program."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("member {task.description}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("{task.completed:,.0f} delivered"), TextColumn("[dim]{task.fields[state]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        total = plan.messages_in_all()
+        tasks = {member: bars.add_task(str(member), total=total, state="joining") for member in local}
+
+        def watch(member: int, progress: MemberProgress) -> None:
+            state = "" if progress.delivered < (total or 0) else "done"
+            bars.update(tasks[member], completed=progress.delivered, state=state)
+
+        yield watch
+
+
+def _audit(directory: Path, master: str) -> Audit:
+    from quire.pipeline.auditor import audit
+    from quire.pipeline.session import session
+
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        status = stack.enter_context(console.status("starting Spark")) if console.is_terminal else None
+        spark = stack.enter_context(session(master))
+        from pyspark.errors import PySparkException
+
+        if status is not None:
+            status.update(f"auditing {directory}")
+        try:
+            return audit(spark, directory)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            print(f"quire: could not decide, because Spark failed: {reason}; the run is in {directory}", file=sys.stderr)
+            raise typer.Exit(_EXIT_UNDECIDED) from None
+
+
+def _show(summary: LiveSummary, audit: Audit | None) -> None:
+    title = f"{summary.protocol}, {summary.members} member{'s' * (summary.members > 1)}, live"
+    table = Table(title=title, show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    add_counts(table, summary, {})
+    table.add_row("deliveries/s", f"{summary.deliveries_per_s:,.0f} at each member")
+    add_costs(table, summary)
+    table.add_row("digest", summary.digest)
+    table.add_row("run", str(summary.trace))
+    if audit is not None:
+        table.add_section()
+        for guarantee, check in audit.checks.items():
+            verdict = f"[{_COLOURS[check.verdict]}]{check.verdict}[/]"
+            if guarantee not in audit.expected:
+                verdict = f"[dim]{check.verdict}, not promised[/]"
+            elif check.violations:
+                verdict += f" {check.violations:,} times: {check.because}"
+            table.add_row(str(guarantee), verdict)
+        table.add_row("audited", f"{audit.events:,} events on Spark in {audit.wall_s:.1f} s")
+    console = Console()
+    console.print(table)
+    what = "every verdict with its reason" if audit is not None else "check the orders on Spark"
+    console.print(
+        f"next: [bold]quire audit {shlex.quote(str(summary.trace))}[/bold]  ({what})", highlight=False, soft_wrap=True
+    )

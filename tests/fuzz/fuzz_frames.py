@@ -1,0 +1,33 @@
+"""The coverage-guided fuzzer: `python tests/fuzz/fuzz_frames.py -runs=1000000`, and whatever else libFuzzer understands.
+
+Needs `atheris`. Starts from the seeds of the target, unless a corpus directory is given. An input that breaks something
+is written to a file, whose name as the only argument runs it again.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+with atheris.instrument_imports(include=["quire.live", "quire.model", "quire.protocols"]):
+    from tests.fuzz import target
+
+
+def main() -> None:
+    arguments = sys.argv
+    with tempfile.TemporaryDirectory() as corpus:
+        if all(argument.startswith("-") for argument in arguments[1:]):
+            for number, seed in enumerate(target.seeds()):
+                (Path(corpus) / f"seed-{number}").write_bytes(seed)
+            arguments = [*arguments, corpus]
+        atheris.Setup(arguments, target.fuzz)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
+from quire.pipeline.layout import check_segments, lay_out
 from quire.trace.store import open_run
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def audit(
     """
     expected = parse_expectation(expect)
     # Before Spark is started, which takes seconds, find out whether there is anything to audit.
-    open_run(directory)
+    check_segments(segments)
+    lay_out(open_run(directory))
     result = _audit(directory, expected, master, segments)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")

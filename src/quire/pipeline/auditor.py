@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quire.model.errors import BadInput
 from quire.model.orders import RELIABLE, Guarantee, implied_by, in_order
 from quire.pipeline.findings import Findings, judge_trace
-from quire.pipeline.layout import SEGMENTS_MAX, Layout, lay_out, segment_count
+from quire.pipeline.layout import Layout, check_segments, lay_out, segment_count
 from quire.pipeline.tasks import Runner, run_on
 from quire.pipeline.verdicts import Audit, Check, Verdict
 from quire.pipeline.witness import Story, tell
@@ -49,8 +48,7 @@ def audit_with(
 ) -> Audit:
     """The same with any way to run tasks."""
     began = time.perf_counter()
-    if segments is not None and not 1 <= segments <= SEGMENTS_MAX:
-        raise BadInput(f"segments must be between 1 and {SEGMENTS_MAX}, not {segments}")
+    check_segments(segments)
     stored = open_run(directory)
     layout = lay_out(stored)
     expected, expectation = _expectation(expect, stored.info)

@@ -108,6 +108,12 @@ def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
     return found
 
 
+def check_segments(segments: int | None) -> None:
+    """Refuse a number of segments that makes no sense; None leaves it to the size of the trace."""
+    if segments is not None and not 1 <= segments <= SEGMENTS_MAX:
+        raise BadInput(f"segments must be between 1 and {SEGMENTS_MAX}, not {segments}")
+
+
 def segment_count(layout: Layout) -> int:
     """How many segments suit the trace: enough work in each to pay for its task, little enough to fit in memory."""
     by_rows = layout.rows // ROWS_PER_SEGMENT

@@ -25,7 +25,7 @@ Message = tuple[int, int]
 
 
 class FindTask(msgspec.Struct, tag="find"):
-    """All events of these messages in some row groups of one process."""
+    """All events of these messages in some row groups."""
 
     world: World
     groups: tuple[RowGroup, ...]
@@ -75,16 +75,16 @@ class Chain(msgspec.Struct):
 def find_events(task: FindTask) -> FoundEvents:
     """The first few sends and deliveries of each message, in local order."""
     events = read_events(task.world, task.groups, pos=True)
-    process = task.groups[0].process
     dest_start = np.concatenate(([0], np.cumsum(np.maximum(events.dest_count, 0))))
     send_index = np.cumsum(events.kind == SEND) - 1
     candidates = np.flatnonzero(np.isin(events.seq, np.array([seq for _, seq in task.messages], np.int64)))
     wanted = set(task.messages)
-    kept: dict[tuple[int, Message], int] = {}
+    kept: dict[tuple[int, int, Message], int] = {}
     found = []
     for index in candidates.tolist():
         message = (int(events.origin[index]), int(events.seq[index]))
-        key = (int(events.kind[index]), message)
+        process = int(np.searchsorted(events.start, index, side="right")) - 1
+        key = (process, int(events.kind[index]), message)
         if message not in wanted or kept.get(key, 0) == _KEPT_PER_KIND:
             continue
         kept[key] = kept.get(key, 0) + 1
@@ -92,7 +92,7 @@ def find_events(task: FindTask) -> FoundEvents:
         if events.kind[index] == SEND and events.dest_count[send_index[index]] >= 0:
             send = send_index[index]
             dests = tuple(events.dests[dest_start[send] : dest_start[send + 1]].tolist())
-        found.append(Found(process, int(events.pos[index]), key[0], *message, int(events.lamport[index]), dests))
+        found.append(Found(process, int(events.pos[index]), key[1], *message, int(events.lamport[index]), dests))
     return FoundEvents(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
@@ -38,16 +39,11 @@ def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]
     messages = _named(found)
     if not messages:
         return {}
+    shares = (np.cumsum([group.rows for group in layout.groups]) - 1) // _ROWS_PER_TASK
     tasks: list[Task] = []
-    for process in sorted({group.process for group in layout.groups}):
-        own = [group for group in layout.groups if group.process == process]
-        while own:
-            rows, count = 0, 0
-            while count < len(own) and rows < _ROWS_PER_TASK:
-                rows += own[count].rows
-                count += 1
-            tasks.append(FindTask(layout.world, tuple(own[:count]), tuple(sorted(messages))))
-            own = own[count:]
+    for share in np.unique(shares):
+        groups = tuple(group for group, its in zip(layout.groups, shares, strict=True) if its == share)
+        tasks.append(FindTask(layout.world, groups, tuple(sorted(messages))))
     results = run(tasks)
     log = _Log(by_message([event for result in results if isinstance(result, FoundEvents) for event in result.events]))
     stories: dict[Guarantee, Story] = {}
@@ -57,7 +53,7 @@ def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]
         stories[Guarantee.AGREEMENT] = _tell_lost(log, layout, *found.first_lost)
     fifo, causal = found.first_late
     if fifo:
-        process, origin, seq, _, missed = fifo
+        _, origin, seq, _, missed = fifo
         link = f"member {origin} had sent {_id((origin, missed))} before {_id((origin, seq))}"
         stories[Guarantee.FIFO] = _tell_late(log, fifo, [], link)
     if causal:

@@ -123,7 +123,7 @@ class Fleet:
         return f"its process ended with code {code}" + (f" ({lines[-1].strip()})" if lines else "")
 
     def _what_others_did(self, lost: int) -> str:
-        gave_up = [str(member) for member, ended in self.ended.items() if ended.error and member != lost]
+        gave_up = [str(member) for member, ended in sorted(self.ended.items()) if ended.error and member != lost]
         if not gave_up:
             return "the group ended with it"
         return f"member{'s' * (len(gave_up) > 1)} {' and '.join(gave_up)} noticed and gave up"

@@ -32,28 +32,28 @@ class Authority:
 
     def __init__(self, group: str, days: int, now: datetime | None = None) -> None:
         self._group = group
-        self._from = (now or datetime.now(UTC)) - CLOCK_SKEW
-        self._until = self._from + CLOCK_SKEW + timedelta(days=days)
+        self._now = now or datetime.now(UTC)
+        self._days = days
         self._key = ec.generate_private_key(ec.SECP256R1())
         # Certificates name their issuer, so that no two authorities should have the same name.
         serial = x509.random_serial_number()
         self._name = _name(f"quire authority {serial:x}"[:64])
         public = self._key.public_key()
         certificate = (
-            self._builder(self._name, public)
+            self._builder(self._name, public, days)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(certifies=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.pair = _pair(certificate, self._key)
 
-    def certify(self, member: int) -> Pair:
-        """A new key for this member, and the certificate that names it."""
+    def certify(self, member: int, days: int | None = None) -> Pair:
+        """A new key for this member, and the certificate that names it, valid as long as the authority or `days`."""
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         names = [x509.DNSName(certificate_name(self._group, member))]
         certificate = (
-            self._builder(_name(f"quire member {member}"), key.public_key())
+            self._builder(_name(f"quire member {member}"), key.public_key(), self._days if days is None else days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(certifies=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
@@ -62,15 +62,15 @@ class Authority:
         )
         return _pair(certificate, key)
 
-    def _builder(self, subject: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _builder(self, subject: x509.Name, public: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(public)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(self._from)
-            .not_valid_after(self._until)
+            .not_valid_before(self._now - CLOCK_SKEW)
+            .not_valid_after(self._now + timedelta(days=days))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )

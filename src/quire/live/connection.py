@@ -1,15 +1,14 @@
 """One connection to one peer: first the handshake, then introductions, then frames.
 
 A connection belongs to nobody until the handshake is over, and takes part in the group only after both sides have
-introduced themselves and found that they run the same thing. Until then it has little time and little memory. What it
-learns it hands to its owner; it decides nothing.
+introduced themselves and welcomed each other, having found that they run the same thing. Until then it has little time
+and little memory. What it learns it hands to its owner; it decides nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 from ipaddress import ip_address
 from typing import Protocol, cast
 
@@ -20,6 +19,7 @@ from quire.live.frames import (
     ALIVE,
     INTRODUCTION,
     REFUSED,
+    WELCOME,
     FrameError,
     Numbered,
     Reader,
@@ -47,8 +47,8 @@ _CLOSED = "the connection was closed"
 class Owner(Protocol):
     """What a connection reports to."""
 
-    def knocked(self, connection: Connection) -> None: ...
     def introduction_to(self, peer: int) -> Introduction: ...
+    def introduced(self, connection: Connection, introduction: Introduction) -> None: ...
     def admitted(self, connection: Connection, introduction: Introduction) -> None: ...
     def frame_arrived(self, connection: Connection, frame: Numbered) -> None: ...
     def acknowledged(self, connection: Connection, received: int) -> None: ...
@@ -57,24 +57,21 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`peer` is whom this member connected to, or None for a connection that it accepted. `tls` is for the latter: TLS
-    begins only after the owner has heard of the connection and can end it."""
+    """`peer` is whom this member connected to, or None for a connection that it accepted."""
 
-    def __init__(self, owner: Owner, settings: Settings, peer: int | None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, owner: Owner, settings: Settings, peer: int | None) -> None:
         self.peer: int | None = peer
+        self.initiator = peer is not None
         self.open = False
-        """Whether both sides have introduced themselves."""
+        """Whether both sides have welcomed each other."""
         self.was_open = False
         self.misfit = False
         """Whether it ended because members for sure do not run the same thing, so that trying again cannot help."""
         self.ended = asyncio.Event()
         self.address = "?"
-        self._initiator = peer is not None
         self._owner = owner
         self._settings = settings
-        self._tls = tls
-        self._securing: asyncio.Task[None] | None = None
-        self._secured = tls is None
+        self._theirs: Introduction | None = None
         self._reader = Reader(INTRODUCTION_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
         self._paused = False
@@ -97,24 +94,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.address = _address(self._transport)
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._settings.handshake_s, self._too_late)
-        if self._initiator:
+        self.address = shown(self._transport.get_extra_info("peername") or ())
+        self._timer = asyncio.get_running_loop().call_later(self._settings.handshake_s, self._too_late)
+        if self.initiator:
             self._transport.write(self._handshake.start())
-            return
-        if self._tls is not None:
-            self._transport.pause_reading()
-            self._securing = loop.create_task(self._secure(self._transport, self._tls))
-        self._owner.knocked(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self.ended.is_set():
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        self._forget_timer()
         if error is not None and self._reason is _CLOSED:
             self._reason = f"the connection broke ({error})"
+        elif self._reason is _CLOSED and self.initiator and not self._handshake.done and self._settings.trust is Trust.TLS:
+            self._reason = f"{_CLOSED}, so that it may not have accepted this member's certificate"
         self._transport = None
         self.open = False
         self.ended.set()
@@ -125,8 +117,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self._reader.filled(count)
-        if self._secured:
-            self._advance()
+        self._advance()
 
     def eof_received(self) -> bool:
         return False
@@ -143,9 +134,13 @@ class Connection(asyncio.BufferedProtocol):
             transport.abort()
         elif not transport.is_closing():
             transport.close()
-            if self._timer is not None:
-                self._timer.cancel()
+            self._forget_timer()
             self._timer = asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
+
+    def give_up(self, reason: str) -> None:
+        """It will never be made."""
+        self._reason = reason
+        self.connection_lost(None)
 
     def refuse(self, reason: str) -> None:
         """Tell the peer why, and close."""
@@ -185,29 +180,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def is_paused(self) -> bool:
         return self._paused
-
-    async def _secure(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            secured = await loop.start_tls(
-                transport,
-                self,
-                tls,
-                server_side=True,
-                ssl_handshake_timeout=self._settings.handshake_s,
-                ssl_shutdown_timeout=CLOSE_S,
-            )
-        except OSError as error:
-            transport.abort()
-            self.connection_lost(error)
-            return
-        if secured is None or self.ended.is_set():
-            transport.abort()
-            self.connection_lost(None)
-            return
-        self._transport, self._secured = secured, True
-        # The first bytes may have come before this task was told that TLS has begun.
-        self._advance()
 
     def _read_on(self) -> None:
         if not self._paused and self._transport is not None:
@@ -275,12 +247,17 @@ class Connection(asyncio.BufferedProtocol):
         if trust is Trust.TLS:
             return True
         if trust is Trust.SECRET:
-            return self._handshake.done or (self._initiator and here)
+            return self._handshake.done or (self.initiator and here)
         return here
 
     def _take_word(self, frame: Word) -> None:
-        if frame.kind == INTRODUCTION and not self.open:
-            self._introduced(frame.body)
+        if frame.kind == INTRODUCTION and self._theirs is None:
+            self._theirs = self._introduced(frame.body)
+            self.write(word(WELCOME))
+        elif frame.kind == WELCOME and self._theirs is not None and not self.open:
+            self._owner.admitted(self, self._theirs)
+            self._forget_timer()
+            self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
         elif frame.kind == REFUSED:
             reason = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
             self.misfit = not self.open and self._is_certain()
@@ -290,24 +267,27 @@ class Connection(asyncio.BufferedProtocol):
         elif frame.kind != ALIVE or not self.open:
             raise FrameError(f"a frame of kind {frame.kind} has no place here")
 
-    def _introduced(self, body: memoryview) -> None:
+    def _introduced(self, body: memoryview) -> Introduction:
         try:
             theirs = msgspec.msgpack.decode(body, type=Introduction)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FrameError(f"its introduction could not be read: {error}") from error
         assert self.peer is not None
         check_same(self._owner.introduction_to(self.peer), theirs, self._settings.me, self.peer)
-        self._owner.admitted(self, theirs)
+        self._owner.introduced(self, theirs)
+        return theirs
+
+    def _forget_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
 
 
-def _address(transport: asyncio.Transport) -> str:
-    name = transport.get_extra_info("peername")
-    if not name:
+def shown(address: tuple[object, ...]) -> str:
+    """An address of a socket for people to read."""
+    if len(address) < 2:
         return "?"
-    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+    host, port = str(address[0]), address[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _is_loopback(address: str) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 import time
 from collections.abc import Callable
 
-from quire.live.connection import Connection
+from quire.live.connection import CLOSE_S, Connection, shown
 from quire.live.settings import Settings
 from quire.model.errors import BadInput
 
@@ -20,49 +22,52 @@ log = logging.getLogger("quire.live")
 
 STRANGERS_MAX = 256
 LINES_PER_SECOND_MAX = 20
+ACCEPT_AGAIN_S = 0.1
+"""How long to wait when the machine has no room for another connection."""
 
 
 class Door:
-    def __init__(self, settings: Settings, make: Callable[[], Connection]) -> None:
+    def __init__(self, settings: Settings, make: Callable[[], Connection], tls: ssl.SSLContext | None) -> None:
         self._settings = settings
         self._make = make
-        self._server: asyncio.Server | None = None
-        self._strangers: dict[Connection, None] = {}
+        self._tls = tls
+        self._listening: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        # In order of arrival, each with the task that starts to talk to it.
+        self._strangers: dict[Connection, asyncio.Task[None]] = {}
         self._second_began_at = 0.0
         self._lines = 0
         self._unsaid = 0
 
     async def open(self) -> None:
         """Listen; raises BadInput where that is impossible."""
-        address = self._settings.listen
-        loop = asyncio.get_running_loop()
+        address, loop = self._settings.listen, asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._make, address.host, address.port)
+            for family, _, _, _, where in await loop.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            ):
+                listening = socket.create_server(where[:2], family=family)
+                listening.setblocking(False)
+                self._listening.append(listening)
         except OSError as error:
+            self._stop_listening()
             why = error.strerror or error
             raise BadInput(f"member {self._settings.me} cannot listen at {address}: {why}") from error
+        self._accepting = [loop.create_task(self._accept(listening)) for listening in self._listening]
 
-    def shut(self) -> None:
+    async def close(self) -> None:
         """Let nobody in any more, and send away those who wait."""
-        if self._server is not None:
-            self._server.close()
+        tasks = [*self._accepting, *self._strangers.values()]
         for connection in tuple(self._strangers):
-            connection.close("this member has left", at_once=True)
+            self._send_away(connection, "this member has left")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._stop_listening()
         self._sum_up()
 
-    async def closed(self) -> None:
-        if self._server is not None:
-            await self._server.wait_closed()
-
-    def knocked(self, connection: Connection) -> None:
-        """Somebody has connected, and waits until `left`."""
-        self._strangers[connection] = None
-        if len(self._strangers) > STRANGERS_MAX:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
-            oldest.close("too many others wait to introduce themselves", at_once=True)
-
     def left(self, connection: Connection) -> None:
+        """A connection is known now, or gone."""
         self._strangers.pop(connection, None)
 
     def refused(self, connection: Connection, reason: str) -> None:
@@ -79,6 +84,50 @@ class Door:
             "group=%s member=%d event=refused from=%s why=%r",
             self._settings.group, self._settings.me, connection.address, reason,
         )  # fmt: skip
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                stranger, address = await loop.sock_accept(listening)
+            except OSError:
+                await asyncio.sleep(ACCEPT_AGAIN_S)
+                continue
+            stranger.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = self._make()
+            connection.address = shown(address)
+            self._strangers[connection] = loop.create_task(self._talk_to(stranger, connection))
+            if len(self._strangers) > STRANGERS_MAX:
+                self._send_away(next(iter(self._strangers)), "too many others wait to introduce themselves")
+
+    async def _talk_to(self, stranger: socket.socket, connection: Connection) -> None:
+        loop, tls = asyncio.get_running_loop(), self._tls
+        try:
+            if tls is None:
+                await loop.connect_accepted_socket(lambda: connection, stranger)
+            else:
+                await loop.connect_accepted_socket(
+                    lambda: connection,
+                    stranger,
+                    ssl=tls,
+                    ssl_handshake_timeout=self._settings.handshake_s,
+                    ssl_shutdown_timeout=CLOSE_S,
+                )
+        except OSError as error:
+            connection.connection_lost(error)
+
+    def _send_away(self, connection: Connection, reason: str) -> None:
+        task = self._strangers.pop(connection)
+        if task.done():
+            connection.close(reason, at_once=True)
+        else:
+            task.cancel()
+            connection.give_up(reason)
+
+    def _stop_listening(self) -> None:
+        for listening in self._listening:
+            listening.close()
+        self._listening.clear()
 
     def _sum_up(self) -> None:
         if self._unsaid:

@@ -26,8 +26,9 @@ LAMPORT_MAX = NUMBER_MAX // 2
 
 PACKET, CLOSING, DONE = 1, 2, 3
 """Numbered kinds: a protocol's packet; "I send nothing more"; "I have delivered everything"."""
-ACKED, ALIVE, INTRODUCTION, REFUSED = 16, 17, 18, 19
-"""Kinds outside the numbering: what arrived; a sign of life; who speaks and what it runs; why not."""
+ACKED, ALIVE, INTRODUCTION, REFUSED, WELCOME = 16, 17, 18, 19, 20
+"""Kinds outside the numbering: what arrived; a sign of life; who speaks and what it runs; why not; the introduction is
+accepted."""
 
 _HEAD = struct.Struct("!IB")
 _NUMBERED = struct.Struct("!IBQIQ")

@@ -56,7 +56,6 @@ class Mesh:
         self._owner = owner
         self._codec = PacketCodec(packets)
         self._incarnation = int.from_bytes(os.urandom(7), "big")
-        self._door = Door(settings, lambda: Connection(self, settings, None, self._accepting_tls))
         self._tasks: list[asyncio.Task[None]] = []
         self._all_here = asyncio.Event()
         self._started = False
@@ -64,10 +63,11 @@ class Mesh:
         self._misfit: QuireError | None = None
         self._said_closing = False
         self._said_done = False
-        self._accepting_tls: ssl.SSLContext | None = None
+        accepting_tls: ssl.SSLContext | None = None
         self._connecting_tls: ssl.SSLContext | None = None
         if settings.certificates is not None:
-            self._accepting_tls, self._connecting_tls = tls_contexts(settings.certificates)
+            accepting_tls, self._connecting_tls = tls_contexts(settings.certificates)
+        self._door = Door(settings, lambda: Connection(self, settings, None), accepting_tls)
 
     async def start(self) -> None:
         """Listen, connect, and return when all members are there; raises where one is not, or runs something else."""
@@ -104,12 +104,11 @@ class Mesh:
         self._stopping = True
         for task in self._tasks:
             task.cancel()
-        self._door.shut()
         for peer in self.peers.values():
             if peer.connection is not None:
                 peer.connection.close("this member has left")
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._door.closed()
+        await self._door.close()
 
     def transmit(self, packet: Packet, to: tuple[int, ...] | None, lamport: int) -> int:
         """Put a packet on the links to these members; returns how many bytes of it are header."""
@@ -167,9 +166,6 @@ class Mesh:
 
     # What connections report.
 
-    def knocked(self, connection: Connection) -> None:
-        self._door.knocked(connection)
-
     def introduction_to(self, peer: int) -> Introduction:
         settings = self.settings
         return Introduction(
@@ -182,12 +178,18 @@ class Mesh:
             received=self.peers[peer].incoming.received,
         )
 
-    def admitted(self, connection: Connection, introduction: Introduction) -> None:
+    def introduced(self, connection: Connection, introduction: Introduction) -> None:
+        """Raises Misfit where this is not the process that was there before."""
         assert connection.peer is not None
         peer = self.peers[connection.peer]
         if peer.incarnation not in (None, introduction.incarnation):
             peer.why_down = "it came back as another process, which a fixed group cannot take in"
             raise Misfit(f"member {peer.member} is known as another process; a restarted member cannot come back")
+
+    def admitted(self, connection: Connection, introduction: Introduction) -> None:
+        self.introduced(connection, introduction)
+        assert connection.peer is not None
+        peer = self.peers[connection.peer]
         resend = peer.outgoing.resume(introduction.received)
         if peer.connection is not None:
             # A connection that broke without our noticing; its successor takes over.
@@ -256,7 +258,8 @@ class Mesh:
         if peer.connection is not connection:
             return
         peer.heard_at = time.monotonic()
-        if peer.incoming.acknowledge_due():
+        # A peer that is done waits for nothing else before it leaves.
+        if peer.incoming.acknowledge_due() or (peer.done and peer.incoming.unacknowledged()):
             peer.incoming.told()
             connection.tell(peer.incoming.received)
         self.retry_blocked()
@@ -286,7 +289,8 @@ class Mesh:
         peer = self.peers.get(-1 if connection.claimed is None else connection.claimed)
         if self._started or peer is None or peer.connection is not None:
             return
-        peer.why_down = f"whoever says at {connection.address} that it is this member was refused: {reason}"
+        claim = f"whoever says at {connection.address} that it is this member was refused: "
+        peer.why_down = reason if connection.initiator else claim + reason
         if connection.misfit and self._misfit is None:
             self._misfit = BadInput(f"member {peer.member} ({peer.address}): {reason}")
             self._all_here.set()

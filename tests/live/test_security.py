@@ -1,0 +1,373 @@
+"""Who may be in a group: addresses, secrets, certificates; and what happens when members were told different things."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from quire.cli.keys import write_secret
+from quire.cli.main import app
+from quire.live import Certificates, Group, MemberUnreachable
+from quire.live.authority import Authority, Pair
+from quire.live.frames import FrameError
+from quire.live.settings import certificate_name, read_address, read_secret_file, read_settings, tls_contexts
+from quire.model.errors import BadInput, QuireError
+from tests.live.running import LOOPS, SECRET, chatting, events, folders, made_of, run, trusted
+
+__all__ = ["folders"]
+
+Addresses = Callable[[int], list[str]]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("kind", ["open", "secret", "tls"])
+def test_a_group_works_however_it_is_secured(addresses: Addresses, folders: Path, kind: str, loop: str) -> None:
+    where = addresses(3)
+
+    async def main() -> None:
+        async with chatting([made_of(where, me, **trusted(kind, folders, me)) for me in range(3)]) as chat:
+            large = bytes(range(256)) * 3000
+            future = chat.groups[2].submit(large)
+            assert (await future).payload == large
+            await chat.goes_on()
+            assert all(any(message.payload == large for message in log) for log in chat.logs)
+
+    run(main(), loop)
+
+
+async def enter(group: Group) -> str:
+    """The sentence with which a member fails to start; it must not take as long as the timeout."""
+    try:
+        async with group:
+            return "it started"
+    except QuireError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def sentences(
+    where: list[str], one: dict[str, Any], other: dict[str, Any], kind: str = "open", folders: Path = Path()
+) -> list[str]:
+    """What each of two members says that were told different things, quickly."""
+    found: list[str] = []
+
+    async def main() -> None:
+        groups = [
+            Group(made_of(where, me, **({"timeout_s": 20} | trusted(kind, folders, me) | wishes)))
+            for me, wishes in enumerate((one, other))
+        ]
+        found.extend(await asyncio.gather(*map(enter, groups)))
+
+    started = time.monotonic()
+    run(main())
+    assert time.monotonic() - started < 5, "they must not wait for the timeout"
+    return found
+
+
+@pytest.mark.parametrize("kind", ["open", "secret", "tls"])
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        ({"order": "causal"}, {}, "protocol 'causal-vector' and member 1 has 'single-phase'"),
+        (
+            {"protocol": "single-phase", "options": {"ids": "rotating"}},
+            {"protocol": "single-phase"},
+            "options {'acks': 'economical', 'ids': 'rotating'",
+        ),
+    ],
+)
+def test_members_that_run_different_things_both_say_so_at_once(
+    addresses: Addresses, folders: Path, kind: str, one: dict[str, Any], other: dict[str, Any], what: str
+) -> None:
+    zero, first = sentences(addresses(2), one, other, kind, folders)
+    assert zero.startswith("BadInput: member 1 (127.0.0.1:")
+    assert first.startswith("BadInput: member 0 (127.0.0.1:")
+    assert what in first
+    assert zero.endswith("give all members the same")
+
+
+@pytest.mark.parametrize("kind", ["open", "secret"])
+def test_members_of_different_groups_both_say_so_at_once(addresses: Addresses, folders: Path, kind: str) -> None:
+    zero, first = sentences(addresses(2), {"group": "mine"}, {"group": "yours"}, kind, folders)
+    assert "member 1 has group 'yours' and member 0 has 'mine'" in zero
+    assert "member 0 has group 'mine' and member 1 has 'yours'" in first
+
+
+def test_members_with_different_lists_of_members_both_say_so_at_once(addresses: Addresses) -> None:
+    where = addresses(3)
+
+    async def main() -> None:
+        one = Group(made_of(where, 0, timeout_s=20))
+        other = Group(made_of([where[0], where[1]], 1, timeout_s=20))
+        for sentence in await asyncio.gather(enter(one), enter(other)):
+            assert sentence.startswith("BadInput")
+            assert "has members ('127.0.0.1:" in sentence
+
+    run(main(), seconds=5)
+
+
+def test_members_that_are_secured_differently_both_say_so_at_once(addresses: Addresses) -> None:
+    zero, first = sentences(addresses(2), {}, {"secret": SECRET})
+    assert "the peer is secured by 'secret', this member by 'open'" in zero
+    assert "the peer is secured by 'open', this member by 'secret'" in first
+
+
+def test_a_member_with_another_secret_says_so_at_once_and_the_other_at_the_end(addresses: Addresses) -> None:
+    """On this machine, whatever is at a member's address is that member; but anybody may connect to it."""
+    where = addresses(2)
+
+    async def main() -> None:
+        zero = Group(made_of(where, 0, secret=SECRET, timeout_s=1))
+        first = Group(made_of(where, 1, secret=SECRET + "!", timeout_s=20))
+        here, there = await asyncio.gather(enter(zero), enter(first))
+        assert there.startswith("BadInput: member 0")
+        assert "the peer does not know this group's secret" in there
+        assert here.startswith("MemberUnreachable: member 1")
+        assert "the peer says that it has another secret; give all members the same" in here
+
+    run(main(), seconds=5)
+
+
+def test_a_restarted_member_is_refused_and_both_sides_say_why(addresses: Addresses, caplog: pytest.LogCaptureFixture) -> None:
+    where = addresses(2)
+
+    async def main() -> None:
+        groups = [Group(made_of(where, me, timeout_s=2)) for me in range(2)]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        await groups[1]._mesh.stop()
+        again = await enter(Group(made_of(where, 1, timeout_s=20)))
+        assert "member 1 is known as another process; a restarted member cannot come back" in again
+        with pytest.raises(MemberUnreachable, match="it came back as another process"):
+            await groups[0].runs().__anext__()
+        await groups[0]._mesh.stop()
+
+    run(main(), seconds=10)
+    assert len(events(caplog, "refused")) == 2
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("certificate", ["expired", "of another group", "of another member"])
+def test_members_do_not_come_together_where_one_has_a_wrong_certificate(
+    addresses: Addresses, tmp_path: Path, certificate: str, loop: str
+) -> None:
+    where = addresses(2)
+    folders = [tmp_path / name for name in ("0", "1")]
+    authority = Authority("test", 10, datetime.now(UTC) - timedelta(days=2))
+    write_folder(folders[0], authority, authority.certify(0))
+    match certificate:
+        case "expired":
+            write_folder(folders[1], authority, authority.certify(1, days=1))
+        case "of another group":
+            other = Authority("test", 10)
+            write_folder(folders[1], other, other.certify(1))
+        case _:
+            write_folder(folders[1], authority, authority.certify(0))
+    told: list[str] = []
+
+    async def main() -> None:
+        groups = [Group(made_of(where, me, certificates=Certificates.of(folders[me]), timeout_s=1)) for me in range(2)]
+        told.extend(await asyncio.gather(*map(enter, groups)))
+
+    run(main(), loop, seconds=5)
+    if certificate == "of another member":
+        assert "BadInput" in told[0]
+        assert "the certificate that came with member 1 of group 'test' does not name it as that" in told[0]
+        assert "it refused: the certificate that came with member 1" in told[1]
+    else:
+        assert all(sentence.startswith("MemberUnreachable") for sentence in told)
+        assert "certificate" in told[1].lower()
+
+
+def write_folder(folder: Path, authority: Authority, pair: Pair) -> None:
+    folder.mkdir()
+    (folder / "authority.pem").write_bytes(authority.pair.certificate)
+    (folder / "certificate.pem").write_bytes(pair.certificate)
+    (folder / "key.pem").write_bytes(pair.key)
+
+
+def test_a_secret_is_in_no_text_that_anybody_sees(addresses: Addresses, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    where = addresses(2)
+    secrets = [SECRET, "quite another secret"]
+    texts: list[str] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_debug(True)
+        groups = [Group(made_of(where, me, secret=secrets[me], timeout_s=0.5)) for me in range(2)]
+        for group in groups:
+            texts.extend([repr(group.settings), str(group.settings), repr(group), repr(group._mesh), group.metrics()])
+
+        async def failing(group: Group) -> None:
+            with pytest.raises(QuireError) as caught:
+                async with group:
+                    pass
+            texts.append("".join(traceback.format_exception(caught.value)))
+            texts.append(repr(caught.value))
+
+        await asyncio.gather(*map(failing, groups))
+
+    run(main())
+    with pytest.raises(BadInput) as caught:
+        read_settings("test", 0, where, order="fifo", secret="short secret")
+    texts += [repr(caught.value), *(record.getMessage() for record in caplog.records), caplog.text]
+    for text in texts:
+        for secret in (*secrets, "short secret"):
+            assert secret not in text
+            assert secret.encode().hex() not in text
+    assert events(caplog, "refused")
+
+
+@pytest.mark.parametrize(
+    ("members", "listen", "allowed"),
+    [
+        (["127.0.0.1:1", "127.0.0.1:2"], None, True),
+        (["localhost:1", "[::1]:2"], None, True),
+        (["127.0.0.1:1", "192.0.2.1:2"], None, False),
+        (["127.0.0.1:1", "example.org:2"], None, False),
+        (["127.0.0.1:1", "127.0.0.1:2"], "127.0.0.1:3", True),
+        (["127.0.0.1:1", "127.0.0.1:2"], "0.0.0.0:1", False),
+        (["127.0.0.1:1", "127.0.0.1:2"], "[::]:1", False),
+    ],
+)
+def test_beyond_this_machine_a_group_must_be_secured_or_said_to_be_insecure(
+    members: list[str], listen: str | None, allowed: bool
+) -> None:
+    def settings(**wishes: Any) -> None:
+        read_settings("test", 0, members, order="fifo", listen=listen, **wishes)
+
+    settings(secret=SECRET)
+    settings(insecure=True)
+    if allowed:
+        settings()
+    else:
+        with pytest.raises(BadInput, match="is not a loopback address: give a secret or certificates"):
+            settings()
+
+
+@pytest.mark.parametrize(
+    "text", ["host", ":1", "host:", "host:0", "host:65536", "host:٣", "a b:1", f"{'x' * 64}.org:1", "h\n:1"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="is not an address; write HOST:PORT"):
+        read_address(text)
+
+
+def test_a_member_listens_where_it_is_told(addresses: Addresses) -> None:
+    where = addresses(3)
+
+    async def main() -> None:
+        listening = [where[2], where[1]]
+        taken = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", read_address(where[0]).port)
+        settings = [made_of(where[:2], me, listen=listening[me], timeout_s=1) for me in range(2)]
+        assert [str(one.listen) for one in settings] == listening
+        told = await asyncio.gather(*(enter(Group(one)) for one in settings))
+        assert all("MemberUnreachable" in one for one in told), "nothing forwards to where member 0 listens"
+        taken.close()
+        await taken.wait_closed()
+
+    run(main())
+
+
+def test_certificate_files_that_cannot_be_used_are_bad_input(tmp_path: Path, folders: Path) -> None:
+    with pytest.raises(BadInput, match="the group's certificates cannot be used"):
+        tls_contexts(Certificates.of(tmp_path))
+    good = Certificates.of(folders / "member-0")
+    with pytest.raises(BadInput, match="the group's certificates cannot be used"):
+        tls_contexts(Certificates(good.authority, good.certificate, folders / "member-1" / "key.pem"))
+
+
+def test_groups_with_long_or_strange_names_have_certificate_names_of_their_own() -> None:
+    names = ["a", "A", "a" * 30, "a" * 31, "a" * 63 + "b", "a" * 64, "grüße 🎶", "a.b", "*"]
+    found = {certificate_name(name, 1) for name in names}
+    assert len(found) == len(names)
+    for name in found:
+        assert all(0 < len(label) <= 63 for label in name.split("."))
+        assert "*" not in name
+
+
+def test_quire_keys_makes_a_folder_for_every_member_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    out = tmp_path / "keys"
+    result = CliRunner().invoke(app, ["keys", "board", "--members", "2", "--days", "7", "--out", str(out)])
+    assert result.exit_code == 0
+    modes = {str(path.relative_to(out)): path.stat().st_mode & 0o777 for path in out.rglob("*") if path.is_file()}
+    assert modes == {
+        "authority.pem": 0o644,
+        "authority.key": 0o600,
+        **{f"member-{me}/authority.pem": 0o644 for me in range(2)},
+        **{f"member-{me}/certificate.pem": 0o644 for me in range(2)},
+        **{f"member-{me}/key.pem": 0o600 for me in range(2)},
+    }
+    for me in range(2):
+        tls_contexts(Certificates.of(out / f"member-{me}"))
+
+
+def test_quire_keys_overwrites_nothing_unless_forced(tmp_path: Path) -> None:
+    out = tmp_path / "keys"
+    assert CliRunner().invoke(app, ["keys", "board", "--out", str(out)]).exit_code == 0
+    before = (out / "authority.key").read_bytes()
+    again = CliRunner().invoke(app, ["keys", "board", "--out", str(out)])
+    assert isinstance(again.exception, BadInput)
+    assert "exists; use --force" in str(again.exception)
+    assert (out / "authority.key").read_bytes() == before
+    assert CliRunner().invoke(app, ["keys", "board", "--out", str(out), "--force"]).exit_code == 0
+    assert (out / "authority.key").read_bytes() != before
+    assert (out / "authority.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_quire_keys_makes_a_secret_that_a_group_takes(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "secret"
+    result = CliRunner().invoke(app, ["keys", "board", "--secret", "--out", str(path)])
+    assert result.exit_code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    secret = read_secret_file(path)
+    assert len(secret) == 64
+    assert secret.decode() not in result.output
+    read_settings("board", 0, ["10.0.0.1:1", "10.0.0.2:1"], order="total", secret=secret)
+    write_secret(path, force=True)
+    assert read_secret_file(path) != secret
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["", "--out", "x"], "a group needs a name"),
+        (["a\nb", "--out", "x"], "a group needs a name"),
+        (["g", "--members", "0", "--out", "x"], "a group has 1 to 1000 members, not 0"),
+        (["g", "--days", "0", "--out", "x"], "valid for 1 to 36500 days, not 0"),
+        (["g", "--out", "/dev/null"], "/dev/null is not a directory"),
+        (["g", "--out", "/dev/null/x"], "cannot be written to"),
+        (["g", "--secret", "--out", "/"], "/ is a directory; name a file"),
+    ],
+)
+def test_quire_keys_refuses_bad_input_in_one_sentence(arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["keys", *arguments])
+    assert isinstance(result.exception, BadInput)
+    assert sentence in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+@pytest.mark.parametrize("content", [None, b"short\n"])
+def test_a_secret_file_that_cannot_be_used_is_bad_input(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadInput, match="secret") as caught:
+        read_secret_file(path)
+    assert "short" not in str(caught.value)
+
+
+def test_the_wire_knows_no_pickle() -> None:
+    from quire.live.frames import PacketCodec
+    from quire.protocols.fifo import Fifo
+
+    with pytest.raises(FrameError):
+        PacketCodec(Fifo.packets).decode(memoryview(pickle.dumps(["anything"])))

@@ -179,7 +179,7 @@ def measure(directory: Path, members: int, repeat: int, segments: int | None) ->
     print(
         f"{layout.rows:,} events, {members} members, {pieces} segments, {os.cpu_count()} cores; best of {repeat}, warm session"
     )
-    with session() as spark:
+    with session(brief=False) as spark:
         run = run_on(spark)
         result = audit_with(run, directory, segments=segments)
         assert result.verdict is Verdict.HOLDS, result.checks

@@ -184,7 +184,7 @@ def test_a_damaged_page_ends_the_real_command_with_2_and_one_line(tmp_path: Path
     run = write(tmp_path / "run", GOOD)
     a_damaged_page(run)
 
-    result = quire("audit", run)
+    result = quire("audit", run, "--master", "local[1]")
 
     assert result.returncode == 2, result
     assert result.stdout == ""

@@ -66,7 +66,8 @@ class Interruption(Fleet):
     """A fleet that is disturbed as soon as every member has delivered something."""
 
     def __init__(self, plan: Plan, parts: Path) -> None:
-        super().__init__(plan, range(len(plan.members)), parts, self._note)
+        super().__init__(plan, range(len(plan.members)), parts)
+        self.watch = self._note
         self.under_way = asyncio.Event()
         self._silent = set(range(len(plan.members)))
 

@@ -157,16 +157,16 @@ def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, for
 
 
 def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
-    with _progress(plan, local) as watch:
-        fleet = Fleet(plan, local, parts, watch)
-        try:
+    fleet = Fleet(plan, local, parts)
+    try:
+        with _progress(plan, local) as fleet.watch:
             asyncio.run(_until_stopped(fleet))
-        except FleetFailed as error:
-            print(f"quire: {error}; no run was written", file=sys.stderr)
-            raise typer.Exit(_EXIT_UNDECIDED) from None
-        except asyncio.CancelledError:
-            print(f"quire: {_how_far(fleet, local)}; no run was written", file=sys.stderr)
-            raise typer.Exit(_EXIT_INTERRUPTED) from None
+    except FleetFailed as error:
+        print(f"quire: {error}; no run was written", file=sys.stderr)
+        raise typer.Exit(_EXIT_UNDECIDED) from None
+    except asyncio.CancelledError:
+        print(f"quire: {_how_far(fleet, local)}; no run was written", file=sys.stderr)
+        raise typer.Exit(_EXIT_INTERRUPTED) from None
 
 
 async def _until_stopped(fleet: Fleet) -> None:

@@ -35,15 +35,14 @@ class FleetFailed(QuireError):
 
 
 class Fleet:
-    """`watch` is told how far each member is."""
-
-    def __init__(self, plan: Plan, members: Sequence[int], parts: Path, watch: Watch | None = None) -> None:
+    def __init__(self, plan: Plan, members: Sequence[int], parts: Path) -> None:
+        self.watch: Watch | None = None
+        """Is told how far each member is."""
         self.ended: dict[int, Ended] = {}
         """What members said at their end, as far as they came to it."""
         self._plan = plan
         self._members = members
         self._parts = parts
-        self._watch = watch
         self._processes: dict[int, Process] = {}
 
     async def run(self) -> None:
@@ -87,8 +86,8 @@ class Fleet:
                 said = _said.decode(line)
                 if isinstance(said, Ended):
                     self.ended[member] = said
-                elif self._watch is not None:
-                    self._watch(member, said)
+                elif self.watch is not None:
+                    self.watch(member, said)
         await process.wait()
 
     async def _until_all_ended(self, watching: Sequence[asyncio.Task[None]]) -> None:

@@ -1,0 +1,154 @@
+"""`quire member`: groups whose members were each started by hand."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quire.cli.main import app
+from quire.live.fleet import free_addresses
+from quire.model.errors import BadInput
+
+QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]
+
+
+def write_plan(directory: Path, *lines: str, members: int = 3) -> Path:
+    path = directory / "group.toml"
+    path.write_text("\n".join([f"members = {list(free_addresses(members))}", "timeout_s = 10", *lines]))
+    return path
+
+
+@contextmanager
+def started(plan: Path, *arguments: str | Path, members: int = 3) -> Iterator[list[subprocess.Popen[str]]]:
+    with ExitStack() as stack:
+        processes = []
+        for me in range(members):
+            process = subprocess.Popen(
+                [*QUIRE, "member", plan, "--me", str(me), *arguments],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            stack.callback(process.kill)
+            processes.append(process)
+        yield processes
+
+
+def quire(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*QUIRE, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_members_with_a_secret_leave_parts_that_become_a_run(tmp_path: Path) -> None:
+    assert quire("keys", "board", "--secret", "--out", tmp_path / "group.secret").returncode == 0
+    plan = write_plan(
+        tmp_path, 'group = "board"', 'order = "total"', 'secret_file = "group.secret"', "messages = 200", 'out = "parts"'
+    )
+
+    with started(plan) as members:
+        said = [member.communicate(timeout=30) for member in members]
+
+    assert [member.returncode for member in members] == [0, 0, 0], said
+    for me, (out, complaints) in enumerate(said):
+        parts = tmp_path / "parts"
+        assert out == f"member {me}: 200 sent, 600 delivered; its part of the trace is in {parts}\n"
+        assert complaints == ""
+    collected = quire("run", "--collect", tmp_path / "parts", "--no-audit", "--json", "--out", tmp_path / "run")
+    assert json.loads(collected.stdout)["deliveries"] == 1800
+    again = quire("member", plan, "--me", "0")
+    assert again.returncode == 2
+    assert "holds a part of member 0 already" in again.stderr
+
+
+def test_members_with_certificates_find_each_other(tmp_path: Path) -> None:
+    assert quire("keys", "board", "--members", "2", "--out", tmp_path / "keys").returncode == 0
+    plan = write_plan(tmp_path, 'group = "board"', 'certificates = "keys/member-{me}"', "messages = 50", members=2)
+
+    with started(plan, "--protocol", "causal-vector", "--json", members=2) as members:
+        said = [member.communicate(timeout=30) for member in members]
+
+    for me, (out, complaints) in enumerate(said):
+        assert json.loads(out) == {
+            "member": me, "type": "ended", "sent": 50, "delivered": 100, "stopped": False, "error": "", "bad_input": False,
+        }, complaints  # fmt: skip
+
+
+def test_without_a_load_lines_of_all_inputs_come_out_everywhere_in_one_order(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, 'order = "total"')
+    texts = ["".join(f"{me} says {number}\n" for number in range(50)) for me in range(3)]
+
+    with started(plan) as members:
+        for member, text in zip(members, texts, strict=True):
+            assert member.stdin is not None
+            member.stdin.write(text)
+            member.stdin.close()
+            member.stdin = None
+        said = [member.communicate(timeout=30)[0] for member in members]
+
+    assert [member.returncode for member in members] == [0, 0, 0]
+    assert said[0] == said[1] == said[2]
+    assert sorted(said[0].splitlines()) == sorted(
+        f"{me}:{number} {me} says {number}" for me in range(3) for number in range(50)
+    )
+
+
+def test_ctrl_c_at_one_member_ends_the_group_after_everything_is_delivered(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, 'order = "total"')
+
+    with started(plan) as members:
+        for me, member in enumerate(members):
+            assert member.stdin is not None
+            member.stdin.write(f"from {me}\n")
+            member.stdin.flush()
+        assert members[1].stdout is not None
+        seen = [members[1].stdout.readline() for _ in range(3)]
+        members[1].send_signal(signal.SIGINT)
+        said = [member.communicate(timeout=30) for member in members]
+
+    assert [member.returncode for member in members] == [0, 130, 0]
+    assert sorted(seen) == ["0:0 from 0\n", "1:0 from 1\n", "2:0 from 2\n"]
+    assert said[0][0] == said[2][0] == "".join(seen)
+    assert all("Traceback" not in complaints for _, complaints in said)
+
+
+def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, 'order = "fifo"', "messages = 1", members=2)
+
+    alone = quire("member", plan, "--me", "0", "--timeout", "0.5", "--out", tmp_path / "parts")
+
+    assert (alone.returncode, alone.stdout) == (3, "")
+    assert alone.stderr.startswith("quire: member 1 (127.0.0.1:")
+    assert "is unreachable" in alone.stderr
+    assert alone.stderr.count("\n") == 1
+    assert not list((tmp_path / "parts").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("members = [", "is not the plan of a group"),
+        ("group = 'x'", "missing required field `members`"),
+        ("members = ['127.0.0.1:1']\nmesages = 5", "unknown field `mesages`"),
+        ("members = ['127.0.0.1:1']\nmessages = 'many'", "Expected `int | null`"),
+        ("members = ['127.0.0.1:1']\norder = 'fifo'\nprotocol = 'fifo'", "either which order .* or which protocol"),
+        ("members = ['127.0.0.1:1']\nsecret_file = 'none'", "cannot read the group's secret in .*none: No such file"),
+        ("members = ['10.0.0.1:1']", "give a secret or certificates"),
+        ("members = ['127.0.0.1:1']\nsenders = [1]", "sender 1 is no member"),
+        ("members = ['127.0.0.1:1']\nrate = -1.0", "rate must be a positive number"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    plan = tmp_path / "group.toml"
+    plan.write_text(text)
+
+    done = CliRunner().invoke(app, ["member", str(plan), "--me", "0"])
+
+    assert isinstance(done.exception, BadInput)
+    with pytest.raises(BadInput, match=sentence):
+        raise done.exception
+    assert "\n" not in str(done.exception)

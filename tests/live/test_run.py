@@ -1,0 +1,228 @@
+"""`quire run` as people and programs use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from quire.cli.main import app
+from quire.live.fleet import free_addresses
+from quire.model.errors import BadInput
+from quire.trace.store import open_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]
+
+
+@pytest.fixture
+def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    """The command in this process, on the session that is there; the members are processes of their own all the same."""
+
+    @contextmanager
+    def session(master: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("quire.pipeline.session.session", session)
+    return CliRunner()
+
+
+def quire(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*QUIRE, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_person_gets_one_table_with_the_verdicts_and_what_to_type_next(command: CliRunner, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+
+    done = command.invoke(app, ["run", "--messages", "500", "--out", str(out)])
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == ""
+    for word in ("deliveries/s", "latency at the origin", "packets per message", "header bytes per message"):
+        assert word in done.stdout
+    for order in ("integrity", "agreement", "fifo", "causal", "total", "acyclic"):
+        assert f"{order} " in done.stdout
+    assert done.stdout.count("holds") == 6
+    assert f"quire audit {out}" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert len(open_run(out).files) == 3
+
+
+def test_json_says_what_simulate_says_and_the_audit(command: CliRunner, tmp_path: Path) -> None:
+    arguments = ["--protocol", "fifo", "--members", "2", "--messages", "300", "--senders", "1", "--size", "10", "--json"]
+
+    done = command.invoke(app, ["run", *arguments, "--out", str(tmp_path / "run")])
+
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert {
+        "run", "protocol", "options", "members", "messages", "deliveries", "packets", "packets_point_to_point", "latency",
+        "header_bytes", "wall_s", "digest", "trace", "deliveries_per_s", "audit",
+    } <= said.keys()  # fmt: skip
+    assert (said["messages"], said["deliveries"], said["complete"], said["source"]) == (300, 600, True, "run")
+    assert said["audit"]["checks"]["fifo"]["verdict"] == "holds"
+    assert said["audit"]["expected"] == ["integrity", "agreement", "fifo"]
+    assert said["deliveries_per_s"] > 0
+
+
+def test_an_existing_run_is_replaced_only_by_force(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    some = ["run", "--members", "1", "--messages", "5", "--no-audit", "--out", str(out)]
+    assert quire(*some).returncode == 0
+    before = (out / "run.json").read_bytes()
+
+    refused = quire(*some)
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "exists already" in refused.stderr
+    assert (out / "run.json").read_bytes() == before
+    replaced = quire(*some, "--force")
+    assert replaced.returncode == 0, replaced.stderr
+    assert (out / "run.json").read_bytes() != before
+
+
+WRONG = [
+    "--protocol nonsense", "--option acks=loud", "--option acks", "--members 0", "--members 65", "--members x",
+    "--messages 0", "--messages -1", "--messages 99999999999", "--senders 9", "--senders 0,0", "--senders x", "--size -1",
+    "--size 9999999999", "--rate 0", "--rate nan", "--timeout 0", "--timeout nan", "--hosts nowhere.toml",
+    "--collect nowhere", "--no-such-thing",
+]  # fmt: skip
+
+
+def test_bad_input_is_refused_with_code_2_before_anything_starts(tmp_path: Path) -> None:
+    for wrong in WRONG:
+        done = CliRunner().invoke(app, ["run", *wrong.split(), "--out", str(tmp_path / "run")])
+        assert done.exit_code == 2 or isinstance(done.exception, BadInput), (wrong, done.exception)
+        assert not done.stdout, wrong
+        assert "\n" not in str(done.exception), wrong
+    assert not list(tmp_path.iterdir())
+
+
+class Watched:
+    """The real command on a terminal of its own, so that it shows how far its members are."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self._screen, terminal = pty.openpty()
+        self.process = subprocess.Popen(
+            [*QUIRE, "run", *arguments], stdout=subprocess.PIPE, stderr=terminal, env={**os.environ, "COLUMNS": "100"}
+        )
+        os.close(terminal)
+        self.shown = b""
+
+    def wait_until_under_way(self) -> None:
+        while not re.search(rb"[1-9][\d,]* delivered", self.shown):
+            try:
+                self.shown += os.read(self._screen, 65536)
+            except OSError:  # The terminal is gone with the process.
+                raise AssertionError(f"no progress was shown, but {self.shown!r}") from None
+
+    def members(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(child) for child in children.read_text().split()]
+
+    def end(self) -> int:
+        self.process.communicate(timeout=30)
+        try:
+            while data := os.read(self._screen, 65536):
+                self.shown += data
+        except OSError:
+            pass
+        os.close(self._screen)
+        return self.process.returncode
+
+
+def exists(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the member processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_drains_ends_all_members_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    command = Watched("--messages", "100000000", "--no-audit", "--out", tmp_path / "run")
+    command.wait_until_under_way()
+    members = command.members()
+
+    command.process.send_signal(number)
+
+    assert command.end() == 130
+    assert b"messages that were sent are delivered everywhere; no run was written\r\n" in command.shown
+    assert b"Traceback" not in command.shown
+    assert len(members) == 3
+    assert not any(map(exists, members))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the member processes in /proc")
+def test_a_killed_member_is_named_and_the_run_ends_undecided(tmp_path: Path) -> None:
+    command = Watched("--messages", "100000000", "--timeout", "1", "--out", tmp_path / "run")
+    command.wait_until_under_way()
+    members = command.members()
+
+    os.kill(members[2], signal.SIGKILL)
+
+    assert command.end() == 3
+    sentence = (
+        b"quire: member 2 was lost: its process was ended by SIGKILL; members 0 and 1 noticed and gave up; no run was written"
+    )
+    assert sentence in command.shown
+    assert b"Traceback" not in command.shown
+    assert not any(map(exists, members))
+    assert not list(tmp_path.iterdir())
+
+
+def test_hosts_that_are_all_this_machine_need_nobody_else(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.toml"
+    hosts.write_text(f"group = 'board'\nmembers = {list(free_addresses(2))}\norder = 'causal'\nmessages = 20\n")
+
+    done = quire("run", "--hosts", hosts, "--size", "5", "--no-audit", "--json", "--out", tmp_path / "run")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["protocol"] == "causal-vector"
+    info = open_run(tmp_path / "run").info
+    assert info.settings == {"group": "board", "load": {"messages": 20, "rate": None, "senders": None, "size": 5}}
+
+
+def test_hosts_elsewhere_are_told_what_to_type_and_their_parts_are_collected(tmp_path: Path) -> None:
+    """Member 1 is said to be at another address, where a member of this machine answers by listening elsewhere."""
+    here, elsewhere = free_addresses(2)
+    port = elsewhere.rpartition(":")[2]
+    hosts = tmp_path / "hosts.toml"
+    # No machine has this address; nothing is sent there, because the member with the higher number connects.
+    hosts.write_text(f"members = ['{here}', '192.0.2.1:{port}']\nprotocol = 'fifo'\ninsecure = true\n")
+    command = subprocess.Popen(
+        [*QUIRE, "run", "--hosts", hosts, "--messages", "50", "--out", tmp_path / "run"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert command.stderr is not None
+    assert "type on the other hosts" in command.stderr.readline()
+    address, *words = command.stderr.readline().split()
+    assert address == f"192.0.2.1:{port}"
+    assert words[:5] == ["quire", "member", "hosts.toml", "--me", "1"]
+
+    other = subprocess.run(
+        [*QUIRE, *words[1:], "--listen", elsewhere], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    out, complaints = command.communicate(timeout=60)
+
+    assert (other.returncode, other.stderr) == (0, "")
+    assert (command.returncode, complaints) == (3, ""), "the run is not decided until it is collected"
+    for name in ("p00001.json", "p00001.records"):
+        assert name in out
+        (tmp_path / "parts" / name).rename(tmp_path / "run.parts" / name)
+    collected = quire("run", "--collect", tmp_path / "run.parts", "--no-audit", "--json", "--out", tmp_path / "run")
+    assert collected.returncode == 0, collected.stderr
+    assert json.loads(collected.stdout)["deliveries"] == 200
+    assert len(open_run(tmp_path / "run").files) == 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import repeat
 from types import TracebackType
 
 from quire.live.driver import Driver, Held
@@ -132,8 +133,9 @@ class Group:
         """Every message as it is delivered, this member's own included. Ends when the group has closed."""
         async for delivery in self.runs():
             run = delivery.run
-            for index, payload in enumerate(run.payloads()):
-                yield Message(run.origin, run.first + index, payload, self._protocol.order_key(delivery, index))
+            keys = self._protocol.order_keys(delivery)
+            for message in map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), keys):
+                yield message
 
     async def runs(self) -> AsyncIterator[Deliver]:
         """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.order_key` of the
@@ -275,7 +277,7 @@ class Group:
         run, futures = delivery.run, self._futures
         if not futures or futures[0][0] >= run.end:
             return
-        payloads = list(run.payloads())
+        payloads = run.payloads()
         while futures and futures[0][0] < run.end:
             number, future = futures.popleft()
             if not future.done():

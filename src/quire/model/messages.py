@@ -8,7 +8,8 @@ an object of its own only when somebody asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -31,7 +32,9 @@ class MessageId(NamedTuple):
         return f"{self.origin}:{self.seq}"
 
 
-class Message(NamedTuple):
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A delivered message and, where its group is totally ordered, its place in the order."""
+
     origin: int
     seq: int
     payload: bytes
@@ -79,19 +82,16 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
             return self
         return Run(self.origin, self.first + start, stop - start, self.body, self.skip + start)
 
-    def payloads(self) -> Iterator[bytes]:
-        """Each message's bytes in order. The slices are made as they are asked for."""
+    def payloads(self) -> list[bytes]:
+        """Each message's bytes in order."""
         payload, size, lengths = self.body.payload, self.body.size, self.body.lengths
         if not lengths:
+            if not size:
+                return [b""] * self.count
             start = self.skip * size
-            for _ in range(self.count):
-                yield payload[start : start + size]
-                start += size
-            return
-        start = sum(lengths[: self.skip])
-        for length in lengths[self.skip : self.skip + self.count]:
-            yield payload[start : start + length]
-            start += length
+            return [payload[at : at + size] for at in range(start, start + self.count * size, size)]
+        ends = list(accumulate(lengths[: self.skip + self.count], initial=0))[self.skip :]
+        return [payload[start:stop] for start, stop in pairwise(ends)]
 
     def is_sound(self) -> bool:
         """Whether the numbers of this run are possible and its body holds all of its messages: to be asked of whatever

@@ -17,7 +17,8 @@ The effects are values, so that tests can compare them and a driver needs no kno
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import ClassVar
 
 import msgspec
@@ -108,6 +109,10 @@ class Protocol(ABC):
     def order_key(self, delivery: Deliver, index: int) -> tuple[int, ...] | None:
         """The place in the total order of one message of a delivered run; the same at every member."""
         return None if delivery.order_key is None else (*delivery.order_key, index)
+
+    def order_keys(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
+        """The same for all messages of a delivered run, in order; there may be more of them than messages."""
+        return repeat(None) if delivery.order_key is None else zip(*map(repeat, delivery.order_key), range(delivery.run.count))
 
     def fence(self, member: int) -> Sequence[Packet]:  # noqa: ARG002
         """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""

@@ -34,7 +34,7 @@ point to point; `point-to-point` at most 3(N-1) packets, for up to one more dela
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Annotated, ClassVar, Literal
 
@@ -181,6 +181,11 @@ class SinglePhase(Protocol):
         # Members may cut a run in different places, so a message's key must not depend on where.
         time = delivery.order_key[0] + index
         return time, rank(delivery.run.origin, time, self.members, self._rotating)
+
+    def order_keys(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
+        if self._unit or delivery.order_key is None:
+            return super().order_keys(delivery)
+        return (self.order_key(delivery, index) for index in range(delivery.run.count))
 
     def submit(self, run: Run) -> Effects:
         count, me = run.count, self.me

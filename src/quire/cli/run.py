@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -76,7 +76,7 @@ def run(
         if out is None:
             raise BadInput("--collect needs --out: where the run is to go")
         check_new(out, force=force)
-        summary = assemble(collect, out, force=force)
+        summary = _assemble(collect, out, force=force)
     else:
         plan = override(
             _plan(hosts, members), protocol=protocol, option=option, senders=senders, insecure=insecure,
@@ -151,9 +151,14 @@ def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, for
             _say_what_to_type(plan, remote, hosts)
         _run_fleet(plan, local, parts)
         if not remote:
-            return assemble(parts, out, force=force)
+            return _assemble(parts, out, force=force)
     _say_what_is_missing(plan, remote, parts, out, json=json)
     raise typer.Exit(_EXIT_UNDECIDED)
+
+
+def _assemble(parts: Path, out: Path, *, force: bool) -> LiveSummary:
+    with _status("collecting the trace"):
+        return assemble(parts, out, force=force)
 
 
 def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
@@ -245,18 +250,25 @@ def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
         yield watch
 
 
+@contextmanager
+def _status(text: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, for a person who watches; the caller may say what comes next."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(text) as status:
+        yield status.update
+
+
 def _audit(directory: Path, master: str) -> Audit:
     from quire.pipeline.auditor import audit
     from quire.pipeline.session import session
 
-    console = Console(stderr=True)
-    with ExitStack() as stack:
-        status = stack.enter_context(console.status("starting Spark")) if console.is_terminal else None
-        spark = stack.enter_context(session(master))
+    with _status("starting Spark") as say, session(master) as spark:
         from pyspark.errors import PySparkException
 
-        if status is not None:
-            status.update(f"auditing {directory}")
+        say(f"auditing {directory}")
         try:
             return audit(spark, directory)
         except PySparkException as error:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]
+UNDER_WAY = rb"[1-9][\d,]* delivered"
 
 
 @pytest.fixture
@@ -122,12 +123,12 @@ class Watched:
         os.close(terminal)
         self.shown = b""
 
-    def wait_until_under_way(self) -> None:
-        while not re.search(rb"[1-9][\d,]* delivered", self.shown):
+    def wait_until_shown(self, pattern: bytes) -> None:
+        while not re.search(pattern, self.shown):
             try:
                 self.shown += os.read(self._screen, 65536)
             except OSError:  # The terminal is gone with the process.
-                raise AssertionError(f"no progress was shown, but {self.shown!r}") from None
+                raise AssertionError(f"{pattern!r} was not shown, but {self.shown!r}") from None
 
     def members(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
@@ -152,7 +153,7 @@ def exists(pid: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_drains_ends_all_members_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     command = Watched("--messages", "100000000", "--no-audit", "--out", tmp_path / "run")
-    command.wait_until_under_way()
+    command.wait_until_shown(UNDER_WAY)
     members = command.members()
 
     command.process.send_signal(number)
@@ -165,10 +166,24 @@ def test_ctrl_c_drains_ends_all_members_and_leaves_nothing_behind(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
+def test_ctrl_c_before_the_members_have_met_ends_at_once(tmp_path: Path) -> None:
+    here, nobody = free_addresses(2)
+    hosts = tmp_path / "hosts.toml"
+    hosts.write_text(f"members = ['{here}', '192.0.2.1:{nobody.rpartition(':')[2]}']\ninsecure = true\n")
+    command = Watched("--hosts", hosts, "--out", tmp_path / "run")
+    command.wait_until_shown(rb"joining")
+
+    command.process.send_signal(signal.SIGINT)
+
+    assert command.end() == 130
+    assert b"quire: nothing was sent; no run was written\r\n" in command.shown
+    assert [path.name for path in tmp_path.iterdir()] == ["hosts.toml"]
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the member processes in /proc")
 def test_a_killed_member_is_named_and_the_run_ends_undecided(tmp_path: Path) -> None:
     command = Watched("--messages", "100000000", "--timeout", "1", "--out", tmp_path / "run")
-    command.wait_until_under_way()
+    command.wait_until_shown(UNDER_WAY)
     members = command.members()
 
     os.kill(members[2], signal.SIGKILL)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 
@@ -89,7 +91,11 @@ def run(
         local = [member for member, address in enumerate(plan.members) if hosts is None or is_local(address)]
         summary = _run(plan, local, hosts, out, force=force, json=json)
     summary = msgspec.structs.replace(summary, wall_s=round(time.perf_counter() - began, 6))
-    audit = None if no_audit else _audit(out, master)
+    try:
+        audit = None if no_audit else _audit(out, master)
+    except KeyboardInterrupt:
+        print(f"quire: the run is in {out}, but was not audited", file=sys.stderr)
+        raise
     if json:
         print(msgspec.json.encode({**msgspec.to_builtins(summary), "audit": audit}).decode())
     else:
@@ -134,26 +140,33 @@ def _check_runnable(plan: Plan) -> None:
 def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, force: bool, json: bool) -> LiveSummary:
     """Run the members that are of this machine; the summary of the run, or an end with what is still missing of it."""
     remote = [member for member in range(len(plan.members)) if member not in local]
-    with ExitStack() as stack:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            if remote:
-                parts = out.with_name(f"{out.name}.parts")
-                parts.mkdir(exist_ok=force)
-            else:
-                parts = Path(stack.enter_context(TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)))
-        except FileExistsError:
-            raise BadInput(f"{parts} exists already; remove it, choose another --out, or --force to replace it") from None
-        except OSError as error:
-            raise BadInput(f"cannot write {out}: {error.strerror}") from error
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        parts = Path(mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise BadInput(f"cannot write {out}: {error.strerror}") from error
+    try:
         if remote:
             assert hosts is not None
+            kept = _parts_of(out, force=force)
             _say_what_to_type(plan, remote, hosts)
         _run_fleet(plan, local, parts)
         if not remote:
             return _assemble(parts, out, force=force)
-    _say_what_is_missing(plan, remote, parts, out, json=json)
+        shutil.rmtree(kept, ignore_errors=True)
+        parts.rename(kept)
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
+    _say_what_is_missing(plan, remote, kept, out, json=json)
     raise typer.Exit(_EXIT_UNDECIDED)
+
+
+def _parts_of(out: Path, *, force: bool) -> Path:
+    """Where the parts of this machine wait for those of the others."""
+    kept = out.with_name(f"{out.name}.parts")
+    if kept.exists() and not force:
+        raise BadInput(f"{kept} exists already; remove it, choose another --out, or --force to replace it")
+    return kept
 
 
 def _assemble(parts: Path, out: Path, *, force: bool) -> LiveSummary:
@@ -164,42 +177,65 @@ def _assemble(parts: Path, out: Path, *, force: bool) -> LiveSummary:
 def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
     fleet = Fleet(plan, local, parts)
     try:
-        with _progress(plan, local) as fleet.watch:
-            asyncio.run(_until_stopped(fleet))
+        with _Interruption() as interruption, _progress(plan, local) as fleet.watch:
+            asyncio.run(interruption.may_end(fleet.run))
     except FleetFailed as error:
         print(f"quire: {error}; no run was written", file=sys.stderr)
         raise typer.Exit(_EXIT_UNDECIDED) from None
     except asyncio.CancelledError:
-        print(f"quire: {_how_far(fleet, local)}; no run was written", file=sys.stderr)
+        print(f"quire: {_how_far(fleet)}; no run was written", file=sys.stderr)
         raise typer.Exit(_EXIT_INTERRUPTED) from None
 
 
-async def _until_stopped(fleet: Fleet) -> None:
-    """Ctrl-C has the members drain; a second one does not wait for that."""
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    await fleet.run()
+class _Interruption:
+    """Ctrl-C has the members drain; a second one does not wait for that. From the first moment to the last, because there
+    is none at which a person may not change their mind."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._cancel: Callable[[], object] | None = None
+
+    def __enter__(self) -> _Interruption:
+        self._before = {number: signal.signal(number, self._come) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    async def may_end(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        if self._came:
+            raise asyncio.CancelledError
+        await work()
+
+    def _come(self, *_: object) -> None:
+        self._came = True
+        if self._cancel is not None:
+            with suppress(RuntimeError):  # The loop may be closed by now.
+                self._cancel()
 
 
-def _how_far(fleet: Fleet, local: Sequence[int]) -> str:
-    if len(fleet.ended) < len(local):
-        silent = ", ".join(str(member) for member in local if member not in fleet.ended)
-        return f"member {silent} did not end in time, so some messages may not be delivered everywhere"
+def _how_far(fleet: Fleet) -> str:
+    if fleet.unheard():
+        members = ", ".join(map(str, fleet.unheard()))
+        return f"member {members} did not end in time, so some messages may not be delivered everywhere"
     failed = [ended.error for ended in fleet.ended.values() if ended.error]
     if failed:
         return failed[0]
     sent = sum(ended.sent for ended in fleet.ended.values())
-    return f"the {sent:,} messages that were sent are delivered everywhere"
+    return f"the {sent:,} messages that were sent are delivered everywhere" if sent else "nothing was sent"
 
 
 def _say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"within {plan.timeout_s:g} seconds, type on the other hosts, where {hosts.name} is the same file:")
+    name = escape(hosts.name)
+    console.print(f"within {plan.timeout_s:g} seconds, type on the other hosts, where {name} is the same file:")
     for member in remote:
-        console.print(f"  [dim]{plan.members[member]}[/]  [bold]{_member_command(plan, member, hosts)}[/]")
+        command = _member_command(plan, member, hosts)
+        console.print(f"  [dim]{escape(plan.members[member])}[/]  [bold]{escape(command)}[/]")
 
 
 def _member_command(plan: Plan, member: int, hosts: Path) -> str:
@@ -224,9 +260,9 @@ def _say_what_is_missing(plan: Plan, remote: Sequence[int], parts: Path, out: Pa
         return
     console = Console(highlight=False, soft_wrap=True)
     files = ", ".join(f"p{member:05d}.json, p{member:05d}.records" for member in remote)
-    console.print(f"The members of this machine are done; their parts of the trace are in {parts}.")
+    console.print(f"The members of this machine are done; their parts of the trace are in {escape(str(parts))}.")
     console.print(f"next: copy {files} from the other hosts there, then")
-    console.print(f"  [bold]quire run --collect {shlex.quote(str(parts))} --out {shlex.quote(str(out))}[/]")
+    console.print(f"  [bold]{escape(shlex.join(['quire', 'run', '--collect', str(parts), '--out', str(out)]))}[/]")
 
 
 @contextmanager
@@ -244,7 +280,7 @@ def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
         tasks = {member: bars.add_task(str(member), total=total, state="joining") for member in local}
 
         def watch(member: int, progress: MemberProgress) -> None:
-            state = "" if progress.delivered < (total or 0) else "done"
+            state = "joining" if not progress.delivered else "done" if progress.delivered == total else ""
             bars.update(tasks[member], completed=progress.delivered, state=state)
 
         yield watch
@@ -283,10 +319,10 @@ def _show(summary: LiveSummary, audit: Audit | None) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     add_counts(table, summary, {})
-    table.add_row("deliveries/s", f"{summary.deliveries_per_s:,.0f} at each member")
+    table.add_row("deliveries/s", f"{summary.deliveries_per_s:,.0f} at the slowest member")
     add_costs(table, summary)
     table.add_row("digest", summary.digest)
-    table.add_row("run", str(summary.trace))
+    table.add_row("run", escape(str(summary.trace)))
     if audit is not None:
         table.add_section()
         for guarantee, check in audit.checks.items():
@@ -294,12 +330,11 @@ def _show(summary: LiveSummary, audit: Audit | None) -> None:
             if guarantee not in audit.expected:
                 verdict = f"[dim]{check.verdict}, not promised[/]"
             elif check.violations:
-                verdict += f" {check.violations:,} times: {check.because}"
+                verdict += f" {check.violations:,} times: {escape(check.because)}"
             table.add_row(str(guarantee), verdict)
         table.add_row("audited", f"{audit.events:,} events on Spark in {audit.wall_s:.1f} s")
     console = Console()
     console.print(table)
+    command = escape(shlex.join(["quire", "audit", str(summary.trace)]))
     what = "every verdict with its reason" if audit is not None else "check the orders on Spark"
-    console.print(
-        f"next: [bold]quire audit {shlex.quote(str(summary.trace))}[/bold]  ({what})", highlight=False, soft_wrap=True
-    )
+    console.print(f"next: [bold]{command}[/bold]  ({what})", highlight=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import floor, log10
 
 from rich.table import Table
 
@@ -32,8 +33,10 @@ def add_costs(table: Table, summary: Summary) -> None:
 
 
 def _ratio(value: float, digits: int = 2) -> str:
-    """With so many digits after the point, or as many as a small number needs to be seen at all."""
-    return f"{value:.2g}" if 0 < value < 10**-digits else f"{value:.{digits}f}"
+    """With so many digits after the point, or as many as a small number needs to show two that are not zero."""
+    if 0 < value < 10**-digits:
+        digits = 1 - floor(log10(value))
+    return f"{value:.{digits}f}"
 
 
 def _latency_text(latency: Latency | None) -> str:

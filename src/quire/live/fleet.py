@@ -7,10 +7,11 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import SystemRandom
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -26,6 +27,8 @@ DRAIN_S = 5.0
 _PORTS = range(20_000, 32_000)
 
 Watch = Callable[[int, Progress], None]
+
+_PLAN = "plan.json"
 
 _said = msgspec.json.Decoder(Progress | Ended)
 
@@ -43,7 +46,12 @@ class Fleet:
         self._plan = plan
         self._members = members
         self._parts = parts
+        self._work = parts
         self._processes: dict[int, Process] = {}
+        self._ready: set[int] = set()
+        """Members that can be asked to stop; the others have sent nothing."""
+        self._died: dict[int, int] = {}
+        """Members whose process ended without a word, and the exit code."""
 
     async def run(self) -> None:
         """Start the members and wait until all have ended, each with its part of the trace written.
@@ -51,30 +59,36 @@ class Fleet:
         Raises FleetFailed, or BadInput where members could not begin. When it is cancelled, the members first drain, so
         that `ended` then says how far they came.
         """
-        plan_file = self._parts / "plan.json"
-        plan_file.write_bytes(msgspec.json.encode(self._plan))
-        watching: list[asyncio.Task[None]] = []
+        with TemporaryDirectory(prefix="quire-") as work:
+            self._work = Path(work)
+            (self._work / _PLAN).write_bytes(msgspec.json.encode(self._plan))
+            await self._run()
+            self._judge()
+
+    async def _run(self) -> None:
+        following: list[asyncio.Task[None]] = []
         try:
             for member in self._members:
-                process = self._processes[member] = await self._start(plan_file, member)
-                watching.append(asyncio.create_task(self._follow(member, process)))
-            await self._until_all_ended(watching)
+                process = self._processes[member] = await self._start(member)
+                following.append(asyncio.create_task(self._follow(member, process)))
+            await self._until_all_ended(following)
         except asyncio.CancelledError:
-            self._signal(signal.SIGINT)
-            await asyncio.wait(watching, timeout=DRAIN_S) if watching else None
+            self._signal(signal.SIGINT, self._ready)
+            self._signal(signal.SIGKILL, self._processes.keys() - self._ready)
+            if following:
+                await asyncio.wait(following, timeout=DRAIN_S)
             raise
         finally:
-            self._signal(signal.SIGKILL)
+            self._signal(signal.SIGKILL, self._processes)
             for process in self._processes.values():
                 await process.wait()
-            for task in watching:
+            for task in following:
                 task.cancel()
-        self._judge()
 
-    async def _start(self, plan_file: Path, member: int) -> Process:
+    async def _start(self, member: int) -> Process:
         with self._log(member).open("wb") as log:
             return await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "quire.live.member", plan_file, str(member), self._parts,
+                sys.executable, "-m", "quire.live.member", self._work / _PLAN, str(member), self._parts,
                 stdin=PIPE, stdout=PIPE, stderr=log,
                 start_new_session=True,  # Ctrl-C is for the command, which then asks its members to end.
             )  # fmt: skip
@@ -84,31 +98,30 @@ class Fleet:
         async for line in process.stdout:
             with suppress(msgspec.DecodeError):  # The last words of a process that was killed may be cut off.
                 said = _said.decode(line)
+                self._ready.add(member)
                 if isinstance(said, Ended):
                     self.ended[member] = said
                 elif self.watch is not None:
                     self.watch(member, said)
-        await process.wait()
+        code = await process.wait()
+        if member not in self.ended:
+            self._died[member] = code
 
-    async def _until_all_ended(self, watching: Sequence[asyncio.Task[None]]) -> None:
+    async def _until_all_ended(self, following: Sequence[asyncio.Task[None]]) -> None:
         """The others notice by themselves when a member is lost; they get the time for it, and no more."""
-        running = set(watching)
-        while running and not self._lost() and not any(ended.error for ended in self.ended.values()):
+        running = set(following)
+        while running and not self._died and not any(ended.error for ended in self.ended.values()):
             _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         if running:
             await asyncio.wait(running, timeout=self._plan.timeout_s + DRAIN_S)
 
-    def _lost(self) -> Mapping[int, int]:
-        """Members whose process ended without a word, and the exit code."""
-        return {
-            member: process.returncode
-            for member, process in self._processes.items()
-            if process.returncode is not None and member not in self.ended
-        }
+    def unheard(self) -> Sequence[int]:
+        """Members that may have sent something, and did not say how they ended."""
+        return sorted(self._ready - self.ended.keys())
 
     def _judge(self) -> None:
-        for member, code in self._lost().items():
-            raise FleetFailed(f"member {member} was lost: {self._how_it_died(member, code)}; {self._what_others_did(member)}")
+        for member, code in self._died.items():
+            raise FleetFailed(f"member {member} was lost: {self._how_it_died(member, code)}; {self._what_others_did()}")
         for member, ended in self.ended.items():
             if ended.bad_input:
                 raise BadInput(ended.error)
@@ -121,17 +134,18 @@ class Fleet:
         lines = self._log(member).read_text(errors="replace").strip().splitlines()
         return f"its process ended with code {code}" + (f" ({lines[-1].strip()})" if lines else "")
 
-    def _what_others_did(self, lost: int) -> str:
-        gave_up = [str(member) for member, ended in sorted(self.ended.items()) if ended.error and member != lost]
+    def _what_others_did(self) -> str:
+        gave_up = [str(member) for member, ended in sorted(self.ended.items()) if ended.error]
         if not gave_up:
             return "the group ended with it"
         return f"member{'s' * (len(gave_up) > 1)} {' and '.join(gave_up)} noticed and gave up"
 
     def _log(self, member: int) -> Path:
-        return self._parts / f"p{member:05d}.log"
+        return self._work / f"p{member:05d}.log"
 
-    def _signal(self, number: signal.Signals) -> None:
-        for process in self._processes.values():
+    def _signal(self, number: signal.Signals, members: Iterable[int]) -> None:
+        for member in members:
+            process = self._processes[member]
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.send_signal(number)

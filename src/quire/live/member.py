@@ -70,25 +70,31 @@ class Member:
         self._parts = parts
         self._tell = tell
         self._stop = asyncio.Event()
+        self._joining: asyncio.Task[Any] | None = None
 
     def stop(self) -> None:
         self._stop.set()
+        if self._joining is not None:
+            self._joining.cancel()
 
     async def take_part(self, source: Source, sink: Sink) -> Ended:
         """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
         spool = self._open_spool()
         try:
-            group = Group(self.settings, spool)
-            async with group:
+            self._joining = asyncio.current_task()
+            async with Group(self.settings, spool) as group:
+                self._joining = None
                 await self._exchange(group, source, sink)
         except (GroupFailed, NotDelivered) as error:
             if spool is not None:
                 spool.discard()
             return self._ended(error=_sentence(error))
-        except BaseException:
+        except (asyncio.CancelledError, QuireError, OSError):
             if spool is not None:
                 spool.discard()
-            raise
+            if self._joining is None or not self._stop.is_set():
+                raise
+            return self._ended()
         if spool is not None and self._parts is not None:
             write_part(self._parts, self.plan, self.settings, spool.recorder.packet_names())
         return self._ended()
@@ -214,6 +220,7 @@ def _say(said: Progress | Ended) -> None:
 async def _main(plan: Plan, me: int, parts: Path) -> Ended:
     member = Member(plan, me, parts, _say)
     stop_on_signals(member.stop)
+    _say(Progress(0, 0))  # From now on it can be asked to stop.
     _stop_with_parent(member.stop)
     return await member.take_part(member.send_load, member.count_load)
 

@@ -16,8 +16,8 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
 
-demo: .venv/run.stamp ## Simulate a group, write its trace, prove its order on Spark
-	$(BIN)/python examples/demo.py
+demo: .venv/run.stamp ## Run a live group of three processes, and prove its order on Spark
+	$(BIN)/quire run --protocol single-phase --members 3 --messages 10000 --size 64 --out runs/demo --force
 
 test: .venv/dev.stamp ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

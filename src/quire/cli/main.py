@@ -40,7 +40,7 @@ def main() -> None:
         print(f"quire: {error}", file=sys.stderr)
         code = EXIT_BAD_INPUT
     except TyperException as error:
-        message = getattr(error, "format_message", lambda: str(error))()
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
         # Asking for help by giving no arguments is not a mistake to explain.
         if message:
             print(f"quire: {' '.join(message.split())} (see quire --help)", file=sys.stderr)

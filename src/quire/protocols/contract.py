@@ -7,6 +7,7 @@ returned, before it feeds the next input. Each input is one atomic step.
 The inputs:
 
 submit(run)              the application of this member multicasts a run
+send(run, to)            the same, to some members only, where the protocol is `addressed`
 receive(source, packet)  a packet arrived from another member
 fence(member)            a member is known to have crashed: ignore whatever still comes from it, and say what it sent
 close(member, packets)   all that any survivor holds of a crashed member: take what is missing, then stop waiting for it
@@ -73,6 +74,8 @@ class Protocol(ABC):
     packets: ClassVar[tuple[type[Packet], ...]]
     """The classes of all packets that it sends, each with a tag of its own, so that they can be read from bytes."""
     survives_crashes: ClassVar[bool] = False
+    addressed: ClassVar[bool] = False
+    """Whether messages may be sent to some of the members."""
 
     def __init__(self, me: int, members: int) -> None:
         if members < 1:
@@ -88,6 +91,13 @@ class Protocol(ABC):
 
         Raises WindowFull, and changes nothing, while too many of them are undelivered.
         """
+
+    def send(self, run: Run, to: tuple[int, ...]) -> Effects:  # noqa: ARG002
+        """Send a run of this member's own messages, numbered on from the last one, to these members alone.
+
+        Raises WindowFull, and changes nothing, while this member must wait; BadInput where the protocol cannot.
+        """
+        raise BadInput(f"{type(self).__name__} multicasts to the whole group only; submit the run instead")
 
     @abstractmethod
     def receive(self, source: int, packet: Packet) -> Effects:
@@ -112,7 +122,9 @@ class Protocol(ABC):
 
     def order_keys(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
         """The same for all messages of a delivered run, in order; there may be more of them than messages."""
-        return repeat(None) if delivery.order_key is None else zip(*map(repeat, delivery.order_key), range(delivery.run.count))
+        if delivery.order_key is None:
+            return repeat(None)
+        return zip(*map(repeat, delivery.order_key), range(delivery.run.count), strict=False)
 
     def fence(self, member: int) -> Sequence[Packet]:  # noqa: ARG002
         """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""

@@ -234,9 +234,9 @@ class Group:
             raise self._failure
         if self._closing:
             raise GroupClosed("the group is closing, so nothing more can be sent; found a new group to go on")
-        for payload in payloads:
-            if len(payload) > self.settings.run_bytes_max:
-                raise BadInput(f"a message may have at most {self.settings.run_bytes_max} bytes, not {len(payload)}")
+        largest = max(map(len, payloads), default=0)
+        if largest > self.settings.run_bytes_max:
+            raise BadInput(f"a message may have at most {self.settings.run_bytes_max} bytes, not {largest}")
         self._schedule_flush()
         return self._outbox.accept(payloads)
 

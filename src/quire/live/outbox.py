@@ -6,8 +6,10 @@ size is known when it takes its place in the order.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 
 
 class Outbox:
@@ -43,12 +45,12 @@ class Outbox:
             waiting.clear()
             self._bytes = 0
             return payloads
-        payloads, size = [], 0
-        while waiting and len(payloads) < self._messages_max and (not payloads or size + len(waiting[0]) <= self._bytes_max):
-            size += len(waiting[0])
-            payloads.append(waiting.popleft())
-        self._bytes -= size
-        return payloads
+        payloads = [waiting.popleft() for _ in range(min(len(waiting), self._messages_max))]
+        sizes = list(accumulate(map(len, payloads)))
+        fit = max(1, bisect_right(sizes, self._bytes_max))
+        self._bytes -= sizes[fit - 1]
+        waiting.extendleft(reversed(payloads[fit:]))
+        return payloads[:fit]
 
     def put_back(self, payloads: Sequence[bytes]) -> None:
         """There was no room for this run: it is first again."""

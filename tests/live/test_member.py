@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from quire.cli.main import app
 from quire.live.fleet import free_addresses
@@ -40,12 +40,12 @@ def started(plan: Path, *arguments: str | Path, members: int = 3) -> Iterator[li
         yield processes
 
 
-def quire(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*QUIRE, *arguments], capture_output=True, text=True, timeout=60, check=False)
+def quire(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_members_with_a_secret_leave_parts_that_become_a_run(tmp_path: Path) -> None:
-    assert quire("keys", "board", "--secret", "--out", tmp_path / "group.secret").returncode == 0
+    assert quire("keys", "board", "--secret", "--out", tmp_path / "group.secret").exit_code == 0
     plan = write_plan(
         tmp_path, 'group = "board"', 'order = "total"', 'secret_file = "group.secret"', "messages = 200", 'out = "parts"'
     )
@@ -61,12 +61,12 @@ def test_members_with_a_secret_leave_parts_that_become_a_run(tmp_path: Path) -> 
     collected = quire("run", "--collect", tmp_path / "parts", "--no-audit", "--json", "--out", tmp_path / "run")
     assert json.loads(collected.stdout)["deliveries"] == 1800
     again = quire("member", plan, "--me", "0")
-    assert again.returncode == 2
-    assert "holds a part of member 0 already" in again.stderr
+    assert isinstance(again.exception, BadInput)
+    assert "holds a part of member 0 already" in str(again.exception)
 
 
 def test_members_with_certificates_find_each_other(tmp_path: Path) -> None:
-    assert quire("keys", "board", "--members", "2", "--out", tmp_path / "keys").returncode == 0
+    assert quire("keys", "board", "--members", "2", "--out", tmp_path / "keys").exit_code == 0
     plan = write_plan(tmp_path, 'group = "board"', 'certificates = "keys/member-{me}"', "messages = 50", members=2)
 
     with started(plan, "--protocol", "causal-vector", "--json", members=2) as members:
@@ -121,7 +121,7 @@ def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(tmp_path: Pa
 
     alone = quire("member", plan, "--me", "0", "--timeout", "0.5", "--out", tmp_path / "parts")
 
-    assert (alone.returncode, alone.stdout) == (3, "")
+    assert (alone.exit_code, alone.stdout) == (3, "")
     assert alone.stderr.startswith("quire: member 1 (127.0.0.1:")
     assert "is unreachable" in alone.stderr
     assert alone.stderr.count("\n") == 1
@@ -146,7 +146,7 @@ def test_a_plan_that_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, t
     plan = tmp_path / "group.toml"
     plan.write_text(text)
 
-    done = CliRunner().invoke(app, ["member", str(plan), "--me", "0"])
+    done = quire("member", plan, "--me", "0")
 
     assert isinstance(done.exception, BadInput)
     with pytest.raises(BadInput, match=sentence):

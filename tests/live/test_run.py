@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from quire.cli.main import app
 from quire.live.fleet import free_addresses
@@ -31,7 +31,7 @@ UNDER_WAY = rb"[1-9][\d,]* delivered"
 
 @pytest.fixture
 def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
-    """The command in this process, on the session that is there; the members are processes of their own all the same."""
+    """The command on the session that is there."""
 
     @contextmanager
     def session(master: str) -> Iterator[SparkSession]:
@@ -41,8 +41,9 @@ def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     return CliRunner()
 
 
-def quire(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*QUIRE, *arguments], capture_output=True, text=True, timeout=60, check=False)
+def quire(*arguments: str | Path) -> Result:
+    """The command in this process; its members are processes of their own all the same."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_a_person_gets_one_table_with_the_verdicts_and_what_to_type_next(command: CliRunner, tmp_path: Path) -> None:
@@ -82,16 +83,15 @@ def test_json_says_what_simulate_says_and_the_audit(command: CliRunner, tmp_path
 def test_an_existing_run_is_replaced_only_by_force(tmp_path: Path) -> None:
     out = tmp_path / "run"
     some = ["run", "--members", "1", "--messages", "5", "--no-audit", "--out", str(out)]
-    assert quire(*some).returncode == 0
+    assert quire(*some).exit_code == 0
     before = (out / "run.json").read_bytes()
 
     refused = quire(*some)
 
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "exists already" in refused.stderr
+    assert isinstance(refused.exception, BadInput)
+    assert "exists already" in str(refused.exception)
     assert (out / "run.json").read_bytes() == before
-    replaced = quire(*some, "--force")
-    assert replaced.returncode == 0, replaced.stderr
+    assert quire(*some, "--force").exit_code == 0
     assert (out / "run.json").read_bytes() != before
 
 
@@ -105,7 +105,7 @@ WRONG = [
 
 def test_bad_input_is_refused_with_code_2_before_anything_starts(tmp_path: Path) -> None:
     for wrong in WRONG:
-        done = CliRunner().invoke(app, ["run", *wrong.split(), "--out", str(tmp_path / "run")])
+        done = quire("run", *wrong.split(), "--out", tmp_path / "run")
         assert done.exit_code == 2 or isinstance(done.exception, BadInput), (wrong, done.exception)
         assert not done.stdout, wrong
         assert "\n" not in str(done.exception), wrong
@@ -204,7 +204,7 @@ def test_hosts_that_are_all_this_machine_need_nobody_else(tmp_path: Path) -> Non
 
     done = quire("run", "--hosts", hosts, "--size", "5", "--no-audit", "--json", "--out", tmp_path / "run")
 
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["protocol"] == "causal-vector"
     info = open_run(tmp_path / "run").info
     assert info.settings == {"group": "board", "load": {"messages": 20, "rate": None, "senders": None, "size": 5}}
@@ -238,6 +238,6 @@ def test_hosts_elsewhere_are_told_what_to_type_and_their_parts_are_collected(tmp
         assert name in out
         (tmp_path / "parts" / name).rename(tmp_path / "run.parts" / name)
     collected = quire("run", "--collect", tmp_path / "run.parts", "--no-audit", "--json", "--out", tmp_path / "run")
-    assert collected.returncode == 0, collected.stderr
+    assert collected.exit_code == 0, collected.stderr
     assert json.loads(collected.stdout)["deliveries"] == 200
     assert len(open_run(tmp_path / "run").files) == 2

@@ -40,6 +40,8 @@ class Proxy:
         self.connections = 0
         self.heard: list[bytearray] = []
         """What each connection has sent to the target, for whoever wants to send it again."""
+        self.flip_a_bit = False
+        """Set it, and one bit of the next piece is changed."""
         self._listen = read_address(listen)
         self._target = read_address(target)
         self._chance = random.Random(seed)
@@ -107,6 +109,10 @@ class Proxy:
     ) -> None:
         chance, weather = self._chance, self.weather
         while data := await reader.read(1 << 16):
+            if self.flip_a_bit:
+                self.flip_a_bit = False
+                place = chance.randrange(len(data))
+                data = data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
             while data:
                 size = min(chance.randint(1, weather.piece_bytes), budget.bytes)
                 if chance.random() < weather.stall:

@@ -19,7 +19,7 @@ __all__ = ["folders"]
 Addresses = Callable[[int], list[str]]
 
 STORM = Weather(cut_after_bytes=20_000, stall=0.05, stall_s=0.01, piece_bytes=3000)
-DRIZZLE = Weather(cut_after_bytes=2500, stall=0.01, stall_s=0.002, piece_bytes=25)
+DRIZZLE = Weather(cut_after_bytes=1800, stall=0.01, stall_s=0.002, piece_bytes=25)
 
 
 async def exchange(
@@ -84,8 +84,8 @@ def test_connections_cut_within_frames_and_handshakes_lose_nothing(addresses: Ad
     where = addresses(6)
 
     async def main() -> None:
-        logs, found = await exchange(where, DRIZZLE, seed, 8, 20)
-        check(logs, 8, "single-phase")
+        logs, found = await exchange(where, DRIZZLE, seed, 12, 40)
+        check(logs, 12, "single-phase")
         assert sum(proxy.cuts for proxy in found) >= 5
 
     run(main(), loop, seconds=60)

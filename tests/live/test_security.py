@@ -81,7 +81,7 @@ def sentences(
         (
             {"protocol": "single-phase", "options": {"ids": "rotating"}},
             {"protocol": "single-phase"},
-            "options {'acks': 'economical', 'ids': 'rotating'",
+            "option 'ids' 'rotating' and member 1 has 'static'",
         ),
     ],
 )

@@ -128,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
         if transport is None:
             return
         if not transport.is_closing():
-            self._reason = reason
+            self._reason = reason[:REASON_BYTES_MAX]
             self.open = False
         if at_once:
             transport.abort()

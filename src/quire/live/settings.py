@@ -36,10 +36,23 @@ class Misfit(QuireError):
 
 def check_same(mine: Introduction, theirs: Introduction, me: int, peer: int) -> None:
     """Raise Misfit with a sentence on the first thing that differs between two members of what should be one group."""
-    for what in ("group", "protocol", "options", "members", "epoch"):
-        here, there = getattr(mine, what), getattr(theirs, what)
-        if here != there:
-            raise Misfit(f"member {peer} has {what} {there!r} and member {me} has {here!r}; give all members the same")
+    for what in ("group", "protocol", "members", "epoch"):
+        _check_equal(what, getattr(mine, what), getattr(theirs, what), me, peer)
+    for option in sorted(mine.options.keys() | theirs.options.keys()):
+        _check_equal(f"option {option[:50]!r}", mine.options.get(option), theirs.options.get(option), me, peer)
+
+
+def _check_equal(what: str, here: object, there: object, me: int, peer: int) -> None:
+    if here != there:
+        raise Misfit(f"member {peer} has {what} {_brief(there)} and member {me} has {_brief(here)}; give all members the same")
+
+
+def _brief(value: object) -> str:
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "something too deep to show"
+    return text if len(text) <= 150 else text[:149] + "…"
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -103,6 +116,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 10.0
     """How long another member may be silent before it counts as lost."""
     handshake_s: float = 5.0
+    """How long a connection may take until both sides have welcomed each other, so that another can be tried."""
     frame_bytes_max: int = FRAME_BYTES_MAX
     run_messages_max: int = 8192
     run_bytes_max: int = 1 << 20
@@ -174,6 +188,7 @@ def read_settings(
         secret=_read_secret(secret),
         certificates=certificates,
         timeout_s=timeout_s,
+        handshake_s=min(5.0, max(0.2, timeout_s / 4)),
     )
 
 

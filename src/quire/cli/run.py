@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 
+from quire.cli.hosts import say_what_is_missing, say_what_to_type
 from quire.cli.summary import add_costs, add_counts
 from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
 from quire.live.member import Progress as MemberProgress
@@ -149,7 +150,7 @@ def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, for
         if remote:
             assert hosts is not None
             kept = _parts_of(out, force=force)
-            _say_what_to_type(plan, remote, hosts)
+            say_what_to_type(plan, remote, hosts)
         _run_fleet(plan, local, parts)
         if not remote:
             return _assemble(parts, out, force=force)
@@ -157,7 +158,7 @@ def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, for
         parts.rename(kept)
     finally:
         shutil.rmtree(parts, ignore_errors=True)
-    _say_what_is_missing(plan, remote, kept, out, json=json)
+    say_what_is_missing(plan, remote, kept, out, json=json)
     raise typer.Exit(_EXIT_UNDECIDED)
 
 
@@ -227,42 +228,6 @@ def _how_far(fleet: Fleet) -> str:
         return failed[0]
     sent = sum(ended.sent for ended in fleet.ended.values())
     return f"the {sent:,} messages that were sent are delivered everywhere" if sent else "nothing was sent"
-
-
-def _say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    name = escape(hosts.name)
-    console.print(f"within {plan.timeout_s:g} seconds, type on the other hosts, where {name} is the same file:")
-    for member in remote:
-        command = _member_command(plan, member, hosts)
-        console.print(f"  [dim]{escape(plan.members[member])}[/]  [bold]{escape(command)}[/]")
-
-
-def _member_command(plan: Plan, member: int, hosts: Path) -> str:
-    words = ["quire", "member", hosts.name, "--me", str(member), "--messages", str(plan.messages), "--size", str(plan.size)]
-    if plan.protocol is not None:
-        words += ["--protocol", plan.protocol]
-    for name, value in plan.options.items():
-        words += ["--option", f"{name}={value}"]
-    if plan.senders is not None:
-        words += ["--senders", ",".join(map(str, plan.senders))]
-    if plan.rate is not None:
-        words += ["--rate", f"{plan.rate:g}"]
-    if plan.insecure:
-        words += ["--insecure"]
-    return shlex.join([*words, "--timeout", f"{plan.timeout_s:g}", "--out", "parts"])
-
-
-def _say_what_is_missing(plan: Plan, remote: Sequence[int], parts: Path, out: Path, *, json: bool) -> None:
-    if json:
-        name = plan.run_name(plan.settings(0))
-        print(msgspec.json.encode({"run": name, "parts": str(parts), "missing": list(remote), "audit": None}).decode())
-        return
-    console = Console(highlight=False, soft_wrap=True)
-    files = ", ".join(f"p{member:05d}.json, p{member:05d}.records" for member in remote)
-    console.print(f"The members of this machine are done; their parts of the trace are in {escape(str(parts))}.")
-    console.print(f"next: copy {files} from the other hosts there, then")
-    console.print(f"  [bold]{escape(shlex.join(['quire', 'run', '--collect', str(parts), '--out', str(out)]))}[/]")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quire.live import Group, GroupClosed, MemberUnreachable, NotDelivered, join
+from quire.live import Event, Group, GroupClosed, MemberUnreachable, NotDelivered, join
 from quire.model.errors import BadInput
 from quire.model.messages import Message
 from quire.protocols.registry import PROTOCOLS
@@ -198,6 +198,33 @@ def test_a_slow_application_slows_the_senders_and_nothing_grows(addresses: Addre
         assert await listening == sent + 500 or await listening >= sent
 
     asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_a_peer_that_takes_nothing_is_reported_by_name_and_for_how_long(addresses: Addresses) -> None:
+    async def main() -> None:
+        where, events = addresses(3), list[Event]()
+        listeners = (events.append, None, None)
+        groups = [join("test", me=me, members=where, order="total", timeout_s=2.0, on_event=listeners[me]) for me in range(3)]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        groups[2]._mesh.pause()
+        await groups[1].multicast(b"goes")
+        await asyncio.sleep(0.01)
+        await groups[1].multicast(b"waits")
+        await groups[0].multicast(b"and this")
+        while not {"stalled", "gap"} <= {event.kind for event in events}:
+            await asyncio.sleep(0.05)
+        groups[2]._mesh.resume()
+        while "recovered" not in {event.kind for event in events}:
+            await asyncio.sleep(0.05)
+        await asyncio.gather(*(group.close() for group in groups))
+        (gap, *_) = [event for event in events if event.kind == "gap"]
+        (stall, *_) = [event for event in events if event.kind == "stalled"]
+        assert stall.peers == gap.peers == (2,)
+        assert stall.for_s >= 0.5
+        assert "is held back" in gap.why
+        assert [event.peers for event in events if event.kind == "connected"]
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
 def test_metrics_are_prometheus_text(addresses: Addresses) -> None:

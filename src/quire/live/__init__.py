@@ -6,11 +6,13 @@ repeated across reconnects), connection and mesh (sockets), driver (inputs and e
 
 from quire.live.driver import Held
 from quire.live.errors import GroupClosed, GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved
+from quire.live.events import Event
 from quire.live.group import Group, join
 from quire.live.settings import Certificates
 
 __all__ = [
     "Certificates",
+    "Event",
     "Group",
     "GroupClosed",
     "GroupFailed",

@@ -15,6 +15,7 @@ from types import TracebackType
 
 from quire.live.driver import Driver, Held
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
+from quire.live.events import Event, Listener
 from quire.live.inbox import Inbox
 from quire.live.mesh import Mesh
 from quire.live.metrics import Sample, exposition
@@ -43,6 +44,7 @@ def join(
     insecure: bool = False,
     listen: str | None = None,
     timeout_s: float = 10.0,
+    on_event: Listener | None = None,
 ) -> Group:
     """A member of a live group, to be used in `async with`, which waits until all members are there.
 
@@ -51,7 +53,8 @@ def join(
     16 bytes or `certificates`, the same kind everywhere, or say `insecure`. Behind a gateway or in a container, `listen` is
     where this member listens, if that is not its address in `members`. Raises BadInput where these make no sense; on
     entering, MemberUnreachable when a member does not come within `timeout_s`, and BadInput as soon as it is certain that
-    another member was given something else.
+    another member was given something else. `on_event` is called with each Event: peers that come, go or stall, and
+    messages that are held back for long.
     """
     return Group(
         read_settings(
@@ -66,18 +69,20 @@ def join(
             insecure=insecure,
             listen=listen,
             timeout_s=timeout_s,
-        )
+        ),
+        on_event=on_event,
     )
 
 
 class Group:
     """One member's end of a live group. Use it in `async with`; all calls belong to the event loop that entered it."""
 
-    def __init__(self, settings: Settings, spool: Spool | None = None) -> None:
+    def __init__(self, settings: Settings, spool: Spool | None = None, on_event: Listener | None = None) -> None:
         self.settings = settings
         self.me = settings.me
         self._protocol = create(settings.protocol, settings.me, len(settings.members), settings.options)
         self._mesh = Mesh(settings, type(self._protocol).packets, self)
+        self._mesh.report.listener = on_event
         self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, spool.recorder if spool else None)
         self._spool = spool
         self._outbox = Outbox(settings.run_messages_max, settings.run_bytes_max)
@@ -86,6 +91,7 @@ class Group:
         self._futures: deque[tuple[int, asyncio.Future[Message]]] = deque()
         self._flush_scheduled = False
         self._closing = False
+        self._reported_gap = (-1, -1)
         self._failure: GroupFailed | None = None
         self._ended = asyncio.Event()
 
@@ -207,6 +213,18 @@ class Group:
 
     def failed(self, error: GroupFailed) -> None:
         self._fail(error)
+
+    def time_passed(self) -> None:
+        """Report, once, a message that is held back for long."""
+        held = self._driver.held()
+        if not held or held[0].since_s < self.settings.timeout_s / 4:
+            return
+        oldest = held[0]
+        message = (oldest.origin, oldest.first)
+        if message != self._reported_gap:
+            self._reported_gap = message
+            why = f"message {oldest.origin}:{oldest.first} is held back: {oldest.because}"
+            self._mesh.report(Event("gap", oldest.waits_for, oldest.since_s, why))
 
     def _fail(self, error: GroupFailed) -> None:
         """The group cannot go on: everybody who waits is told."""

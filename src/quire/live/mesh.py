@@ -9,7 +9,6 @@ acknowledgements, silence, stalls.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import ssl
 import time
@@ -19,14 +18,13 @@ from typing import Protocol as Interface
 from quire.live.connection import CLOSE_S, Connection
 from quire.live.door import Door
 from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
+from quire.live.events import Event, Reporter, log
 from quire.live.frames import CLOSING, DONE, PACKET, FrameError, Numbered, PacketCodec, count_body, read_count
 from quire.live.metrics import Sample
 from quire.live.peers import Peer, samples
 from quire.live.settings import Introduction, Misfit, Settings, tls_contexts
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
 from quire.model.packets import Packet
-
-log = logging.getLogger("quire.live")
 
 EPOCH = 0
 """Views number the memberships of a group; a fixed group has one."""
@@ -44,6 +42,7 @@ class Owner(Interface):
     def peer_closing(self) -> None: ...
     def everybody_done(self) -> None: ...
     def failed(self, error: GroupFailed) -> None: ...
+    def time_passed(self) -> None: ...
 
 
 class Mesh:
@@ -53,6 +52,7 @@ class Mesh:
             member: Peer(member, str(address)) for member, address in enumerate(settings.members) if member != settings.me
         }
         self.paused = False
+        self.report = Reporter(settings.group, settings.me)
         self._owner = owner
         self._codec = PacketCodec(packets)
         self._incarnation = int.from_bytes(os.urandom(7), "big")
@@ -203,7 +203,7 @@ class Mesh:
             connection.write(*frame)
         if self.paused or peer.blocked is not None:
             connection.pause()
-        log.info("group=%s member=%d event=connected peer=%d", self.settings.group, self.settings.me, peer.member)
+        self.report(Event("connected", (peer.member,)))
         self._check_all_here()
 
     def frame_arrived(self, connection: Connection, frame: Numbered) -> None:
@@ -276,10 +276,7 @@ class Mesh:
         peer.connection = None
         if not self._stopping and not peer.done:
             peer.why_down = reason
-            log.warning(
-                "group=%s member=%d event=disconnected peer=%d why=%r",
-                self.settings.group, self.settings.me, peer.member, reason,
-            )  # fmt: skip
+            self.report(Event("disconnected", (peer.member,), why=reason))
 
     def _came_to_nothing(self, connection: Connection, reason: str) -> None:
         """A connection ended before anybody was let in. That is of no consequence for a group that has started."""
@@ -366,6 +363,7 @@ class Mesh:
             for peer in self.peers.values():
                 self._watch_silence(peer, now)
                 self._watch_stall(peer, now)
+            self._owner.time_passed()
 
     def _watch_silence(self, peer: Peer, now: float) -> None:
         if peer.connection is not None and peer.connection.is_paused():
@@ -390,12 +388,10 @@ class Mesh:
 
     def _watch_stall(self, peer: Peer, now: float) -> None:
         stalled = peer.outgoing.bytes > 0 and now - peer.progress_at > self.settings.timeout_s / 4
-        if stalled and not peer.stalled:
-            log.warning(
-                "group=%s member=%d event=stalled peer=%d for_s=%.1f bytes=%d",
-                self.settings.group, self.settings.me, peer.member, now - peer.progress_at, peer.outgoing.bytes,
-            )  # fmt: skip
-        peer.stalled = stalled
+        if stalled != peer.stalled:
+            peer.stalled = stalled
+            why = f"{peer.outgoing.bytes} bytes are not acknowledged" if stalled else ""
+            self.report(Event("stalled" if stalled else "recovered", (peer.member,), now - peer.progress_at, why))
 
     def _unreachable(self, peer: Peer) -> MemberUnreachable:
         why = peer.why_down if peer.connection is None else "its connection is open, but nothing comes"

@@ -84,8 +84,8 @@ def test_connections_cut_within_frames_and_handshakes_lose_nothing(addresses: Ad
     where = addresses(6)
 
     async def main() -> None:
-        logs, found = await exchange(where, DRIZZLE, seed, 12, 40)
-        check(logs, 12, "single-phase")
+        logs, found = await exchange(where, DRIZZLE, seed, 48, 40)
+        check(logs, 48, "single-phase")
         assert sum(proxy.cuts for proxy in found) >= 5
 
     run(main(), loop, seconds=60)
@@ -113,7 +113,7 @@ def test_a_connection_on_which_nothing_comes_any_more_is_replaced(
 
     async def main() -> None:
         async with proxies(public, private, weather, 3) as found:
-            settings = [made_of(public, me, listen=private[me], timeout_s=2) for me in range(3)]
+            settings = [made_of(public, me, listen=private[me], timeout_s=5) for me in range(3)]
             async with chatting(settings) as chat:
                 while sum(proxy.deafened for proxy in found) < 3:
                     await chat.goes_on(1)

@@ -78,7 +78,7 @@ def test_three_members_with_three_messages(variant: Variant) -> None:
     if Guarantee.TOTAL in variant.promises:
         assert len(one_each.orders) == 6, "each of the six total orders comes about on some schedule"
         assert all(len(set(logs)) == 1 for logs in one_each.orders)
-    else:
+    elif variant.options.get("inside") != "coordinator":  # Three sites are one cluster, which then has one order.
         assert any(len(set(logs)) > 1 for logs in one_each.orders), "members do not always agree on the order"
 
 

@@ -188,6 +188,8 @@ def _field(source: Bytes, what: object) -> object:
         return source.number()
     if what is Run:
         return _run(source)
+    if what is bytes:
+        return source.take(source.byte() % 4)
     count = (MEMBERS, MEMBERS, MEMBERS, source.byte() % 5)[source.byte() % 4]
     if what == tuple[int, ...]:
         return tuple(source.number() for _ in range(count))

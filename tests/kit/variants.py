@@ -55,10 +55,21 @@ def single_phase_variants() -> list[Variant]:
     ]
 
 
-def variants() -> list[Variant]:
-    """Those of single-phase, and every other protocol of the registry as it comes."""
+def hierarchy_variants() -> list[Variant]:
+    """Groups of four and more have two layers."""
+    shape = {"branching": 2}
     return [
-        variant
-        for name in PROTOCOLS
-        for variant in (single_phase_variants() if name == "single-phase" else [Variant(name, {})])
+        Variant("hierarchy", {**shape, "inside": "matrix", "encoding": "adaptive"}),
+        Variant("hierarchy", {**shape, "inside": "coordinator"}),
+        Variant("hierarchy", {**shape, "inside": "mixed", "encoding": "changes"}),
     ]
+
+
+def variants() -> list[Variant]:
+    """Those of the protocols that have some, and every other protocol of the registry as it comes."""
+    several = {
+        "single-phase": single_phase_variants(),
+        "hierarchy": hierarchy_variants(),
+        "matrix": [Variant("matrix", {}), Variant("matrix", {"encoding": "adaptive"})],
+    }
+    return [variant for name in PROTOCOLS for variant in several.get(name, [Variant(name, {})])]

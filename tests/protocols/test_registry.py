@@ -25,7 +25,9 @@ def test_every_protocol_can_be_made_without_options(name: str) -> None:
 def test_every_option_has_a_default_and_a_phrase_that_says_what_it_may_be(name: str) -> None:
     assert read_options(name, {}) == PROTOCOLS[name].options()
     for field in msgspec.structs.fields(PROTOCOLS[name].options):
-        assert describe(field.type).startswith(("choose ", "it must be a whole number from ", "it must be true or false"))
+        assert describe(field.type).startswith(
+            ("choose ", "it must be a whole number from ", "it must be true or false", "it must be text")
+        )
 
 
 def test_an_unknown_protocol_is_refused_with_a_list_of_those_that_exist() -> None:

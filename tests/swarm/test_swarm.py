@@ -23,6 +23,7 @@ RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "1000"))
 SEED = os.environ.get("QUIRE_SWARM_SEED")
 MEMBERS = (2, 6)
 RUN_LONGEST = 5
+ENCODINGS = ("dense", "changes", "adaptive")
 
 
 def random_options(random: Random, protocol: str) -> dict[str, object]:
@@ -40,6 +41,11 @@ def random_options(random: Random, protocol: str) -> dict[str, object]:
         }
     if protocol == "two-phase":
         return {"outstanding": window}
+    if protocol == "matrix":
+        return {"encoding": random.choice(ENCODINGS), "held": window}
+    if protocol == "hierarchy":
+        inside = random.choice(("matrix", "coordinator", "mixed"))
+        return {"branching": random.choice((2, 2, 3)), "inside": inside, "encoding": random.choice(ENCODINGS), "held": window}
     return {"held": window}
 
 

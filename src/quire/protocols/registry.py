@@ -12,7 +12,7 @@ from typing import Annotated, Literal, get_args, get_origin
 import msgspec
 
 from quire.model.errors import BadInput
-from quire.protocols import causal_vector, fifo, single_phase, two_phase
+from quire.protocols import causal_vector, coordinator, fifo, hierarchy, matrix, single_phase, two_phase
 from quire.protocols.contract import Protocol
 
 
@@ -30,6 +30,9 @@ _ENTRIES = (
     Entry("fifo", "sender order only", fifo.Fifo, fifo.Options),
     Entry("causal-vector", "causal order by vector clocks (CBCAST)", causal_vector.CausalVector, causal_vector.Options),
     Entry("two-phase", "total order by proposals and a final number (Skeen, ISIS)", two_phase.TwoPhase, two_phase.Options),
+    Entry("hierarchy", "causal order over clusters of clusters (Yen, Chi, Huang)", hierarchy.Hierarchy, hierarchy.Options),
+    Entry("matrix", "causal order by a matrix of counts (Raynal, Schiper, Toueg)", matrix.FlatMatrix, matrix.Options),
+    Entry("coordinator", "causal and total order by one member", coordinator.FlatCoordinator, coordinator.Options),
 )
 PROTOCOLS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 

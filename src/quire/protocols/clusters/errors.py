@@ -1,0 +1,51 @@
+"""What can be wrong with a tree of clusters, or with what is asked of it. Each is a sentence that says what to do."""
+
+from __future__ import annotations
+
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
+
+
+class InvalidHierarchy(BadInput):
+    """The clusters described do not form a hierarchy."""
+
+
+class DuplicateSite(InvalidHierarchy):
+    """A site is named twice on one layer."""
+
+    def __init__(self, site: int, layer: int) -> None:
+        super().__init__(f"site {site} is in two places on layer {layer}; name it once")
+        self.site = site
+
+
+class NotMember(InvalidHierarchy):
+    """A site is not in the cluster in which it has to be."""
+
+    def __init__(self, site: int, cluster: int) -> None:
+        super().__init__(f"site {site} is not a member of cluster {cluster}; choose one of its members")
+        self.site = site
+        self.cluster = cluster
+
+
+class UnknownSite(BadInput):
+    """Nothing can be sent to a site that is not in the hierarchy, or no longer."""
+
+    def __init__(self, site: int) -> None:
+        super().__init__(f"there is no site {site} in the hierarchy; send to one that has joined and not left")
+        self.site = site
+
+
+class ChangeUnderWay(BadInput):
+    """Membership changes one step at a time."""
+
+
+class StaleIncarnation(ProtocolViolation):
+    """A peer speaks for an incarnation that has left or moved away."""
+
+
+class BufferOverflow(HoldBackFull):
+    """A site holds back as much as it may, of what one cluster cannot deliver yet."""
+
+    def __init__(self, site: int, cluster: int, sender: int, held: int) -> None:
+        super().__init__(f"site {site} holds back {held} messages and has no room for one of {sender} in cluster {cluster}")
+        self.cluster = cluster
+        self.sender = sender

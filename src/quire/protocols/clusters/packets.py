@@ -1,0 +1,86 @@
+"""What sites put on the wire, and the letters inside.
+
+A *letter* is a message on its way through the tree: who sent it, and either a run of the application's messages or a note
+from site to site about membership. What a cluster needs to order it is stripped at every hop, so on each it carries only
+its own and the present cluster's header.
+
+`dests` are the sites for which a copy is: none stands for the receiver alone, EVERYBODY for all founders of the group
+that are behind the receiver. Copies for sites behind the same next hop travel as one until their paths part.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from quire.model.messages import Run
+from quire.model.packets import Packet
+from quire.protocols.clusters.encoding import entry_count
+
+Sites = tuple[int, ...]
+
+EVERYBODY: Sites = (-1,)
+NO_RUN = Run(0, 0, 0)
+
+
+class Letter(msgspec.Struct, frozen=True):
+    """A message of a site: a run, or else a note."""
+
+    source: int
+    run: Run = NO_RUN
+    note: bytes = b""
+
+    @property
+    def weight(self) -> int:
+        """How much of a buffer it takes, in messages."""
+        return self.run.count or 1
+
+
+class Carrier(Packet, frozen=True):
+    """A letter on a hop through a cluster; `slot` is its sender's there."""
+
+    cluster: int
+    slot: int
+    source: int
+    dests: tuple[int, ...]
+    run: Run
+    note: bytes
+
+    def carried(self) -> Run | None:
+        return None if self.note else self.run
+
+    @property
+    def letter(self) -> Letter:
+        return Letter(self.source, self.run, self.note)
+
+
+class Tagged(Carrier, frozen=True, tag=1):
+    """From member to member, with what its sender knows of who sent how much to whom."""
+
+    name: ClassVar[str] = "MATRIX"
+
+    encoding: int
+    tag: tuple[int, ...]
+
+    @property
+    def entries(self) -> int:
+        """How many entries of the matrix travel: the paper's cost of a header."""
+        return entry_count(self.encoding, self.tag)
+
+
+class Up(Carrier, frozen=True, tag=2):
+    """From a member to the coordinator; `number` is that of the packet on this link."""
+
+    name: ClassVar[str] = "UP"
+
+    number: int
+
+
+class Down(Carrier, frozen=True, tag=3):
+    """From the coordinator to a member; `serial` is the letter's place in the coordinator's order."""
+
+    name: ClassVar[str] = "DOWN"
+
+    number: int
+    serial: int

@@ -1,0 +1,361 @@
+"""A site: one ordering of messages for each cluster that it belongs to, and one relay between them.
+
+A letter that a cluster delivers here is handed to the application if it is for this site, and injected into the next
+cluster on its way if it is for others. Everything that happens to a site is one step: a packet or a message of the
+application comes in, and what follows from it is worked off, in order, before the next. So the order in which a site
+takes letters from one cluster is the order in which it passes them on in the next, with its own messages among them, and
+every cluster's order is built on that of the last.
+
+This is what `matrix`, `coordinator` and `hierarchy` have in common; the first two are one cluster of all sites.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from quire.model.errors import BadInput, ProtocolViolation, WindowFull
+from quire.model.messages import Run
+from quire.model.orders import RELIABLE, Guarantee
+from quire.model.packets import Packet
+from quire.protocols.clusters.coordinator import Coordinated
+from quire.protocols.clusters.errors import BufferOverflow, UnknownSite
+from quire.protocols.clusters.matrix import Matrix
+from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
+from quire.protocols.clusters.tree import MATRIX, Cluster, Tree, routes_of
+from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
+
+APPLICATION = -1
+"""In the place of the cluster from which a letter came."""
+
+
+class Arrival(NamedTuple):
+    """A letter that came to this site in its turn: for whom, and through which cluster."""
+
+    letter: Letter
+    dests: Sites
+    via: int
+    serial: int = -1
+
+
+Ordering = Matrix[Arrival] | Coordinated[Arrival]
+
+
+class Site(Protocol):
+    """One site of a tree of clusters. Sites are numbered like members, until one comes back under a new number."""
+
+    promises = RELIABLE | {Guarantee.CAUSAL, Guarantee.FIFO}
+    links = Links.RELIABLE
+    packets: ClassVar[tuple[type[Packet], ...]] = (Tagged, Up, Down)
+    addressed = True
+    slack = 0
+    """How many members of a cluster a peer may know that are not known here."""
+    has_keys = False
+    """Whether the coordinator's order is that of the whole group, and worth giving to the application."""
+
+    def __init__(self, me: int, members: int, tree: Tree, encoding: str, held: int) -> None:
+        super().__init__(me, members)
+        self.site = me
+        self.encoding = encoding
+        self.held_max = held
+        self.routes = routes_of(tree)
+        self.founders = self.routes.everyone
+        self.orderings: dict[int, Ordering] = {}
+        self.next = 0
+        """The number of the next own message."""
+        self.held = 0
+        """How many messages the clusters hold back here."""
+        self.unreturned: deque[Run] = deque()
+        """Own messages to this site itself that have gone up and not come down."""
+        self._enter_clusters()
+
+    def _enter_clusters(self) -> None:
+        """Have an ordering for each cluster in which this site is, and for no other."""
+        present = self.routes.homes.get(self.site, ())
+        for number in present:
+            cluster = self.routes.clusters[number]
+            ordering = self.orderings.get(number)
+            if ordering is not None:
+                ordering.grow(len(cluster.sites))
+                continue
+            slots = self.routes.slots[number]
+            if cluster.inside == MATRIX:
+                self.orderings[number] = Matrix(slots[self.site], len(cluster.sites), self.encoding)
+            else:
+                self.orderings[number] = Coordinated(slots[self.site], len(cluster.sites), slots[cluster.coordinator])
+        for number in [number for number in self.orderings if number not in present]:
+            del self.orderings[number]
+
+    def submit(self, run: Run) -> Effects:
+        everyone = self.routes.everyone
+        return self._post(run, EVERYBODY if everyone is self.founders else everyone)
+
+    def send(self, run: Run, to: tuple[int, ...]) -> Effects:
+        """Send a run to these members; raises UnknownSite if one of them is not in the hierarchy."""
+        if not to or len(set(to)) != len(to):
+            raise BadInput("a message needs at least one destination, and each once")
+        return self._post(run, tuple(map(self.site_of, to)))
+
+    def site_of(self, member: int) -> int:
+        """The site as which this member is in the hierarchy now; raises UnknownSite."""
+        if member not in self.routes.homes:
+            raise UnknownSite(member)
+        return member
+
+    def _post(self, run: Run, dests: Sites) -> Effects:
+        if run.origin != self.me or run.first != self.next:
+            raise BadInput(f"member {self.me} must send its own message {self.next} next, not {run.origin}:{run.first}")
+        if not run.is_sound():
+            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        mine = sum(own.count for own in self.unreturned)
+        if mine and mine + run.count > self.held_max:
+            raise WindowFull(f"member {self.me} has {mine} of at most {self.held_max} of its own messages undelivered")
+        self._check_free(dests)
+        self.next = run.end
+        return self._work([Arrival(Letter(self.site, run), dests, APPLICATION)])
+
+    def _check_free(self, dests: Sites) -> None:
+        """Raise WindowFull while nothing may be sent to one of these sites."""
+
+    def receive(self, source: int, packet: Packet) -> Effects:
+        if not 0 <= source < self.members or source == self.me:
+            raise ProtocolViolation(source, "it is not another member of the group")
+        if not isinstance(packet, Carrier):
+            raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+        ordering = self.orderings.get(packet.cluster)
+        if ordering is None:
+            return self._unplaced(source, packet)
+        cluster = self.routes.clusters[packet.cluster]
+        if not 0 <= packet.slot < len(cluster.sites):
+            return self._unplaced(source, packet)
+        if cluster.sites[packet.slot] % self.members != source or cluster.sites[packet.slot] == self.site:
+            raise ProtocolViolation(source, f"it has not slot {packet.slot} of cluster {packet.cluster}")
+        self._check(source, packet, cluster)
+        if isinstance(packet, Tagged) and isinstance(ordering, Matrix):
+            return self._on_tagged(source, packet, ordering)
+        if isinstance(packet, Up | Down) and isinstance(ordering, Coordinated):
+            return self._on_numbered(source, packet, ordering)
+        raise ProtocolViolation(source, f"a {packet.name} packet has no place in cluster {packet.cluster}")
+
+    def _unplaced(self, source: int, packet: Carrier) -> Effects:
+        """A packet for a cluster, or of a member of it, that is not known here."""
+        raise ProtocolViolation(source, f"cluster {packet.cluster} is not here, or has no slot {packet.slot}")
+
+    def _check(self, source: int, packet: Carrier, cluster: Cluster) -> None:
+        """Raise ProtocolViolation if no correct site would have sent such a letter on this hop."""
+        if packet.note:
+            self._check_note(source, packet)
+        elif packet.source % self.members != packet.run.origin or not packet.run.is_sound():
+            raise ProtocolViolation(source, "the counts of a run do not fit its body, its sender or the limits")
+        if len(set(packet.dests)) != len(packet.dests):
+            raise ProtocolViolation(source, "a destination is named twice")
+        goes_up = isinstance(packet, Up)
+        try:
+            entry = self.routes.exit(cluster, packet.source)
+            exits = {self.routes.exit(cluster, dest) for dest in packet.dests} if packet.dests != EVERYBODY else set()
+        except UnknownSite as error:
+            raise ProtocolViolation(source, f"it passed on a letter from or to site {error.site}, which is unknown") from None
+        if not isinstance(packet, Down) and entry != cluster.sites[packet.slot]:
+            raise ProtocolViolation(source, f"a letter of site {packet.source} does not enter cluster {cluster.number} there")
+        if goes_up and not packet.dests:
+            raise ProtocolViolation(source, "a letter to the coordinator names no destination")
+        if not goes_up and exits - {self.site}:
+            raise ProtocolViolation(source, "a letter came here that is for sites elsewhere")
+
+    def _check_note(self, source: int, packet: Carrier) -> None:  # noqa: ARG002
+        raise ProtocolViolation(source, "a note has no place in a group that does not change")
+
+    def _on_tagged(self, source: int, packet: Tagged, matrix: Matrix[Arrival]) -> Effects:
+        known = len(self.routes.clusters[packet.cluster].sites)
+        if not matrix.is_possible(packet.slot, packet.encoding, packet.tag, max(matrix.size, known + self.slack)):
+            raise ProtocolViolation(source, "its matrix does not fit the cluster")
+        if not matrix.is_new(packet.slot, packet.encoding, packet.tag):
+            return NOTHING
+        letter = packet.letter
+        if not matrix.may_deliver(packet.slot, packet.encoding, packet.tag):
+            self._hold(packet, letter)
+        arrival = Arrival(letter, packet.dests, packet.cluster)
+        return self._take(letter, matrix.receive(packet.slot, packet.encoding, packet.tag, arrival))
+
+    def _on_numbered(self, source: int, packet: Up | Down, ordering: Coordinated[Arrival]) -> Effects:
+        if isinstance(packet, Up) != ordering.coordinates or (
+            isinstance(packet, Down) and (packet.slot != ordering.coordinator or packet.serial < 0)
+        ):
+            raise ProtocolViolation(source, f"a {packet.name} packet goes to the coordinator, or comes from it")
+        if packet.number < 0:
+            raise ProtocolViolation(source, "packets are numbered from 0")
+        if not ordering.is_new(packet.slot, packet.number):
+            return NOTHING
+        letter = packet.letter
+        if packet.number != ordering.taken[packet.slot]:
+            self._hold(packet, letter)
+        serial = packet.serial if isinstance(packet, Down) else -1
+        arrivals = ordering.receive(packet.slot, packet.number, Arrival(letter, packet.dests, packet.cluster, serial))
+        if isinstance(packet, Down):
+            return self._take(letter, arrivals)
+        effects: list[Effect] = []
+        for arrival in self._freed(letter, arrivals):
+            mine = self._serialise(ordering, arrival.letter, arrival.dests, packet.cluster, packet.slot, effects)
+            effects += self._work(mine)
+        return effects
+
+    def _hold(self, packet: Carrier, letter: Letter) -> None:
+        """Count what will be held back; raises BufferOverflow if there is no room for it."""
+        if self.held + letter.weight > self.held_max:
+            raise BufferOverflow(self.site, packet.cluster, packet.slot, self.held)
+        self.held += letter.weight
+
+    def _freed(self, letter: Letter, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        """What was delivered is held back no longer. The first was not: it came just now, or nothing was delivered."""
+        self.held -= sum(arrival.letter.weight for arrival in arrivals[1:])
+        assert not arrivals or arrivals[0].letter is letter
+        return arrivals
+
+    def _take(self, letter: Letter, arrivals: Sequence[Arrival]) -> Effects:
+        return self._work(self._freed(letter, arrivals)) if arrivals else NOTHING
+
+    def _work(self, arrivals: Sequence[Arrival]) -> list[Effect]:
+        """Work off letters in the order in which they came, with all that follows from them at this site."""
+        effects: list[Effect] = []
+        queue = deque(arrivals)
+        while queue:
+            queue.extend(self._relay(queue.popleft(), effects))
+        return effects
+
+    def _relay(self, arrival: Arrival, effects: list[Effect]) -> list[Arrival]:
+        """Hand one letter to the application, if it is for this site, and to the next clusters on its way to others.
+
+        Returns what came back to this site at once, because a cluster delivered to itself.
+        """
+        letter, dests, via, _ = arrival
+        comes_in = via != APPLICATION
+        here = comes_in and (not dests or dests == EVERYBODY or self.site in dests)
+        if here and not letter.note:
+            effects.append(self._deliver(arrival))
+        returned: list[Arrival] = []
+        for number, hops in self._hops(dests, via).items():
+            returned += self._inject(number, letter, hops, effects)
+        if here and letter.note:
+            self._on_note(letter, effects)
+        return returned
+
+    def _deliver(self, arrival: Arrival) -> Deliver:
+        run = arrival.letter.run
+        if run.origin == self.me and self.unreturned:
+            run = self.unreturned.popleft()
+        return Deliver(run, (arrival.serial,) if self.has_keys else None)
+
+    def _on_note(self, letter: Letter, effects: list[Effect]) -> None:
+        """A note of another site is for this one."""
+
+    def _hops(self, dests: Sites, via: int) -> dict[int, dict[int, Sites]]:
+        """Per cluster, the next members and the destinations behind each. What came in does not go back."""
+        hops: dict[int, dict[int, Sites]] = {}
+        if dests == EVERYBODY:
+            for number in self.routes.homes[self.site]:
+                if number != via:
+                    hops[number] = {site: EVERYBODY for site in self.routes.slots[number] if site != self.site}
+            if via == APPLICATION:
+                hops[self.routes.homes[self.site][0]][self.site] = ()
+            return hops
+        for dest in dests:
+            if dest != self.site or via == APPLICATION:
+                cluster, member = self.routes.next_hop(self.site, dest)
+                following = hops.setdefault(cluster, {})
+                following[member] = (*following.get(member, ()), dest)
+        return hops
+
+    def _inject(self, number: int, letter: Letter, hops: Mapping[int, Sites], effects: list[Effect]) -> list[Arrival]:
+        """Send a letter to members of a cluster; returns what this site delivers to itself by that."""
+        if not hops:
+            return []
+        ordering, slots = self.orderings[number], self.routes.slots[number]
+        if isinstance(ordering, Matrix):
+            stamped = ordering.stamp([slots[site] for site in hops])
+            for group in stamped:
+                for sites, dests in _alike({site: hops[site] for site in hops if slots[site] in group.slots}):
+                    packet = Tagged(
+                        number, ordering.me, letter.source, dests, letter.run, letter.note, group.encoding, group.tag
+                    )
+                    effects.append(Send(packet, tuple(site % self.members for site in sites)))
+            return [Arrival(letter, (), number)] if self.site in hops else []
+        everybody = EVERYBODY in hops.values()
+        dests = EVERYBODY if everybody else tuple(dest for site, behind in hops.items() for dest in behind or (site,))
+        if ordering.coordinates:
+            return self._serialise(ordering, letter, dests, number, ordering.me, effects)
+        if self.site in hops and not letter.note:
+            self.unreturned.append(letter.run)
+        coordinator = self.routes.clusters[number].sites[ordering.coordinator]
+        up = Up(number, ordering.me, letter.source, dests, letter.run, letter.note, ordering.number(ordering.coordinator))
+        effects.append(Send(up, (coordinator % self.members,)))
+        return []
+
+    def _serialise(
+        self, ordering: Coordinated[Arrival], letter: Letter, dests: Sites, number: int, sender: int, effects: list[Effect]
+    ) -> list[Arrival]:
+        """As the coordinator, take one letter of this member; returns what is for this site or goes on from it."""
+        cluster, slots = self.routes.clusters[number], self.routes.slots[number]
+        hops: dict[int, Sites] = {}
+        if dests == EVERYBODY:
+            hops = {site: EVERYBODY for site, slot in slots.items() if slot != sender}
+            if letter.source == cluster.sites[sender] and cluster.layer == 1:
+                hops[letter.source] = ()
+        else:
+            for dest in dests:
+                member = self.routes.exit(cluster, dest)
+                hops[member] = (*hops.get(member, ()), dest)
+        serial = ordering.next_serial()
+        mine: list[Arrival] = []
+        for site, behind in hops.items():
+            behind = () if behind == (site,) else behind
+            if site == self.site:
+                mine.append(Arrival(letter, behind, number, serial))
+                continue
+            down = Down(
+                number, ordering.me, letter.source, behind, letter.run, letter.note, ordering.number(slots[site]), serial
+            )
+            effects.append(Send(down, (site % self.members,)))
+        return mine
+
+    def held_back(self) -> int:
+        return self.held + sum(run.count for run in self.unreturned)
+
+    def waiting(self) -> Sequence[Waiting]:
+        waiting = [Waiting(run, self._coordinators(), "it has not come back from the coordinator") for run in self.unreturned]
+        for number, ordering in self.orderings.items():
+            waiting += self._held_in(self.routes.clusters[number], ordering)
+        return waiting
+
+    def _coordinators(self) -> tuple[int, ...]:
+        first = self.routes.clusters[self.routes.homes[self.site][0]]
+        return (first.coordinator % self.members,)
+
+    def _held_in(self, cluster: Cluster, ordering: Ordering) -> Iterator[Waiting]:
+        if isinstance(ordering, Matrix):
+            for sender, by_number in enumerate(ordering.early):
+                for early in by_number.values():
+                    slots = ordering.waited_for(sender, early)
+                    late = tuple(cluster.sites[slot] % self.members for slot in slots if slot < len(cluster.sites))
+                    because = f"it was sent after messages to site {self.site} that have not come in cluster {cluster.number}"
+                    yield Waiting(_shown(early.item.letter), late, because)
+            return
+        for sender, numbered in enumerate(ordering.early):
+            for arrival in numbered.values():
+                late = (cluster.sites[sender] % self.members,)
+                yield Waiting(
+                    _shown(arrival.letter), late, f"earlier packets of the link in cluster {cluster.number} are missing"
+                )
+
+
+def _shown(letter: Letter) -> Run:
+    """What is held back, as a run; a note counts as one message."""
+    return letter.run if letter.run.count else Run(letter.run.origin, 0, 1)
+
+
+def _alike(hops: Mapping[int, Sites]) -> list[tuple[tuple[int, ...], Sites]]:
+    """The next members grouped by what a packet to them names as destinations; none stands for the member itself."""
+    groups: dict[Sites, list[int]] = {}
+    for site, behind in hops.items():
+        groups.setdefault(() if behind == (site,) else behind, []).append(site)
+    return [(tuple(sites), behind) for behind, sites in groups.items()]

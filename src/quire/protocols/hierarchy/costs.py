@@ -1,0 +1,56 @@
+"""What a hierarchy of equal clusters costs, exactly: header entries of a message and loads of coordinators.
+
+Everything is in whole numbers or fractions. `n` sites are divided by `b` into `l` layers, the last clusters having s sites.
+
+Source: L.-H. Yen, K.-H. Chi and T.-L. Huang, "A Scalable Scheme for Causal Message Ordering", section IV.
+Departures: the paper's loads hold for two layers only. A message that comes to a coordinator of layer k >= 3 has left the
+cluster below already, so the chance that it goes on is a conditional one, and what turns round below the top never comes
+down from it; `from_below` and `from_above` say what is right for any number of layers (Y2, Y3). The header cost is given
+exactly, where the paper gives its growth; with unequal clusters it is an upper bound (Y8). The number of layers is counted
+in whole numbers and is at least one (Y4). All loads are those of a role; one site may have several (Y7).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import sqrt
+
+from quire.protocols.hierarchy.description import layer_count
+
+CROSSING = (3 + sqrt(5)) / 2
+"""The branching at which, with two layers, the top coordinator has the same load as those below: 2.618."""
+
+
+def header_entries(n: int, b: int, d: int) -> int:
+    """The matrix entries that the worst message carries over all of its hops, from a client to another across the top."""
+    layers = layer_count(n, b, d)
+    if layers == 1:
+        return n * n
+    size: int = -(-n // b ** (layers - 1))
+    return 2 * size * size + (2 * layers - 3) * b * b
+
+
+def hops_max(layers: int) -> int:
+    """How many hops a message takes at most."""
+    return 2 * layers - 1
+
+
+def from_below(b: int, layers: int, layer: int) -> Fraction:
+    """Messages that a coordinator gets from those whom it serves, as a share of all messages of the system.
+
+    Every site sends equally much, to any site with equal chances, itself included; R(n, k) in the paper.
+    """
+    if layer == 1:
+        return Fraction(1, b ** (layers - 1))
+    return Fraction(1, b ** (layers - layer)) * (1 - Fraction(1, b ** (layers - layer + 1)))
+
+
+def from_above(b: int, layers: int, layer: int) -> Fraction:
+    """Messages that a coordinator gets from the layer above, as a share of all; S(n, k) in the paper. None at the top."""
+    share = Fraction(1, b ** (layers - layer))
+    return share * (1 - share)
+
+
+def top_load(b: int, layers: int) -> Fraction:
+    """Messages that the top coordinator gets, as a share of all; L(n) in the paper."""
+    return from_below(b, layers, layers)

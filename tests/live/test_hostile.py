@@ -430,7 +430,7 @@ def test_a_flood_of_connections_keeps_no_member_out(
     where = addresses(3)
 
     async def main() -> None:
-        members = [made_of(where, me, handshake_s=2, **trusted(kind, folders, me)) for me in range(3)]
+        members = [made_of(where, me, handshake_s=20, **trusted(kind, folders, me)) for me in range(3)]
         async with chatting(members) as chat:
             address = members[0].members[0]
             flood = [await asyncio.open_connection(address.host, address.port) for _ in range(STRANGERS_MAX + 100)]

@@ -7,7 +7,7 @@ purpose: they share nothing with the protocols, nor with the audit that runs on 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
@@ -25,6 +25,11 @@ class History:
     """Every message that was sent, with all messages that happened before it."""
     logs: Mapping[int, Sequence[MessageId]]
     """Per correct member, what it delivered, in order."""
+    dests: Mapping[MessageId, frozenset[int]] = field(default_factory=dict)
+    """For whom a message is that is not for everybody."""
+
+    def is_for(self, message: MessageId, member: int) -> bool:
+        return message not in self.dests or member in self.dests[message]
 
 
 def integrity(history: History) -> str | None:
@@ -32,6 +37,8 @@ def integrity(history: History) -> str | None:
         for message in log:
             if message not in history.past:
                 return f"member {member} delivered {message}, which nobody sent"
+            if not history.is_for(message, member):
+                return f"member {member} delivered {message}, which is not for it"
             if log.count(message) > 1:
                 return f"member {member} delivered {message} {log.count(message)} times"
     return None
@@ -43,7 +50,7 @@ def agreement(history: History) -> str | None:
     due.update(message for log in history.logs.values() for message in log)
     for member, log in history.logs.items():
         for message in sorted(due):
-            if message not in log:
+            if message not in log and history.is_for(message, member):
                 return f"member {member} never delivered {message}"
     return None
 
@@ -52,7 +59,8 @@ def fifo(history: History) -> str | None:
     for member, log in history.logs.items():
         for place, message in enumerate(log):
             for seq in range(message.seq):
-                if MessageId(message.origin, seq) not in log[:place]:
+                earlier = MessageId(message.origin, seq)
+                if earlier not in log[:place] and history.is_for(earlier, member):
                     return f"member {member} delivered {message} before {message.origin}:{seq}"
     return None
 
@@ -61,7 +69,7 @@ def causal(history: History) -> str | None:
     for member, log in history.logs.items():
         for place, message in enumerate(log):
             for cause in sorted(history.past[message]):
-                if cause not in log[:place]:
+                if cause not in log[:place] and history.is_for(cause, member):
                     return f"member {member} delivered {message} before {cause}, which happened before it"
     return None
 

@@ -34,15 +34,21 @@ class Plan:
     """Which member crashes, if any."""
 
 
-def random_plan(random: Random, *, members: tuple[int, int] = (2, 5), runs: int = 8, crash: bool = False) -> Plan:
-    """A group of some size, in which some or all members send some runs, most of them short."""
+def random_plan(
+    random: Random, *, members: tuple[int, int] = (2, 5), runs: int = 8, crash: bool = False, addressed: bool = False
+) -> Plan:
+    """A group of some size, in which some or all members send some runs, most of them short.
+
+    If `addressed`, one run in five is for several members and the others for one.
+    """
     size = random.randint(*members)
     senders = random.sample(range(size), random.randint(1, size))
     chosen = []
     for number in range(random.randint(1, runs)):
         count = random.choice((1, 1, 2, 3, 5))
         payloads = tuple(b"%d.%d" % (number, part) * random.choice((1, 1, 2)) for part in range(count))
-        chosen.append(Submit(random.choice(senders), payloads))
+        to = tuple(random.sample(range(size), random.randint(1, size) if random.random() < 0.2 else 1)) if addressed else None
+        chosen.append(Submit(random.choice(senders), payloads, to))
     return Plan(size, chosen, random.randrange(size) if crash else None)
 
 

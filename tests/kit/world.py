@@ -20,6 +20,7 @@ import msgspec
 from quire.model.errors import HoldBackFull, WindowFull
 from quire.model.messages import MessageId, make_run
 from quire.model.packets import Packet
+from quire.protocols.clusters.site import Site
 from quire.protocols.contract import Deliver, Effects, Protocol, Send
 from tests.kit.oracles import History
 
@@ -27,8 +28,11 @@ Factory = Callable[[int, int], Protocol]
 
 
 class Submit(msgspec.Struct, frozen=True):
+    """A run of these payloads, for these members, or for everybody."""
+
     member: int
     payloads: tuple[bytes, ...]
+    to: tuple[int, ...] | None = None
 
 
 class Take(msgspec.Struct, frozen=True):
@@ -71,6 +75,7 @@ class World:
         }
         self.sent: dict[MessageId, bytes] = {}
         self.past: dict[MessageId, frozenset[MessageId]] = {}
+        self.dests: dict[MessageId, frozenset[int]] = {}
         self.deliveries: list[list[Delivery]] = [[] for _ in range(members)]
         self.packets: list[Packet] = []
         """Everything that was put on the wire, once for each Send."""
@@ -87,12 +92,14 @@ class World:
         self._closed: set[int] = set()
         self._count = [0] * members
 
-    def submit(self, member: int, payloads: Sequence[bytes]) -> bool:
-        """Multicast one run. False, and nothing happened, if the member's window is full."""
+    def submit(self, member: int, payloads: Sequence[bytes], to: tuple[int, ...] | None = None) -> bool:
+        """Send one run, to everybody or to some. False, and nothing happened, if the member's window is full."""
         first = self._count[member]
         run = make_run(member, first, payloads)
+        protocol = self.protocols[member]
+        audience = protocol.audience() if isinstance(protocol, Site) else None
         try:
-            effects = self.protocols[member].submit(run)
+            effects = protocol.submit(run) if to is None else protocol.send(run, to)
         except WindowFull:
             self.refused_submissions += 1
             return False
@@ -101,6 +108,8 @@ class World:
             message = MessageId(member, seq)
             self.sent[message] = payload
             self.past[message] = frozenset(self._known[member])
+            if to is not None or audience is not None:
+                self.dests[message] = frozenset(to if to is not None else audience or ())
             self._known[member].add(message)
         self._perform(member, effects)
         return True
@@ -162,7 +171,7 @@ class World:
     def perform(self, step: Step) -> bool:
         """Do one step. False, and nothing happened, if the member has no room for what it would take."""
         if isinstance(step, Submit):
-            return self.submit(step.member, step.payloads)
+            return self.submit(step.member, step.payloads, step.to)
         if isinstance(step, Take):
             return self.take(step.source, step.dest, step.index, step.again)
         if isinstance(step, Fence):
@@ -185,7 +194,11 @@ class World:
 
     def history(self) -> History:
         """What the members that did not crash delivered so far."""
-        return History(self.past, {member: self.log(member) for member in self.survivors()})
+        return History(self.past, {member: self.log(member) for member in self.survivors()}, self.dests)
+
+    def act(self, member: int, effects: Effects) -> None:
+        """Perform what some other input of the member's protocol asks for."""
+        self._perform(member, effects)
 
     def _perform(self, member: int, effects: Effects) -> None:
         for effect in effects:

@@ -87,6 +87,10 @@ class Site(Protocol):
         for number in [number for number in self.orderings if number not in present]:
             del self.orderings[number]
 
+    def audience(self) -> tuple[int, ...]:
+        """The members to whom `submit` sends now."""
+        return tuple(site % self.members for site in self.routes.everyone)
+
     def submit(self, run: Run) -> Effects:
         everyone = self.routes.everyone
         return self._post(run, EVERYBODY if everyone is self.founders else everyone)

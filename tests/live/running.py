@@ -52,7 +52,7 @@ class Chat:
     async def goes_on(self, more: int = 20) -> None:
         """Wait until every member has delivered so many more messages."""
         goals = [len(log) + more for log in self.logs]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while any(len(log) < goal for log, goal in zip(self.logs, goals, strict=True)):
                 for task in self._tasks:
                     if task.done():

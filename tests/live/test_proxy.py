@@ -109,11 +109,11 @@ def test_a_connection_on_which_nothing_comes_any_more_is_replaced(
 ) -> None:
     where = addresses(6)
     public, private = where[:3], where[3:]
-    weather = Weather(cut_after_bytes=30_000, deaf=1.0)
+    weather = Weather(cut_after_bytes=30_000, spared_bytes=10_000, deaf=1.0)
 
     async def main() -> None:
         async with proxies(public, private, weather, 3) as found:
-            settings = [made_of(public, me, listen=private[me], timeout_s=5) for me in range(3)]
+            settings = [made_of(public, me, listen=private[me], timeout_s=4) for me in range(3)]
             async with chatting(settings) as chat:
                 while sum(proxy.deafened for proxy in found) < 3:
                     await chat.goes_on(1)

@@ -114,6 +114,7 @@ class Group:
     async def multicast_many(self, payloads: Sequence[bytes]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
         number = self._accept(payloads)
+        self._send_soon()
         while self._outbox.is_full():
             self._room.clear()
             await self._room.wait()
@@ -129,6 +130,7 @@ class Group:
         number = self._accept((payload,))
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._futures.append((number, future))
+        self._send_soon()
         return future
 
     async def execute(self, payload: bytes) -> Message:
@@ -255,17 +257,27 @@ class Group:
         largest = max(map(len, payloads), default=0)
         if largest > self.settings.run_bytes_max:
             raise BadInput(f"a message may have at most {self.settings.run_bytes_max} bytes, not {largest}")
-        self._schedule_flush()
         return self._outbox.accept(payloads)
+
+    def _send_soon(self) -> None:
+        """Send at once if nothing is under way. Whatever else is accepted at this turn of the event loop leaves together
+        at the next."""
+        if not self._flush_scheduled:
+            self._schedule_flush()
+            if self._driver.submitted == self._driver.delivered[self.me]:
+                self._flush()
 
     def _schedule_flush(self) -> None:
         if not self._flush_scheduled:
             self._flush_scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self._scheduled_flush)
+
+    def _scheduled_flush(self) -> None:
+        self._flush_scheduled = False
+        self._flush()
 
     def _flush(self) -> None:
         """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room."""
-        self._flush_scheduled = False
         outbox, mesh = self._outbox, self._mesh
         while len(outbox) and self._failure is None and mesh.has_room() and not self._inbox.is_full():
             payloads = outbox.take_run()

@@ -52,6 +52,9 @@ class Mesh:
             member: Peer(member, str(address)) for member, address in enumerate(settings.members) if member != settings.me
         }
         self.paused = False
+        # Whoever was heard last comes first: if anybody waits for an answer, it does.
+        self._recipients = list(self.peers.values())
+        self._blocked: list[Peer] = []
         self.report = Reporter(settings.group, settings.me)
         self._owner = owner
         self._codec = PacketCodec(packets)
@@ -113,8 +116,8 @@ class Mesh:
     def transmit(self, packet: Packet, to: tuple[int, ...] | None, lamport: int) -> int:
         """Put a packet on the links to these members; returns how many bytes of it are header."""
         body = self._codec.encode(packet)
-        for member in self.peers if to is None else to:
-            self._send(self.peers[member], PACKET, lamport, body)
+        for peer in self._recipients if to is None else map(self.peers.__getitem__, to):
+            self._send(peer, PACKET, lamport, body)
         carried = packet.carried()
         return len(body) - (len(carried.body.payload) if carried is not None else 0)
 
@@ -301,10 +304,14 @@ class Mesh:
 
     def _offer(self, peer: Peer, packet: Packet, lamport: int) -> bool:
         """Hand a packet to the protocol; False if it had no room, and the link waits."""
+        if self._recipients[0] is not peer:
+            self._recipients.remove(peer)
+            self._recipients.insert(0, peer)
         try:
             self._owner.packet_arrived(peer.member, packet, lamport)
         except HoldBackFull:
             peer.blocked = (packet, lamport)
+            self._blocked.append(peer)
             if peer.connection is not None:
                 peer.connection.pause()
             return False
@@ -315,12 +322,15 @@ class Mesh:
 
     def retry_blocked(self) -> None:
         """Offer the protocol again what it had no room for."""
-        for peer in self.peers.values():
-            if peer.blocked is not None:
-                packet, lamport = peer.blocked
-                peer.blocked = None
-                if self._offer(peer, packet, lamport) and peer.connection is not None and not self.paused:
-                    peer.connection.resume()
+        if not self._blocked:
+            return
+        blocked, self._blocked = self._blocked, []
+        for peer in blocked:
+            assert peer.blocked is not None
+            packet, lamport = peer.blocked
+            peer.blocked = None
+            if self._offer(peer, packet, lamport) and peer.connection is not None and not self.paused:
+                peer.connection.resume()
 
     def _check_everybody_done(self) -> None:
         if self._said_done and all(peer.done for peer in self.peers.values()):

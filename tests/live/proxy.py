@@ -18,6 +18,8 @@ class Weather:
 
     cut_after_bytes: int = 0
     """On average; 0 is never."""
+    spared_bytes: int = 1
+    """So many always pass first."""
     stall: float = 0.0
     """The probability that a piece is held up."""
     stall_s: float = 0.02
@@ -134,7 +136,9 @@ class _Budget:
     """How many bytes a connection passes before it is cut, both ways together."""
 
     def __init__(self, chance: random.Random, weather: Weather) -> None:
-        self.bytes = round(chance.expovariate(1 / weather.cut_after_bytes)) + 1 if weather.cut_after_bytes else 1 << 62
+        self.bytes = 1 << 62
+        if weather.cut_after_bytes:
+            self.bytes = weather.spared_bytes + round(chance.expovariate(1 / weather.cut_after_bytes))
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from quire.cli import audit, keys, member, run, simulate
+from quire.cli import audit, bench, keys, member, run, simulate
 from quire.model.errors import QuireError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("member")(member.member)
 app.command("simulate")(simulate.simulate)
 app.command("audit")(audit.audit)
 app.command("keys")(keys.keys)
+app.command("bench")(bench.bench)
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130

@@ -1,0 +1,116 @@
+"""Quire's own part: a member of a live group, used as an application uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import cast
+
+from quire.bench.duty import Duty, Report
+from quire.bench.load import Supply, Tally
+from quire.bench.pipe import Pipe
+from quire.live.group import Group
+from quire.live.settings import read_settings
+from quire.live.spool import Spool
+from quire.protocols.contract import Deliver
+
+SECRET = "a secret for a benchmark on loopback"  # noqa: S105
+TAKEN_MAX = 1024
+SETTLE_S = 0.005
+TIMEOUT_S = 30.0
+
+
+def make_group(duty: Duty, *, secret: bool = False) -> Group:
+    settings = read_settings(
+        "bench",
+        duty.me,
+        duty.addresses,
+        order="total",
+        secret=SECRET if secret else None,
+        timeout_s=TIMEOUT_S,
+    )
+    spool = None if duty.trace is None else Spool(duty.me, duty.members, Path(duty.trace))
+    return Group(settings, spool)
+
+
+async def throughput(pipe: Pipe, *, messages: bool = False, secret: bool = False) -> None:
+    """Send at full speed and deliver everything, run by run or message by message."""
+    duty = pipe.duty
+    supply, tally = Supply(duty), Tally(duty.size)
+    async with make_group(duty, secret=secret) as group:
+        await pipe.all_ready()
+        sending = asyncio.create_task(_send(group, supply))
+        telling = asyncio.create_task(_tell_progress(pipe, tally))
+        take = _take_messages if messages else _take_runs
+        await take(group, tally, duty.members)
+        elapsed_s = await pipe.all_done()
+        await sending
+        telling.cancel()
+        pipe.report(elapsed_s, supply.sent, (tally,))
+
+
+async def _send(group: Group, supply: Supply) -> None:
+    for batch in supply.batches():
+        await group.multicast_many(batch)
+
+
+async def _take_runs(group: Group, tally: Tally, members: int) -> None:
+    async with aclosing(cast(AsyncGenerator[Deliver, None], group.runs())) as deliveries:
+        async for delivery in deliveries:
+            tally.take_together(delivery.run.body.payload)
+            if tally.senders_done == members:
+                return
+
+
+async def _take_messages(group: Group, tally: Tally, members: int) -> None:
+    taken: list[bytes] = []
+
+    async def take() -> None:
+        async for message in group:
+            taken.append(message.payload)
+            if len(taken) == TAKEN_MAX:
+                settle()
+
+    def settle() -> None:
+        tally.take_each(taken)
+        taken.clear()
+
+    taking = asyncio.create_task(take())
+    while tally.senders_done < members:
+        # The last messages do not fill a batch.
+        await asyncio.sleep(SETTLE_S)
+        settle()
+    taking.cancel()
+    with suppress(asyncio.CancelledError):
+        await taking
+
+
+async def _tell_progress(pipe: Pipe, tally: Tally) -> None:
+    while pipe.duty.progress_s is not None:
+        await asyncio.sleep(pipe.duty.progress_s)
+        pipe.progress(tally.delivered)
+
+
+async def latency(pipe: Pipe) -> None:
+    """One member sends a message, waits until it is delivered to itself in its final place, and sends the next."""
+    duty = pipe.duty
+    payload = bytes(duty.size)
+    took: list[float] = []
+    async with make_group(duty) as group:
+        taking = asyncio.create_task(_take_anything(group))
+        await pipe.all_ready()
+        for _ in range(duty.round_trips if duty.me == duty.sender else 0):
+            began = time.perf_counter()
+            await group.execute(payload)
+            took.append((time.perf_counter() - began) * 1e6)
+        await pipe.all_done()
+        taking.cancel()
+        pipe.say(Report(me=duty.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))
+
+
+async def _take_anything(group: Group) -> None:
+    async for _ in group.runs():
+        pass

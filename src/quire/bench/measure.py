@@ -1,0 +1,218 @@
+"""Every contender in turn, several rounds of all, and what comes of it.
+
+Machines are never quite idle. So all contenders take part in every round, one after the other, a ratio is that of two of
+the same round, and what is reported is the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from quire.bench.crew import BenchFailed, Crew
+from quire.bench.duty import Duty, Report
+from quire.bench.load import SIZE_MIN
+from quire.live.fleet import free_addresses
+from quire.model.errors import BadInput
+
+MEMBERS_MAX = 16
+ROUNDS_MAX = 100
+SECONDS_MAX = 600.0
+SIZE_MAX = 1 << 16
+ROUND_TRIPS = 2000
+
+OURS = ("quire runs", "quire trace", "quire secret", "quire messages")
+CEILINGS = ("ceiling objects", "ceiling opaque")
+ZEROMQ = ("zmq 1", "zmq 64")
+OF_OBJECTS = frozenset({"quire messages", "zmq 1"})
+"""Who makes an object of every message, and is measured against the ceiling that does."""
+
+Say = Callable[[str], None]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What to measure. The load of each member is so many messages or, without, so many seconds."""
+
+    members: int = 3
+    sizes: tuple[int, ...] = (64, 1024)
+    messages: int | None = None
+    seconds: float = 1.0
+    rounds: int = 5
+    round_trips: int = ROUND_TRIPS
+    rivals: bool = True
+
+    def check(self) -> None:
+        """Raises BadInput in one sentence."""
+        limits: tuple[tuple[str, float, float, float], ...] = (
+            ("members", self.members, 2, MEMBERS_MAX),
+            ("rounds", self.rounds, 1, ROUNDS_MAX),
+            ("seconds", self.seconds, 0.05, SECONDS_MAX),
+            ("messages", 1 if self.messages is None else self.messages, 1, 1 << 30),
+            *(("size", size, SIZE_MIN, SIZE_MAX) for size in self.sizes),
+        )
+        for name, value, least, most in limits:
+            if not least <= value <= most:
+                raise BadInput(f"{name} must be from {least:g} to {most:g}, not {value:g}")
+
+
+class Throughput(msgspec.Struct, frozen=True, kw_only=True):
+    """Medians over the rounds. Ratios are of deliveries a second."""
+
+    contender: str
+    size: int
+    deliveries_per_s: float
+    """Of each member, until the slowest has everything."""
+    cpu_s_per_million: float
+    """Processor time of all processes together for a million deliveries."""
+    to_runs: float | None = None
+    to_zeromq: float | None = None
+    to_ceiling: float | None = None
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    contender: str
+    p50_us: float
+    p99_us: float
+    to_raw: float | None = None
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    config: Config
+    cores: int
+    load_before: float
+    load_after: float
+    throughput: tuple[Throughput, ...]
+    latency: tuple[Latency, ...]
+    left_out: str
+    """A sentence on rivals that could not take part."""
+
+
+class _Round(msgspec.Struct, frozen=True):
+    deliveries_per_s: float
+    cpu_s_per_million: float
+
+
+async def measure(config: Config, say: Say) -> Results:
+    """Measure everything; `say` is told what is being done. Raises BadInput, or BenchFailed where a contender is not
+    what it claims to be."""
+    config.check()
+    zeromq = config.rivals and find_spec("zmq") is not None
+    contenders = (*OURS, *(CEILINGS if config.rivals else ()), *(ZEROMQ if zeromq else ()))
+    load_before = _load_average()
+    throughput: list[Throughput] = []
+    for size in config.sizes:
+        rounds: dict[str, list[_Round]] = {contender: [] for contender in contenders}
+        for number in range(config.rounds):
+            for contender in contenders:
+                say(f"{size} B, round {number + 1} of {config.rounds}: {contender}")
+                rounds[contender].append(await move_load(contender, size, config))
+        throughput += [_throughput(contender, size, rounds) for contender in contenders]
+    return Results(
+        config=config,
+        cores=os.cpu_count() or 1,
+        load_before=load_before,
+        load_after=_load_average(),
+        throughput=tuple(throughput),
+        latency=await _latencies(config, zeromq, say),
+        left_out=""
+        if zeromq or not config.rivals
+        else "ZeroMQ is not here, so it is left out; install quire[bench] to compare with it",
+    )
+
+
+async def move_load(contender: str, size: int, config: Config) -> _Round:
+    """One round of one contender."""
+    with TemporaryDirectory(prefix="quire-bench-") as directory:
+        trace = Path(directory) if contender == "quire trace" else None
+        duties = _duties(contender, config, trace, size=size, messages=config.messages, seconds=config.seconds)
+        reports = await Crew(duties, config.seconds).run()
+    members = reports[: config.members]
+    check(contender, members)
+    delivered = members[0].delivered
+    return _Round(
+        delivered / max(report.elapsed_s for report in members),
+        sum(report.cpu_s for report in reports) / (delivered * len(members) / 1e6),
+    )
+
+
+def check(contender: str, members: Sequence[Report]) -> None:
+    """Raise BenchFailed unless all members delivered everything that was sent, in the order that is promised."""
+    sent = sum(report.sent for report in members)
+    for report in members:
+        if report.delivered != sent:
+            raise BenchFailed(f"{contender!r} lost messages: member {report.me} delivered {report.delivered} of {sent}")
+        if report.digests != members[0].digests:
+            raise BenchFailed(f"{contender!r} is out of order: members {members[0].me} and {report.me} delivered differently")
+
+
+def _duties(contender: str, config: Config, trace: Path | None = None, **load: object) -> list[Duty]:
+    """One duty a process: the members, and the sequencer where there is one."""
+    sequenced = contender.startswith("zmq")
+    addresses = free_addresses(2 if sequenced else config.members)
+    each = msgspec.convert(
+        {"contender": contender, "me": 0, "members": config.members, "addresses": addresses, **load}, type=Duty
+    )
+    duties = [
+        msgspec.structs.replace(each, me=me, trace=None if trace is None else str(trace / f"{me}.records"))
+        for me in range(config.members)
+    ]
+    if sequenced:
+        duties.append(msgspec.structs.replace(each, contender="zmq sequencer", me=config.members))
+    return duties
+
+
+def _throughput(contender: str, size: int, rounds: dict[str, list[_Round]]) -> Throughput:
+    def ratio_to(other: str) -> float | None:
+        if other not in rounds:
+            return None
+        pairs = zip(rounds[contender], rounds[other], strict=True)
+        return median(mine.deliveries_per_s / theirs.deliveries_per_s for mine, theirs in pairs)
+
+    return Throughput(
+        contender=contender,
+        size=size,
+        deliveries_per_s=median(each.deliveries_per_s for each in rounds[contender]),
+        cpu_s_per_million=median(each.cpu_s_per_million for each in rounds[contender]),
+        to_runs=ratio_to("quire runs"),
+        to_zeromq=ratio_to("zmq 64"),
+        to_ceiling=ratio_to("ceiling objects" if contender in OF_OBJECTS or "objects" in contender else "ceiling opaque"),
+    )
+
+
+async def _latencies(config: Config, zeromq: bool, say: Say) -> tuple[Latency, ...]:
+    """Who comes first among equals waits for half of the acknowledgements only, who comes last for all: both are shown."""
+    last = config.members - 1
+    contenders = [("raw latency", 0, "raw round trip")] if config.rivals else []
+    contenders += [("quire latency", last, "quire, last member"), ("quire latency", 0, "quire, first member")]
+    contenders += [("zmq latency", 0, "zmq 1")] if zeromq else []
+    rounds: dict[str, list[tuple[float, float]]] = {name: [] for _, _, name in contenders}
+    for number in range(config.rounds):
+        for contender, sender, name in contenders:
+            say(f"latency, round {number + 1} of {config.rounds}: {name}")
+            duties = _duties(contender, config, round_trips=config.round_trips, sender=sender)
+            reports = await Crew(duties, 0.0).run()
+            took = sorted(reports[sender].round_trips_us)
+            rounds[name].append((took[len(took) // 2], took[len(took) * 99 // 100]))
+    raw = rounds.get("raw round trip")
+    return tuple(
+        Latency(
+            contender=name,
+            p50_us=median(p50 for p50, _ in each),
+            p99_us=median(p99 for _, p99 in each),
+            to_raw=None if raw is None else median(p50 / base for (p50, _), (base, _) in zip(each, raw, strict=True)),
+        )
+        for name, each in rounds.items()
+    )
+
+
+def _load_average() -> float:
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return -1.0

@@ -1,0 +1,56 @@
+"""`python -m quire.bench.process`: one process of a benchmark. What it is to do comes on its standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from quire.bench import group, mesh
+from quire.bench.duty import Failed
+from quire.bench.pipe import Pipe
+from quire.live.member import run
+from quire.model.errors import QuireError
+
+
+def _zeromq() -> Mapping[str, Callable[[Pipe], None]]:
+    from quire.bench import zeromq
+
+    return {
+        "zmq sequencer": zeromq.sequencer,
+        "zmq 1": lambda pipe: zeromq.member(pipe, together=1),
+        "zmq 64": lambda pipe: zeromq.member(pipe, together=64),
+        "zmq latency": zeromq.latency,
+    }
+
+
+_ASYNCHRONOUS = {
+    "quire runs": group.throughput,
+    "quire messages": lambda pipe: group.throughput(pipe, messages=True),
+    "quire trace": group.throughput,
+    "quire secret": lambda pipe: group.throughput(pipe, secret=True),
+    "quire latency": group.latency,
+    "ceiling opaque": lambda pipe: mesh.throughput(pipe, objects=False),
+    "ceiling objects": lambda pipe: mesh.throughput(pipe, objects=True),
+    "raw latency": mesh.latency,
+}
+
+
+def main() -> None:
+    pipe = Pipe()
+    name = pipe.duty.contender
+    try:
+        if name in _ASYNCHRONOUS:
+            run(_ASYNCHRONOUS[name](pipe))
+        else:
+            _zeromq()[name](pipe)
+    except QuireError as error:
+        pipe.say(Failed(str(error)))
+        sys.exit(1)
+    # Sockets and threads of a contender may not know how to end; everything is said, so nothing is lost.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

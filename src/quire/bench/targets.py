@@ -1,0 +1,51 @@
+"""What is fast enough: for three members on two cores, or as near to that as was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from quire.bench.measure import Results
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    wanted: str
+    measured: float
+    met: bool
+
+
+def judge(results: Results) -> tuple[Target, ...]:
+    """The targets for which there is a measurement."""
+    return tuple(_judge(results))
+
+
+def _judge(results: Results) -> Iterator[Target]:
+    found = {(row.contender, row.size): row for row in results.throughput}
+    if runs := found.get(("quire runs", 64)):
+        yield _at_least("runs, 64 B: deliveries/s", runs.deliveries_per_s, 1e6)
+        yield from _ratio("runs, 64 B: to zmq 64", runs.to_zeromq, 1.0)
+        yield _at_most("runs, 64 B: CPU s per million", runs.cpu_s_per_million, 0.5)
+    if messages := found.get(("quire messages", 64)):
+        yield from _ratio("messages, 64 B: to the ceiling with objects", messages.to_ceiling, 0.5)
+    if large := found.get(("quire runs", 1024)):
+        yield from _ratio("runs, 1 KiB: to zmq 64", large.to_zeromq, 0.8)
+    if trace := found.get(("quire trace", 64)):
+        yield from _ratio("trace, 64 B: to runs without", trace.to_runs, 0.85)
+    for latency in results.latency:
+        if latency.contender == "quire, last member" and latency.to_raw is not None:
+            yield _at_most("latency p50: to the raw round trip", latency.to_raw, 2.0)
+
+
+def _ratio(name: str, measured: float | None, least: float) -> Iterator[Target]:
+    if measured is not None:
+        yield _at_least(name, measured, least)
+
+
+def _at_least(name: str, measured: float, least: float) -> Target:
+    return Target(name=name, wanted=f">= {least:,.7g}", measured=measured, met=measured >= least)
+
+
+def _at_most(name: str, measured: float, most: float) -> Target:
+    return Target(name=name, wanted=f"<= {most:,.7g}", measured=measured, met=measured <= most)

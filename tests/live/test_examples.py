@@ -34,6 +34,11 @@ class Terminal:
         assert self.process.stdout is not None
         return self.process.stdout.readline().rstrip("\n")
 
+    def end(self) -> None:
+        """However the test went, leave no process."""
+        self.process.kill()
+        self.process.communicate()
+
     def rest(self) -> list[str]:
         """What it still says until it ends, which it must do well and without a word of complaint."""
         out, complaints = self.process.communicate(timeout=20)
@@ -48,11 +53,9 @@ def terminals(example: str, *extra: list[str | Path], members: int = 3) -> Itera
         opened = []
         for me in range(members):
             terminal = Terminal(example, str(me), *(each[me] for each in extra), *addresses)
-            stack.callback(terminal.process.kill)
+            stack.callback(terminal.end)
             opened.append(terminal)
         yield opened
-        for terminal in opened:
-            terminal.process.communicate(timeout=20)
 
 
 def test_the_chat_shows_everybody_the_same_lines_in_the_same_order() -> None:

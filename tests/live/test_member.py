@@ -26,6 +26,12 @@ def write_plan(directory: Path, *lines: str, members: int = 3) -> Path:
     return path
 
 
+def end(process: subprocess.Popen[str]) -> None:
+    """However the test went, leave no process."""
+    process.kill()
+    process.communicate()
+
+
 @contextmanager
 def started(plan: Path, *arguments: str | Path, members: int = 3) -> Iterator[list[subprocess.Popen[str]]]:
     with ExitStack() as stack:
@@ -35,7 +41,7 @@ def started(plan: Path, *arguments: str | Path, members: int = 3) -> Iterator[li
                 [*QUIRE, "member", plan, "--me", str(me), *arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
-            stack.callback(process.kill)
+            stack.callback(end, process)
             processes.append(process)
         yield processes
 

@@ -93,7 +93,7 @@ def _exists(pid: int) -> bool:
 
 
 def test_the_death_of_a_process_is_noticed_by_all_others_and_said_in_one_sentence(tmp_path: Path) -> None:
-    plan = Plan(members=free_addresses(3), protocol="single-phase", messages=ENDLESS, rate=1000, timeout_s=1.0)
+    plan = Plan(members=free_addresses(3), protocol="single-phase", messages=ENDLESS, rate=1000, timeout_s=2.0)
 
     async def main() -> None:
         fleet = Interruption(plan, tmp_path)

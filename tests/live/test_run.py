@@ -9,9 +9,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,7 +114,8 @@ def test_bad_input_is_refused_with_code_2_before_anything_starts(tmp_path: Path)
 
 
 class Watched:
-    """The real command on a terminal of its own, so that it shows how far its members are."""
+    """The real command on a terminal of its own, so that it shows how far its members are. Use it in `with`, which leaves
+    no process, however the test went."""
 
     def __init__(self, *arguments: str | Path) -> None:
         self._screen, terminal = pty.openpty()
@@ -122,6 +124,14 @@ class Watched:
         )
         os.close(terminal)
         self.shown = b""
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+        os.close(self._screen)
 
     def wait_until_shown(self, pattern: bytes) -> None:
         while not re.search(pattern, self.shown):
@@ -135,14 +145,20 @@ class Watched:
         return [int(child) for child in children.read_text().split()]
 
     def end(self) -> int:
-        self.process.communicate(timeout=30)
-        try:
+        """Read on until the terminal is gone with the process: one that nobody reads would keep it waiting."""
+        overdue = Timer(30, self.process.kill)
+        overdue.start()
+        with suppress(OSError):
             while data := os.read(self._screen, 65536):
                 self.shown += data
-        except OSError:
-            pass
-        os.close(self._screen)
-        return self.process.returncode
+        overdue.cancel()
+        return self.process.wait()
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[..., Watched]]:
+    with ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(Watched(*arguments))
 
 
 def exists(pid: int) -> bool:
@@ -151,8 +167,10 @@ def exists(pid: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the member processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_drains_ends_all_members_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    command = Watched("--messages", "100000000", "--no-audit", "--out", tmp_path / "run")
+def test_ctrl_c_drains_ends_all_members_and_leaves_nothing_behind(
+    watched: Callable[..., Watched], tmp_path: Path, number: signal.Signals
+) -> None:
+    command = watched("--messages", "100000000", "--no-audit", "--out", tmp_path / "run")
     command.wait_until_shown(UNDER_WAY)
     members = command.members()
 
@@ -166,11 +184,11 @@ def test_ctrl_c_drains_ends_all_members_and_leaves_nothing_behind(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-def test_ctrl_c_before_the_members_have_met_ends_at_once(tmp_path: Path) -> None:
+def test_ctrl_c_before_the_members_have_met_ends_at_once(watched: Callable[..., Watched], tmp_path: Path) -> None:
     here, nobody = free_addresses(2)
     hosts = tmp_path / "hosts.toml"
     hosts.write_text(f"members = ['{here}', '192.0.2.1:{nobody.rpartition(':')[2]}']\ninsecure = true\n")
-    command = Watched("--hosts", hosts, "--out", tmp_path / "run")
+    command = watched("--hosts", hosts, "--out", tmp_path / "run")
     command.wait_until_shown(rb"joining")
 
     command.process.send_signal(signal.SIGINT)
@@ -181,8 +199,8 @@ def test_ctrl_c_before_the_members_have_met_ends_at_once(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the member processes in /proc")
-def test_a_killed_member_is_named_and_the_run_ends_undecided(tmp_path: Path) -> None:
-    command = Watched("--messages", "100000000", "--timeout", "1", "--out", tmp_path / "run")
+def test_a_killed_member_is_named_and_the_run_ends_undecided(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    command = watched("--messages", "100000000", "--timeout", "3", "--out", tmp_path / "run")
     command.wait_until_shown(UNDER_WAY)
     members = command.members()
 
@@ -217,20 +235,20 @@ def test_hosts_elsewhere_are_told_what_to_type_and_their_parts_are_collected(tmp
     hosts = tmp_path / "hosts.toml"
     # No machine has this address; nothing is sent there, because the member with the higher number connects.
     hosts.write_text(f"members = ['{here}', '192.0.2.1:{port}']\nprotocol = 'fifo'\ninsecure = true\n")
-    command = subprocess.Popen(
+    with subprocess.Popen(
         [*QUIRE, "run", "--hosts", hosts, "--messages", "50", "--out", tmp_path / "run"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert command.stderr is not None
-    assert "type on the other hosts" in command.stderr.readline()
-    address, *words = command.stderr.readline().split()
-    assert address == f"192.0.2.1:{port}"
-    assert words[:5] == ["quire", "member", "hosts.toml", "--me", "1"]
+    ) as command:  # fmt: skip
+        assert command.stderr is not None
+        assert "type on the other hosts" in command.stderr.readline()
+        address, *words = command.stderr.readline().split()
+        assert address == f"192.0.2.1:{port}"
+        assert words[:5] == ["quire", "member", "hosts.toml", "--me", "1"]
 
-    other = subprocess.run(
-        [*QUIRE, *words[1:], "--listen", elsewhere], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    out, complaints = command.communicate(timeout=60)
+        other = subprocess.run(
+            [*QUIRE, *words[1:], "--listen", elsewhere], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        out, complaints = command.communicate(timeout=60)
 
     assert (other.returncode, other.stderr) == (0, "")
     assert (command.returncode, complaints) == (3, ""), "the run is not decided until it is collected"

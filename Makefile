@@ -11,7 +11,7 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_NO_CONFIG := 1
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 
-.PHONY: help demo test swarm lint format bench docs lock clean
+.PHONY: help demo test swarm fuzz lint format bench docs lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -24,6 +24,10 @@ test: .venv/dev.stamp ## Run the tests
 
 swarm: .venv/dev.stamp ## Run ten thousand random runs of every protocol (about an hour)
 	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest tests/swarm $(PYTEST_ARGS)
+
+fuzz: .venv/dev.stamp ## Feed everything that reads a peer's bytes a million inputs (about ten minutes)
+	$(UV) pip install --quiet --python .venv --require-hashes -r requirements/fuzz.txt
+	$(BIN)/python tests/fuzz/fuzz_frames.py -runs=1000000
 
 lint: .venv/dev.stamp ## Check style, types and import contracts
 	$(BIN)/ruff format --check .
@@ -47,6 +51,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 lock: $(UV) ## Compile the lock files again
 	$(COMPILE) pyproject.toml --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --group build --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(COMPILE) --group fuzz -o requirements/fuzz.txt
 
 clean: ## Remove everything that was set up or made here
 	rm -rf .venv .tools .cache runs site

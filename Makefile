@@ -33,7 +33,7 @@ lint: .venv/dev.stamp ## Check style, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: .venv/dev.stamp ## Rewrite the sources in the house style
 	$(BIN)/ruff format .

@@ -67,6 +67,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """How far ahead of its own clock a member believes another's."""
     retain: Annotated[int, Meta(ge=1, le=1 << 24)] = 4096
     """How many packets of each member are kept, to complete them among the survivors should it crash."""
+    retain_bytes: Annotated[int, Meta(ge=0, le=1 << 40)] = 1 << 22
+    """How many bytes of payload these may hold; the latest packet is kept however large it is."""
 
 
 class Operations(Packet, frozen=True, tag=1):
@@ -145,7 +147,8 @@ class SinglePhase(Protocol):
         self._mine = 0
         self._next = [0] * members
         self._fenced = [False] * members
-        self._retained: list[deque[Operations]] = [deque(maxlen=options.retain) for _ in range(members)]
+        self._retained: list[deque[Operations]] = [deque() for _ in range(members)]
+        self._retained_bytes = [0] * members
         self._relay = _Relaying(me, members, self._rotating) if options.acks == "point-to-point" else None
 
     @property
@@ -242,7 +245,8 @@ class SinglePhase(Protocol):
                 raise BadInput(f"the union for member {member} may hold only operations of that member")
             if packet.run.first > self._next[member]:
                 raise FlushImpossible(
-                    f"nobody retains messages {self._next[member]} to {packet.run.first - 1} of member {member}; raise retain"
+                    f"nobody retains messages {self._next[member]} to {packet.run.first - 1} of member {member}; "
+                    "raise retain or retain_bytes"
                 )
             if packet.run.first == self._next[member]:
                 effects += self._take(member, packet)
@@ -293,7 +297,7 @@ class SinglePhase(Protocol):
         if clocks[me] < last:
             clocks[me] = last
         self._keep(source, packet)
-        self._retained[source].append(packet)
+        self._retain(source, packet)
         relay = self._relay
         if relay is None:
             said, to = self.announced, None
@@ -318,6 +322,14 @@ class SinglePhase(Protocol):
         self._next[source] = run.first + run.count
         self._held += run.count
         heappush(self._pending, (packet.time, rank(source, packet.time, self.members, self._rotating), run))
+
+    def _retain(self, source: int, packet: Operations) -> None:
+        packets, options = self._retained[source], self.options
+        packets.append(packet)
+        size = self._retained_bytes[source] + packet.run.payload_bytes()
+        while len(packets) > options.retain or (size > options.retain_bytes and len(packets) > 1):
+            size -= packets.popleft().run.payload_bytes()
+        self._retained_bytes[source] = size
 
     def _stable(self, effects: list[Effect]) -> Effects:
         """Deliver what lies before the frontier."""

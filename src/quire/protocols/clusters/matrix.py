@@ -141,7 +141,11 @@ class Matrix(Generic[T]):
         if encoding == tags.DENSE and len(tag) == len(self.sent):
             fulfilled: int = sum(map(le, tag[self.me :: self.size], self.delivered))
             return fulfilled >= self.size - 1  # All but the sender, whose count is the number.
-        return all(count <= self.delivered[other] for other, count in tags.column_in(encoding, tag, self.me) if other != sender)
+        return all(
+            count <= (self.delivered[other] if other < self.size else 0)
+            for other, count in tags.column_in(encoding, tag, self.me)
+            if other != sender
+        )
 
     def receive(self, sender: int, encoding: int, tag: Tag, item: T) -> list[T]:
         """Take what came; returns what can be delivered now, in causal order."""

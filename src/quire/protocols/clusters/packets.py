@@ -38,10 +38,11 @@ class Letter(msgspec.Struct, frozen=True):
 
 
 class Carrier(Packet, frozen=True):
-    """A letter on a hop through a cluster; `slot` is its sender's there."""
+    """A letter on a hop through a cluster; `slot` is its sender's there, `life` which incarnation of the receiver it is for."""
 
     cluster: int
     slot: int
+    life: int
     source: int
     dests: tuple[int, ...]
     run: Run

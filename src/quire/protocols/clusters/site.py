@@ -12,7 +12,7 @@ This is what `matrix`, `coordinator` and `hierarchy` have in common; the first t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from quire.model.errors import BadInput, ProtocolViolation, WindowFull
@@ -127,6 +127,8 @@ class Site(Protocol):
             raise ProtocolViolation(source, "it is not another member of the group")
         if not isinstance(packet, Carrier):
             raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+        if packet.life != self.site // self.members:
+            return self._for_another_life(source, packet)
         ordering = self.orderings.get(packet.cluster)
         if ordering is None:
             return self._unplaced(source, packet)
@@ -135,19 +137,22 @@ class Site(Protocol):
             return self._unplaced(source, packet)
         if cluster.sites[packet.slot] % self.members != source or cluster.sites[packet.slot] == self.site:
             raise ProtocolViolation(source, f"it has not slot {packet.slot} of cluster {packet.cluster}")
-        self._check(source, packet, cluster)
         if isinstance(packet, Tagged) and isinstance(ordering, Matrix):
             return self._on_tagged(source, packet, ordering)
         if isinstance(packet, Up | Down) and isinstance(ordering, Coordinated):
             return self._on_numbered(source, packet, ordering)
         raise ProtocolViolation(source, f"a {packet.name} packet has no place in cluster {packet.cluster}")
 
+    def _for_another_life(self, source: int, packet: Carrier) -> Effects:
+        raise ProtocolViolation(source, f"a packet is for incarnation {packet.life} of member {self.me}")
+
     def _unplaced(self, source: int, packet: Carrier) -> Effects:
         """A packet for a cluster, or of a member of it, that is not known here."""
         raise ProtocolViolation(source, f"cluster {packet.cluster} is not here, or has no slot {packet.slot}")
 
-    def _check(self, source: int, packet: Carrier, cluster: Cluster) -> None:
+    def _check(self, source: int, packet: Carrier) -> None:
         """Raise ProtocolViolation if no correct site would have sent such a letter on this hop."""
+        cluster = self.routes.clusters[packet.cluster]
         if packet.note:
             self._check_note(source, packet)
         elif packet.source % self.members != packet.run.origin or not packet.run.is_sound():
@@ -159,13 +164,17 @@ class Site(Protocol):
             entry = self.routes.exit(cluster, packet.source)
             exits = {self.routes.exit(cluster, dest) for dest in packet.dests} if packet.dests != EVERYBODY else set()
         except UnknownSite as error:
-            raise ProtocolViolation(source, f"it passed on a letter from or to site {error.site}, which is unknown") from None
+            self._check_stranger(source, error.site)
+            return
         if not isinstance(packet, Down) and entry != cluster.sites[packet.slot]:
             raise ProtocolViolation(source, f"a letter of site {packet.source} does not enter cluster {cluster.number} there")
         if goes_up and not packet.dests:
             raise ProtocolViolation(source, "a letter to the coordinator names no destination")
         if not goes_up and exits - {self.site}:
             raise ProtocolViolation(source, "a letter came here that is for sites elsewhere")
+
+    def _check_stranger(self, source: int, site: int) -> None:
+        raise ProtocolViolation(source, f"it passed on a letter from or to site {site}, which is unknown")
 
     def _check_note(self, source: int, packet: Carrier) -> None:  # noqa: ARG002
         raise ProtocolViolation(source, "a note has no place in a group that does not change")
@@ -176,6 +185,7 @@ class Site(Protocol):
             raise ProtocolViolation(source, "its matrix does not fit the cluster")
         if not matrix.is_new(packet.slot, packet.encoding, packet.tag):
             return NOTHING
+        self._check(source, packet)
         letter = packet.letter
         if not matrix.may_deliver(packet.slot, packet.encoding, packet.tag):
             self._hold(packet, letter)
@@ -191,6 +201,7 @@ class Site(Protocol):
             raise ProtocolViolation(source, "packets are numbered from 0")
         if not ordering.is_new(packet.slot, packet.number):
             return NOTHING
+        self._check(source, packet)
         letter = packet.letter
         if packet.number != ordering.taken[packet.slot]:
             self._hold(packet, letter)
@@ -259,16 +270,21 @@ class Site(Protocol):
         if dests == EVERYBODY:
             for number in self.routes.homes[self.site]:
                 if number != via:
-                    hops[number] = {site: EVERYBODY for site in self.routes.slots[number] if site != self.site}
+                    present = self._founders_in(number)
+                    hops[number] = {site: EVERYBODY for site in present if site != self.site}
             if via == APPLICATION:
                 hops[self.routes.homes[self.site][0]][self.site] = ()
             return hops
         for dest in dests:
-            if dest != self.site or via == APPLICATION:
+            if (dest != self.site or via == APPLICATION) and dest in self.routes.homes:
                 cluster, member = self.routes.next_hop(self.site, dest)
                 following = hops.setdefault(cluster, {})
                 following[member] = (*following.get(member, ()), dest)
         return hops
+
+    def _founders_in(self, number: int) -> Iterable[int]:
+        """The members of a cluster to whom a message to everybody goes that may be older than the others."""
+        return self.routes.slots[number]
 
     def _inject(self, number: int, letter: Letter, hops: Mapping[int, Sites], effects: list[Effect]) -> list[Arrival]:
         """Send a letter to members of a cluster; returns what this site delivers to itself by that."""
@@ -276,13 +292,13 @@ class Site(Protocol):
             return []
         ordering, slots = self.orderings[number], self.routes.slots[number]
         if isinstance(ordering, Matrix):
-            stamped = ordering.stamp([slots[site] for site in hops])
-            for group in stamped:
-                for sites, dests in _alike({site: hops[site] for site in hops if slots[site] in group.slots}):
+            by_slot = {slots[site]: site for site in hops}
+            for group in ordering.stamp(list(by_slot)):
+                for (life, dests), members in self._alike([by_slot[slot] for slot in group.slots], hops).items():
                     packet = Tagged(
-                        number, ordering.me, letter.source, dests, letter.run, letter.note, group.encoding, group.tag
+                        number, ordering.me, life, letter.source, dests, letter.run, letter.note, group.encoding, group.tag
                     )
-                    effects.append(Send(packet, tuple(site % self.members for site in sites)))
+                    effects.append(Send(packet, tuple(members)))
             return [Arrival(letter, (), number)] if self.site in hops else []
         everybody = EVERYBODY in hops.values()
         dests = EVERYBODY if everybody else tuple(dest for site, behind in hops.items() for dest in behind or (site,))
@@ -291,8 +307,9 @@ class Site(Protocol):
         if self.site in hops and not letter.note:
             self.unreturned.append(letter.run)
         coordinator = self.routes.clusters[number].sites[ordering.coordinator]
-        up = Up(number, ordering.me, letter.source, dests, letter.run, letter.note, ordering.number(ordering.coordinator))
-        effects.append(Send(up, (coordinator % self.members,)))
+        life, to = divmod(coordinator, self.members)
+        link = ordering.number(ordering.coordinator)
+        effects.append(Send(Up(number, ordering.me, life, letter.source, dests, letter.run, letter.note, link), (to,)))
         return []
 
     def _serialise(
@@ -302,11 +319,13 @@ class Site(Protocol):
         cluster, slots = self.routes.clusters[number], self.routes.slots[number]
         hops: dict[int, Sites] = {}
         if dests == EVERYBODY:
-            hops = {site: EVERYBODY for site, slot in slots.items() if slot != sender}
+            hops = {site: EVERYBODY for site in self._founders_in(number) if slots[site] != sender}
             if letter.source == cluster.sites[sender] and cluster.layer == 1:
                 hops[letter.source] = ()
         else:
             for dest in dests:
+                if dest not in self.routes.homes:
+                    continue
                 member = self.routes.exit(cluster, dest)
                 hops[member] = (*hops.get(member, ()), dest)
         serial = ordering.next_serial()
@@ -316,11 +335,21 @@ class Site(Protocol):
             if site == self.site:
                 mine.append(Arrival(letter, behind, number, serial))
                 continue
-            down = Down(
-                number, ordering.me, letter.source, behind, letter.run, letter.note, ordering.number(slots[site]), serial
-            )
-            effects.append(Send(down, (site % self.members,)))
+            life, to = divmod(site, self.members)
+            link = ordering.number(slots[site])
+            down = Down(number, ordering.me, life, letter.source, behind, letter.run, letter.note, link, serial)
+            effects.append(Send(down, (to,)))
         return mine
+
+    def _alike(self, sites: Sequence[int], hops: Mapping[int, Sites]) -> dict[tuple[int, Sites], list[int]]:
+        """The members to whom one packet can go, by the incarnation and the destinations that it names; none stands for
+        the receiver itself."""
+        groups: dict[tuple[int, Sites], list[int]] = {}
+        for site in sites:
+            life, member = divmod(site, self.members)
+            behind = hops[site]
+            groups.setdefault((life, () if behind == (site,) else behind), []).append(member)
+        return groups
 
     def held_back(self) -> int:
         return self.held + sum(run.count for run in self.unreturned)
@@ -342,24 +371,16 @@ class Site(Protocol):
                     slots = ordering.waited_for(sender, early)
                     late = tuple(cluster.sites[slot] % self.members for slot in slots if slot < len(cluster.sites))
                     because = f"it was sent after messages to site {self.site} that have not come in cluster {cluster.number}"
-                    yield Waiting(_shown(early.item.letter), late, because)
+                    yield Waiting(shown(early.item.letter), late, because)
             return
         for sender, numbered in enumerate(ordering.early):
             for arrival in numbered.values():
                 late = (cluster.sites[sender] % self.members,)
                 yield Waiting(
-                    _shown(arrival.letter), late, f"earlier packets of the link in cluster {cluster.number} are missing"
+                    shown(arrival.letter), late, f"earlier packets of the link in cluster {cluster.number} are missing"
                 )
 
 
-def _shown(letter: Letter) -> Run:
+def shown(letter: Letter) -> Run:
     """What is held back, as a run; a note counts as one message."""
     return letter.run if letter.run.count else Run(letter.run.origin, 0, 1)
-
-
-def _alike(hops: Mapping[int, Sites]) -> list[tuple[tuple[int, ...], Sites]]:
-    """The next members grouped by what a packet to them names as destinations; none stands for the member itself."""
-    groups: dict[Sites, list[int]] = {}
-    for site, behind in hops.items():
-        groups.setdefault(() if behind == (site,) else behind, []).append(site)
-    return [(tuple(sites), behind) for behind, sites in groups.items()]

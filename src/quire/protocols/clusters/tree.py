@@ -39,10 +39,11 @@ class Cluster(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tree(msgspec.Struct, frozen=True, array_like=True):
-    """Clusters from the bottom up. `gone` are (cluster, site): slots that nobody has any more."""
+    """Clusters from the bottom up. `gone` are (cluster, slot) that nobody has any more, `spent` the sites that left."""
 
     clusters: tuple[Cluster, ...]
     gone: frozenset[tuple[int, int]] = frozenset()
+    spent: frozenset[int] = frozenset()
 
     @property
     def layers(self) -> int:
@@ -132,7 +133,7 @@ def routes_of(tree: Tree) -> Routes:
     homes: dict[int, tuple[int, ...]] = {}
     slots: dict[int, dict[int, int]] = {}
     for cluster in sorted(tree.clusters, key=lambda one: one.layer):
-        present = {site: slot for slot, site in enumerate(cluster.sites) if (cluster.number, site) not in tree.gone}
+        present = {site: slot for slot, site in enumerate(cluster.sites) if (cluster.number, slot) not in tree.gone}
         slots[cluster.number] = present
         for site in present:
             homes[site] = (*homes.get(site, ()), cluster.number)

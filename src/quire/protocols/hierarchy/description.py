@@ -147,7 +147,8 @@ def describe(tree: Tree) -> Description:
         agents = tuple(cluster.agent for cluster in of_layer if cluster.agent != NO_AGENT)
         inside = tuple(cluster.inside for cluster in of_layer)
         members = tuple(
-            tuple(site for site in cluster.sites if (cluster.number, site) not in tree.gone) for cluster in of_layer
+            tuple(site for slot, site in enumerate(cluster.sites) if (cluster.number, slot) not in tree.gone)
+            for cluster in of_layer
         )
         layers.append(Layer(members, agents, inside))
     return Description(tuple(layers))

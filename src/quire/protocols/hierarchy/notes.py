@@ -1,0 +1,175 @@
+"""What sites tell each other about membership, and what a change does to the tree.
+
+A *note* travels as a letter, on the ordinary path and in causal order with all messages. A *control* packet goes the same
+way from site to site, but past the clusters' orderings: it carries no causality, so that nothing waits for it.
+
+Everybody applies the same changes in the same order, so a note says only what is new. A site that comes back, or goes to
+another cluster, does so under a new number, its old one and the number of members: no packet of its earlier self is taken
+for one of its own.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from quire.model.packets import Packet
+from quire.protocols.clusters.tree import COORDINATOR, NO_AGENT, Cluster, Tree, routes_of
+
+YOU = -1
+"""In the place of a site whose number its peer may not know."""
+
+FLUSHED, SWITCHED, ASK, ADMIT = range(4)
+
+
+class Control(Packet, frozen=True, tag=4):
+    """From one site to another, on about what: FLUSHED, SWITCHED, ASK or ADMIT; `number` says to which note it belongs."""
+
+    name: ClassVar[str] = "CONTROL"
+
+    to: int
+    source: int
+    what: int
+    number: int
+    body: bytes
+
+
+class Stop(msgspec.Struct, frozen=True, tag=1, array_like=True):
+    """Send nothing more that passes this site, and answer."""
+
+    site: int
+    number: int
+
+
+class Answer(msgspec.Struct, frozen=True, tag=2, array_like=True):
+    """Nothing more will come that has to pass you."""
+
+    number: int
+
+
+class Flush(msgspec.Struct, frozen=True, tag=3, array_like=True):
+    """Acknowledge this, and with it all that came before."""
+
+    number: int
+
+
+class Joined(msgspec.Struct, frozen=True, tag=4, array_like=True):
+    """The site is in the cluster now; `earlier` is what it was before, or YOU."""
+
+    number: int
+    site: int
+    cluster: int
+    earlier: int
+
+
+class Left(msgspec.Struct, frozen=True, tag=5, array_like=True):
+    number: int
+    site: int
+
+
+class Replaced(msgspec.Struct, frozen=True, tag=6, array_like=True):
+    """The new site is the agent wherever the old one was."""
+
+    number: int
+    old: int
+    new: int
+
+
+class Resume(msgspec.Struct, frozen=True, tag=7, array_like=True):
+    """Everybody knows the new paths: send again."""
+
+    site: int
+
+
+Change = Joined | Left | Replaced
+Note = Stop | Answer | Flush | Joined | Left | Replaced | Resume
+
+write_note = msgspec.msgpack.Encoder().encode
+_note_reader: msgspec.msgpack.Decoder[Note] = msgspec.msgpack.Decoder(Note)
+_tree_reader = msgspec.msgpack.Decoder(Tree)
+
+
+def read_note(body: bytes) -> Note | None:
+    """The note in these bytes, or None if there is none."""
+    try:
+        return _note_reader.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def read_tree(body: bytes) -> Tree | None:
+    """The tree in these bytes, or None if there is none."""
+    try:
+        return _tree_reader.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def is_possible(tree: Tree, change: Change) -> bool:
+    """Whether the change can be made to this tree."""
+    routes = routes_of(tree)
+    if isinstance(change, Joined):
+        cluster = routes.clusters.get(change.cluster)
+        free = change.site >= 0 and change.site not in routes.homes and change.site not in tree.spent
+        return free and cluster is not None and cluster.layer == 1
+    if isinstance(change, Left):
+        return is_client(tree, change.site)
+    homes = routes.homes
+    return (
+        change.old in homes
+        and not is_client(tree, change.old)
+        and is_client(tree, change.new)
+        and homes[change.old][0] == homes[change.new][0]
+    )
+
+
+def is_client(tree: Tree, site: int) -> bool:
+    """Whether the site is in one cluster only, and others could do without it."""
+    routes = routes_of(tree)
+    homes = routes.homes.get(site, ())
+    if len(homes) != 1:
+        return False
+    cluster = routes.clusters[homes[0]]
+    return site != cluster.agent and not (cluster.agent == NO_AGENT and site == cluster.coordinator)
+
+
+def apply(tree: Tree, change: Change) -> Tree:
+    """The tree after a change that is possible."""
+    if isinstance(change, Replaced):
+        return _replace(tree, change.old, change.new)
+    going = change.site if isinstance(change, Left) else change.earlier
+    routes = routes_of(tree)
+    gone = {(number, routes.slots[number][going]) for number in routes.homes.get(going, ())}
+    clusters = tree.clusters
+    if isinstance(change, Joined):
+        clusters = tuple(_with(cluster, change.site) if cluster.number == change.cluster else cluster for cluster in clusters)
+    return Tree(clusters, tree.gone | gone, tree.spent | {going} if gone else tree.spent)
+
+
+def _with(cluster: Cluster, site: int) -> Cluster:
+    return msgspec.structs.replace(cluster, sites=(*cluster.sites, site))
+
+
+def _replace(tree: Tree, old: int, new: int) -> Tree:
+    """Where the old agent coordinated, nothing is under way, and a cluster begins anew under another number; elsewhere
+    clusters go on, with the new agent in a new slot."""
+    number = max(cluster.number for cluster in tree.clusters)
+    slots = routes_of(tree).slots
+    clusters: list[Cluster] = []
+    gone = set(tree.gone)
+    for cluster in tree.clusters:
+        if old not in slots[cluster.number]:
+            clusters.append(cluster)
+            continue
+        restarts = cluster.inside == COORDINATOR and cluster.coordinator == old
+        changed = msgspec.structs.replace(cluster, agent=new if cluster.agent == old else cluster.agent)
+        if cluster.layer > 1:
+            changed = _with(changed, new)
+            gone.add((cluster.number, slots[cluster.number][old]))
+        if restarts:
+            number += 1
+            present = tuple(site for slot, site in enumerate(changed.sites) if (cluster.number, slot) not in gone)
+            changed = msgspec.structs.replace(changed, number=number, sites=present)
+        clusters.append(changed)
+    return Tree(tuple(clusters), frozenset(gone), tree.spent)

@@ -31,7 +31,14 @@ import msgspec
 from quire.model.errors import ProtocolViolation, WindowFull
 from quire.model.messages import NUMBER_MAX
 from quire.model.packets import Packet
-from quire.protocols.clusters.errors import BufferOverflow, ChangeUnderWay, NotMember, StaleIncarnation, UnknownSite
+from quire.protocols.clusters.errors import (
+    BufferOverflow,
+    ChangeUnderWay,
+    InvalidHierarchy,
+    NotMember,
+    StaleIncarnation,
+    UnknownSite,
+)
 from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
 from quire.protocols.clusters.site import APPLICATION, Arrival, Site, shown
 from quire.protocols.clusters.tree import NO_AGENT, Routes, Tree, routes_of
@@ -106,7 +113,7 @@ class Changing(Site):
     def join(self, sponsor: int) -> Effects:
         """Come into the lowest cluster of the member `sponsor`, who must be its agent; then wait for its welcome."""
         if self.site in self.routes.homes and self.welcome:
-            raise ChangeUnderWay(f"member {self.me} is in the hierarchy already; move it instead")
+            raise InvalidHierarchy(f"member {self.me} is in the hierarchy already; move it instead")
         self._check_idle()
         if self.was_in:
             self.site += self.members
@@ -122,7 +129,7 @@ class Changing(Site):
         other = self.site_of(sponsor)
         cluster = self.routes.clusters[self.routes.homes[other][0]]
         if other != (cluster.coordinator if cluster.agent == NO_AGENT else cluster.agent):
-            raise NotMember(other, cluster.number)
+            raise InvalidHierarchy(f"site {other} is not the agent of cluster {cluster.number}; move to its agent")
         return self._begin(MOVE, other)
 
     def replace(self, successor: int) -> Effects:
@@ -141,7 +148,7 @@ class Changing(Site):
             raise UnknownSite(self.site)
         self._check_idle()
         if why != REPLACE and not is_client(self.routes.tree, self.site):
-            raise ChangeUnderWay(f"site {self.site} is an agent; replace it first")
+            raise InvalidHierarchy(f"site {self.site} is an agent; replace it first")
         effects: list[Effect] = []
         self._await(why, STOPPING, other, Stop(self.site, self.number + 1), effects)
         return effects

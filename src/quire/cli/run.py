@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 
+from quire.cli.auditing import COLOURS, EXIT_CODES, audit_run, status
 from quire.cli.hosts import say_what_is_missing, say_what_to_type
 from quire.cli.summary import add_costs, add_counts
 from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
@@ -34,10 +35,7 @@ from quire.trace.store import check_new
 if TYPE_CHECKING:
     from quire.pipeline import Audit
 
-_EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 3}
-_EXIT_UNDECIDED = 3
 _EXIT_INTERRUPTED = 130
-_COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
 
 MEMBERS_MAX = 64
 TIMEOUT_S = 10.0
@@ -93,7 +91,7 @@ def run(
         summary = _run(plan, local, hosts, out, force=force, json=json)
     summary = msgspec.structs.replace(summary, wall_s=round(time.perf_counter() - began, 6))
     try:
-        audit = None if no_audit else _audit(out, master)
+        audit = None if no_audit else audit_run(out, master)
     except KeyboardInterrupt:
         print(f"quire: the run is in {out}, but was not audited", file=sys.stderr)
         raise
@@ -102,7 +100,7 @@ def run(
     else:
         _show(summary, audit)
     if audit is not None:
-        raise typer.Exit(_EXIT_CODES[audit.verdict])
+        raise typer.Exit(EXIT_CODES[audit.verdict])
 
 
 def override(
@@ -159,7 +157,7 @@ def _run(plan: Plan, local: Sequence[int], hosts: Path | None, out: Path, *, for
     finally:
         shutil.rmtree(parts, ignore_errors=True)
     say_what_is_missing(plan, remote, kept, out, json=json)
-    raise typer.Exit(_EXIT_UNDECIDED)
+    raise typer.Exit(EXIT_CODES["undecided"])
 
 
 def _parts_of(out: Path, *, force: bool) -> Path:
@@ -171,7 +169,7 @@ def _parts_of(out: Path, *, force: bool) -> Path:
 
 
 def _assemble(parts: Path, out: Path, *, force: bool) -> LiveSummary:
-    with _status("collecting the trace"):
+    with status("collecting the trace"):
         return assemble(parts, out, force=force)
 
 
@@ -182,7 +180,7 @@ def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
             asyncio.run(interruption.may_end(fleet.run))
     except FleetFailed as error:
         print(f"quire: {error}; no run was written", file=sys.stderr)
-        raise typer.Exit(_EXIT_UNDECIDED) from None
+        raise typer.Exit(EXIT_CODES["undecided"]) from None
     except asyncio.CancelledError:
         print(f"quire: {_how_far(fleet)}; no run was written", file=sys.stderr)
         raise typer.Exit(_EXIT_INTERRUPTED) from None
@@ -251,33 +249,6 @@ def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
         yield watch
 
 
-@contextmanager
-def _status(text: str) -> Iterator[Callable[[str], None]]:
-    """What is being done, for a person who watches; the caller may say what comes next."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status(text) as status:
-        yield status.update
-
-
-def _audit(directory: Path, master: str) -> Audit:
-    from quire.pipeline.auditor import audit
-    from quire.pipeline.session import session
-
-    with _status("starting Spark") as say, session(master) as spark:
-        from pyspark.errors import PySparkException
-
-        say(f"auditing {directory}")
-        try:
-            return audit(spark, directory)
-        except PySparkException as error:
-            reason = str(error).strip().splitlines()[0]
-            print(f"quire: could not decide, because Spark failed: {reason}; the run is in {directory}", file=sys.stderr)
-            raise typer.Exit(_EXIT_UNDECIDED) from None
-
-
 def _show(summary: LiveSummary, audit: Audit | None) -> None:
     title = f"{summary.protocol}, {summary.members} member{'s' * (summary.members > 1)}, live"
     table = Table(title=title, show_header=False, title_justify="left")
@@ -291,7 +262,7 @@ def _show(summary: LiveSummary, audit: Audit | None) -> None:
     if audit is not None:
         table.add_section()
         for guarantee, check in audit.checks.items():
-            verdict = f"[{_COLOURS[check.verdict]}]{check.verdict}[/]"
+            verdict = f"[{COLOURS[check.verdict]}]{check.verdict}[/]"
             if guarantee not in audit.expected:
                 verdict = f"[dim]{check.verdict}, not promised[/]"
             elif check.violations:

@@ -1,0 +1,48 @@
+"""An audit from the command line: a Spark session of its own, what a person sees meanwhile, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from quire.model.orders import Guarantee
+
+if TYPE_CHECKING:
+    from quire.pipeline import Audit
+
+EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 3}
+COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
+
+
+@contextmanager
+def status(text: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, for a person who watches; the caller may say what comes next."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(text) as shown:
+        yield shown.update
+
+
+def audit_run(directory: Path, master: str, *, expect: Sequence[Guarantee] | None = None, segments: int | None = None) -> Audit:
+    """Audit the run on a session at `master`. Where Spark itself fails, says so and exits as undecided."""
+    from quire.pipeline.auditor import audit
+    from quire.pipeline.session import session
+
+    with status("starting Spark") as say, session(master) as spark:
+        from pyspark.errors import PySparkException
+
+        say(f"auditing {directory}")
+        try:
+            return audit(spark, directory, expect=expect, segments=segments)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            print(f"quire: could not decide on {directory}, because Spark failed: {reason}", file=sys.stderr)
+            raise typer.Exit(EXIT_CODES["undecided"]) from None

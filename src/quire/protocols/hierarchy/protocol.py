@@ -23,6 +23,7 @@ copies with matrices.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import msgspec
@@ -48,6 +49,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The hierarchy as TOML text; without it one is generated from `branching` and `leaf`."""
 
 
+@lru_cache(maxsize=16)
 def hierarchy_of(members: int, options: Options) -> Tree:
     """The tree that the options ask for; raises InvalidHierarchy."""
     if not options.description:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import cast
 
 from quire.bench.duty import Duty, Report
 from quire.bench.load import Supply, Tally
@@ -15,7 +13,6 @@ from quire.bench.pipe import Pipe
 from quire.live.group import Group
 from quire.live.settings import read_settings
 from quire.live.spool import Spool
-from quire.protocols.contract import Deliver
 
 SECRET = "a secret for a benchmark on loopback"  # noqa: S105
 TAKEN_MAX = 1024
@@ -28,7 +25,9 @@ def make_group(duty: Duty, *, secret: bool = False) -> Group:
         "bench",
         duty.me,
         duty.addresses,
-        order="total",
+        order=None if duty.lookahead else "total",
+        protocol="single-phase" if duty.lookahead else None,
+        options={"lookahead": duty.lookahead} if duty.lookahead else None,
         secret=SECRET if secret else None,
         timeout_s=TIMEOUT_S,
     )
@@ -58,7 +57,7 @@ async def _send(group: Group, supply: Supply) -> None:
 
 
 async def _take_runs(group: Group, tally: Tally, members: int) -> None:
-    async with aclosing(cast(AsyncGenerator[Deliver, None], group.runs())) as deliveries:
+    async with aclosing(group.runs()) as deliveries:
         async for delivery in deliveries:
             tally.take_together(delivery.run.body.payload)
             if tally.senders_done == members:

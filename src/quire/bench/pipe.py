@@ -24,7 +24,9 @@ _PAGE_BYTES = resource.getpagesize()
 
 class Pipe:
     def __init__(self) -> None:
-        self.duty = msgspec.json.decode(sys.stdin.buffer.readline(), type=Duty)
+        # Unbuffered: a thread that waits in a buffer would hold its lock when the interpreter ends.
+        self._words = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
+        self.duty = msgspec.json.decode(self._words.readline(), type=Duty)
         self.began = 0.0
         self._cpu_s = 0.0
         self._go = threading.Event()
@@ -74,7 +76,7 @@ class Pipe:
         os.write(1, msgspec.json.encode(said) + b"\n")
 
     def _listen(self) -> None:
-        for line in sys.stdin.buffer:
+        for line in self._words:
             if line == GO:
                 self._go.set()
             elif line == END:

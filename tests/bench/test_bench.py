@@ -1,0 +1,221 @@
+"""The benchmark itself: every contender does what it is measured for, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from quire.bench.crew import BenchFailed, Crew
+from quire.bench.duty import Duty, Report
+from quire.bench.load import HEAD_BYTES, Supply, Tally
+from quire.bench.measure import CEILINGS, OURS, ZEROMQ, Config, Latency, Results, Throughput, check, measure, move_load
+from quire.bench.soak import Sample, judge_memory, soak
+from quire.bench.targets import judge
+from quire.live.fleet import free_addresses
+from quire.model.errors import BadInput
+
+QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]
+TINY = ["bench", "--rivals", "none", "--members", "2", "--messages", "500", "--rounds", "1", "--size", "64"]
+
+
+def silently(_: str) -> None:
+    pass
+
+
+class TestLoad:
+    def duty(self, **load: object) -> Duty:
+        return Duty(contender="", me=1, members=3, addresses=(), **load)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("messages", [1, 3, 4, 5, 8, 9])
+    def test_as_many_messages_are_supplied_as_are_wanted_and_the_last_says_so(self, messages: int) -> None:
+        supply, tally = Supply(self.duty(messages=messages), batch=4), Tally(64)
+        batches = [list(batch) for batch in supply.batches()]
+        for batch in batches[:-1]:
+            tally.take_each(batch)
+        assert tally.senders_done == 0
+        tally.take_each(batches[-1])
+        assert tally.senders_done == 1
+        assert supply.sent == tally.delivered == messages
+
+    def test_supply_ends_after_its_time(self) -> None:
+        tally = Tally(64)
+        for packed in Supply(self.duty(seconds=0.01)).packed_batches():
+            tally.take_together(packed)
+        assert tally.senders_done == 1
+
+    def test_the_digest_does_not_depend_on_how_messages_travelled_but_on_their_order(self) -> None:
+        messages = [message for batch in Supply(self.duty(messages=10)).batches() for message in batch]
+        together, each, reordered = Tally(64), Tally(64), Tally(64)
+        together.take_together(b"".join(messages))
+        each.take_each(messages[:3])
+        each.take_each(messages[3:])
+        reordered.take_each(messages[::-1])
+        assert together.digest() == each.digest() != reordered.digest()
+
+    def test_a_message_without_room_for_its_head_is_refused(self) -> None:
+        with pytest.raises(BadInput, match=f"at least {HEAD_BYTES} bytes, not 7"):
+            Supply(self.duty(size=7))
+
+
+class TestContenders:
+    @pytest.mark.parametrize("contender", [*OURS, *CEILINGS])
+    @pytest.mark.parametrize("size", [64, 1024])
+    def test_everybody_delivers_everything_as_promised(self, contender: str, size: int) -> None:
+        figures = asyncio.run(move_load(contender, size, Config(messages=3000)))
+        assert figures.deliveries_per_s > 0
+        assert figures.cpu_s_per_million > 0
+
+    @pytest.mark.parametrize("contender", ZEROMQ)
+    def test_the_zeromq_sequencer_orders(self, contender: str) -> None:
+        pytest.importorskip("zmq")
+        assert asyncio.run(move_load(contender, 64, Config(messages=3000))).deliveries_per_s > 0
+
+    def test_lost_messages_are_noticed(self) -> None:
+        reports = [Report(me=me, sent=5, delivered=10 - me, digests=("a",)) for me in range(2)]
+        with pytest.raises(BenchFailed, match="'x' lost messages: member 1 delivered 9 of 10"):
+            check("x", reports)
+
+    def test_another_order_is_noticed(self) -> None:
+        reports = [Report(me=me, sent=5, delivered=10, digests=(str(me),)) for me in range(2)]
+        with pytest.raises(BenchFailed, match="'x' is out of order: members 0 and 1"):
+            check("x", reports)
+
+
+class TestMeasure:
+    def test_a_tiny_run_gives_every_row_and_judges_the_targets(self) -> None:
+        config = Config(messages=2000, rounds=1, sizes=(64,), round_trips=20)
+        results = asyncio.run(measure(config, silently))
+        rows = {row.contender: row for row in results.throughput}
+        assert {*OURS, *CEILINGS} <= set(rows)
+        assert rows["quire runs"].to_runs == rows["ceiling opaque"].to_ceiling == 1.0
+        assert {"raw round trip", "quire, last member", "quire, first member"} <= {row.contender for row in results.latency}
+        assert len(judge(results)) >= 4
+
+    def test_without_rivals_quire_is_alone(self) -> None:
+        config = Config(members=2, messages=500, rounds=1, sizes=(64,), round_trips=20, rivals=False)
+        results = asyncio.run(measure(config, silently))
+        assert {row.contender for row in results.throughput} == set(OURS)
+        assert results.left_out == ""
+
+    def test_where_zeromq_is_missing_one_sentence_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("quire.bench.measure.find_spec", lambda _: None)
+        monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs",))
+        config = Config(members=2, messages=500, rounds=1, sizes=(64,), round_trips=20)
+        results = asyncio.run(measure(config, silently))
+        assert not {row.contender for row in results.throughput} & set(ZEROMQ)
+        assert "install quire[bench]" in results.left_out
+
+    def test_targets_are_met_or_missed(self) -> None:
+        runs = {"contender": "quire runs", "deliveries_per_s": 2e6, "cpu_s_per_million": 0.6, "to_zeromq": 0.9}
+        results = Results(
+            config=Config(), cores=2, load_before=0.0, load_after=0.0, left_out="",
+            throughput=(Throughput(size=64, **runs), Throughput(size=1024, **runs)),  # type: ignore[arg-type]
+            latency=(Latency(contender="quire, last member", p50_us=1.0, p99_us=1.0, to_raw=1.9),),
+        )  # fmt: skip
+        assert [target.met for target in judge(results)] == [True, False, False, True, True]
+
+    @pytest.mark.parametrize(
+        "wish", [{"members": 1}, {"members": 17}, {"rounds": 0}, {"sizes": (4,)}, {"seconds": 0.0}, {"messages": 0}]
+    )
+    def test_what_makes_no_sense_is_refused(self, wish: dict[str, int]) -> None:
+        with pytest.raises(BadInput, match="must be from"):
+            asyncio.run(measure(Config(**wish), silently))  # type: ignore[arg-type]
+
+
+class TestSoak:
+    def test_under_full_load_memory_is_flat_and_nothing_is_lost(self) -> None:
+        seconds = float(os.environ.get("QUIRE_SOAK_SECONDS", "6"))
+        result = asyncio.run(soak(seconds, members=3, size=64, say=silently))
+        assert result.deliveries == 3 * result.sent > 0
+        assert result.flat, f"memory grew by {result.growth_bytes} bytes"
+
+    def test_growing_memory_is_noticed(self) -> None:
+        mib = 1 << 20
+        growing = [Sample(float(at), member, at, (100 + at * member) * mib) for at in range(40) for member in (0, 1)]
+        assert judge_memory(growing) == (20 * mib, False)
+        assert judge_memory([sample for sample in growing if sample.member == 0]) == (0, True)
+
+
+def children_of(parent: int) -> list[int]:
+    """Processes that a process has started, as Linux tells."""
+    tasks = Path(f"/proc/{parent}/task")
+    return [int(child) for task in tasks.glob("*/children") for child in task.read_text().split()]
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(reached: object, seconds: float = 30.0) -> None:
+    assert callable(reached)
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.01)
+
+
+class TestProcesses:
+    def duties(self, contender: str) -> list[Duty]:
+        addresses = free_addresses(2)
+        return [Duty(contender=contender, me=me, members=2, addresses=addresses, messages=10) for me in range(2)]
+
+    def test_a_process_that_fails_is_named_with_its_last_words(self) -> None:
+        with pytest.raises(BenchFailed, match=r"process \d of 'no such thing' ended with code 1 \(KeyError: 'no such thing'\)"):
+            asyncio.run(Crew(self.duties("no such thing"), 1.0).run())
+
+    def test_what_takes_too_long_is_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("quire.bench.crew.EXTRA_S", 0.1)
+        with pytest.raises(BenchFailed, match="took longer than"):
+            asyncio.run(Crew(self.duties("quire runs"), 0.0).run())
+
+    @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the processes")
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+    def test_no_process_is_left_behind(self, number: signal.Signals) -> None:
+        command = subprocess.Popen([*QUIRE, "bench", "--soak", "60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: len(children_of(command.pid)) == 3)
+            children = children_of(command.pid)
+            command.send_signal(number)
+            _, errors = command.communicate(timeout=30)
+        finally:
+            command.kill()
+        wait_until(lambda: not any(map(is_alive, children)))
+        assert "Traceback" not in errors
+        assert command.returncode == (130 if number == signal.SIGINT else -number)
+
+
+class TestCommand:
+    def test_the_command_prints_json(self) -> None:
+        done = subprocess.run([*QUIRE, *TINY, "--json"], capture_output=True, text=True, timeout=100, check=True)
+        printed = json.loads(done.stdout)
+        assert printed["results"]["config"]["members"] == 2
+        assert {"name", "wanted", "measured", "met"} == set(printed["targets"][0])
+
+    def test_the_command_prints_tables(self) -> None:
+        done = subprocess.run([*QUIRE, *TINY], capture_output=True, text=True, timeout=100, check=True)
+        assert "quire messages" in done.stdout
+        assert "targets" in done.stdout
+        assert done.stderr == ""
+
+    @pytest.mark.parametrize(
+        ("wish", "sentence"),
+        [
+            ("--members 1", "quire: members must be from 2 to 16, not 1"),
+            ("--rivals some", "quire: --rivals must be all or none, not 'some'"),
+            ("--soak 0", "quire: soak must be from 1 to 86400 seconds, not 0"),
+        ],
+    )
+    def test_bad_input_is_one_sentence(self, wish: str, sentence: str) -> None:
+        done = subprocess.run([*QUIRE, "bench", *wish.split()], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr.strip()) == (2, sentence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from itertools import repeat
 from types import TracebackType
 
@@ -90,6 +90,7 @@ class Group:
         self._room = asyncio.Event()
         self._futures: deque[tuple[int, asyncio.Future[Message]]] = deque()
         self._flush_scheduled = False
+        self._may_send_at_once = True
         self._closing = False
         self._reported_gap = (-1, -1)
         self._failure: GroupFailed | None = None
@@ -145,7 +146,7 @@ class Group:
             for message in map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), keys):
                 yield message
 
-    async def runs(self) -> AsyncIterator[Deliver]:
+    async def runs(self) -> AsyncGenerator[Deliver, None]:
         """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.order_key` of the
         first of it. Ends when the group has closed; raises GroupFailed when it cannot go on."""
         inbox = self._inbox
@@ -200,6 +201,7 @@ class Group:
     # What the mesh reports.
 
     def packet_arrived(self, source: int, packet: Packet, lamport: int) -> None:
+        self._may_send_at_once = True
         self._driver.receive(source, packet, lamport)
 
     def room_made(self) -> None:
@@ -260,12 +262,15 @@ class Group:
         return self._outbox.accept(payloads)
 
     def _send_soon(self) -> None:
-        """Send at once if nothing is under way. Whatever else is accepted at this turn of the event loop leaves together
-        at the next."""
-        if not self._flush_scheduled:
+        """Send at once if nothing is under way. Whatever else is accepted before something new happens leaves together
+        at the next turn of the event loop."""
+        if self._flush_scheduled:
+            return
+        if self._may_send_at_once and self._driver.submitted == self._driver.delivered[self.me]:
+            self._may_send_at_once = False
+            self._flush()
+        else:
             self._schedule_flush()
-            if self._driver.submitted == self._driver.delivered[self.me]:
-                self._flush()
 
     def _schedule_flush(self) -> None:
         if not self._flush_scheduled:
@@ -274,6 +279,7 @@ class Group:
 
     def _scheduled_flush(self) -> None:
         self._flush_scheduled = False
+        self._may_send_at_once = True
         self._flush()
 
     def _flush(self) -> None:
@@ -287,13 +293,13 @@ class Group:
         if not outbox.is_full():
             self._room.set()
         mesh.retry_blocked()
-        if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
-            self._spool.spill()
         if self._closing and not len(outbox):
             mesh.say_closing(self._driver.submitted)
             mesh.check_done(self._driver.delivered)
 
     def _delivered(self, delivery: Deliver) -> None:
+        if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
+            self._spool.spill()
         self._inbox.put(delivery)
         if self._inbox.is_full():
             self._mesh.pause()

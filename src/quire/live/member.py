@@ -13,10 +13,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -117,7 +117,7 @@ class Member:
             helpers = [tasks.create_task(self._close_when_asked(group)), tasks.create_task(self._tell_progress())]
             sending = tasks.create_task(_send(group, source))
             try:
-                async with aclosing(cast(AsyncGenerator[Deliver, None], group.runs())) as deliveries:
+                async with aclosing(group.runs()) as deliveries:
                     async for delivery in deliveries:
                         self.delivered += delivery.run.count
                         if await sink(delivery):

@@ -40,6 +40,7 @@ format: .venv/dev.stamp ## Rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 
 bench: .venv/dev.stamp ## Measure speed against baselines in the same run
+	$(BIN)/quire bench
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.audit
 

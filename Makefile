@@ -22,7 +22,7 @@ demo: .venv/run.stamp ## Run a live group of three processes, and prove its orde
 test: .venv/dev.stamp ## Run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-swarm: .venv/dev.stamp ## Run ten thousand random runs of every protocol (about an hour)
+swarm: .venv/dev.stamp ## Make ten thousand random runs of every protocol (some minutes)
 	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest tests/swarm $(PYTEST_ARGS)
 
 fuzz: .venv/dev.stamp ## Feed everything that reads a peer's bytes a million inputs (about ten minutes)

@@ -174,6 +174,16 @@ class TestCrash:
         with pytest.raises(BadInput, match="only operations of that member"):
             protocol.close(0, [operations(2, 1)])
 
+    def test_what_is_kept_for_a_crash_is_bounded_in_bytes_but_the_latest_is_always_kept(self) -> None:
+        protocol = member(1, retain_bytes=5)
+        for first in range(0, 12, 2):
+            protocol.receive(0, operations(0, first + 1, first=first, count=2))
+        assert [packet.run.first for packet in protocol.fence(0) if isinstance(packet, Operations)] == [8, 10]
+        greedy = member(1, retain_bytes=0)
+        for first in (0, 2):
+            greedy.receive(0, operations(0, first + 1, first=first, count=2))
+        assert len(greedy.fence(0)) == 1
+
     def test_what_nobody_retains_cannot_be_completed(self) -> None:
         ahead, behind = member(1, retain=1), member(2, retain=1)
         for time in (1, 2, 3):

@@ -12,7 +12,7 @@ from typing import cast
 from quire.model.messages import Run
 from quire.model.packets import Packet
 from quire.protocols.contract import Effect, Effects, Send
-from quire.protocols.single_phase import INFINITY, Operations, Options, SinglePhase, need, rank
+from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, Options, SinglePhase, need, rank
 
 
 class RankByCurrentClock(SinglePhase):
@@ -100,6 +100,17 @@ class CloseWithoutUnion(SinglePhase):
         return super().close(member, ())
 
 
+class CloseSilently(SinglePhase):
+    """A8 under point-to-point: survivors trust what the crashed member relayed to some of them, and say nothing themselves."""
+
+    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
+        return [
+            effect
+            for effect in super().close(member, packets)
+            if not (isinstance(effect, Send) and isinstance(effect.packet, Acknowledgement) and effect.to is None)
+        ]
+
+
 class NoFence(SinglePhase):
     """A8: a survivor goes on taking the crashed member's packets after it has reported what it holds."""
 
@@ -133,9 +144,10 @@ FAULTS: dict[type[SinglePhase], dict[str, object]] = {
     BelieveRelayAtOnce: {"acks": "point-to-point"},
     RelayEverything: {"acks": "point-to-point"},
     CloseWithoutUnion: {},
+    CloseSilently: {"acks": "point-to-point"},
     NoFence: {},
     StableWithoutOwnNext: {},
 }
 """Each fault and the options under which it shows."""
 
-CRASH_FAULTS = (CloseWithoutUnion, NoFence)
+CRASH_FAULTS = (CloseWithoutUnion, CloseSilently, NoFence)

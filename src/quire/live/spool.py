@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quire.trace.recorder import RECORD_FIELDS, Group, Integers, Recorder
+from quire.trace.recorder import RECORD_FIELDS, Address, Integers, Recorder
 
 GROUP_NAME = "all"
 ROWS_MAX = 1 << 19
@@ -66,7 +66,7 @@ class Spool:
 
 def make_recorder(process: int, members: int) -> Recorder:
     """A recorder of a process that belongs to one group of all members."""
-    return Recorder(process, (Group(GROUP_NAME, range(members)),))
+    return Recorder(process, (Address(GROUP_NAME, tuple(range(members))),))
 
 
 def read_spool(path: Path) -> Iterator[Integers]:

@@ -27,7 +27,7 @@ from quire.simulation.flights import Entry, Parcel, cut_flights
 from quire.simulation.links import LinkLayer
 from quire.simulation.network import Network
 from quire.simulation.site import Site
-from quire.trace.recorder import Group, Recorder, pack_record
+from quire.trace.recorder import Address, Recorder, pack_record
 from quire.trace.schema import DELIVER, PACKET, SEND
 
 GROUP_NAME = "all"
@@ -41,8 +41,8 @@ class Engine:
     """
 
     def __init__(self, protocols: Sequence[Protocol], network: Network, *, raw: bool = False, crashes: bool = False) -> None:
-        group = Group(GROUP_NAME, range(len(protocols)))
-        self.sites = [Site(protocol, Recorder(protocol.me, (group,))) for protocol in protocols]
+        everybody = Address(GROUP_NAME, tuple(range(len(protocols))))
+        self.sites = [Site(protocol, Recorder(protocol.me, (everybody,))) for protocol in protocols]
         if crashes:
             for site in self.sites:
                 if site.protocol.survives_crashes:

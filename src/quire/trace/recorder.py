@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quire.trace.schema import DELIVER, KINDS, PACKET, SCHEMA, SEND
+from quire.trace.schema import DELIVER, KINDS, PACKET, SCHEMA, SEND, VIEW
 
 RECORD_FIELDS = 8
 # kind, origin, first number, count, logical time of the first, time, then:
-#   send, deliver: group, bytes of each message       packet: type, header bytes (origin: fanout, first: payload bytes)
+#   send, deliver, view: address, bytes of each message   packet: type, header bytes (origin: fanout, first: payload bytes)
 
 pack_record = Struct(f"={RECORD_FIELDS}q").pack
 """One record as bytes. A driver whose loop cannot afford a call for each event packs it and writes it itself."""
@@ -29,20 +30,25 @@ Flags = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = "pa.Array[Any]"
 
 
-class Group:
-    """A named set of destinations, as messages are addressed to it."""
+class Address(msgspec.Struct, frozen=True):
+    """Whom messages go to, and what they do there. Records name an address by its number, so that one that is
+    used again and again costs nothing."""
 
-    def __init__(self, name: str, members: Sequence[int]) -> None:
-        self.name = name
-        self.members = tuple(members)
+    group: str | None = None
+    """The group that they are addressed to; None: these processes alone."""
+    dests: tuple[int, ...] = ()
+    """The processes that must deliver them; of a view, its members."""
+    object: str | None = None
+    op: str | None = None
+    txn: str | None = None
 
 
 class Recorder:
-    """The events of one process in local order."""
+    """The events of one process in local order. `addresses` are those that it will use often, numbered from 0."""
 
-    def __init__(self, process: int, groups: Sequence[Group]) -> None:
+    def __init__(self, process: int, addresses: Sequence[Address] = ()) -> None:
         self.process = process
-        self.groups = groups
+        self._addresses = {address: number for number, address in enumerate(addresses)}
         self._records = array("q")
         self._packet_types: dict[str, int] = {}
         self._rows_taken = 0
@@ -50,16 +56,28 @@ class Recorder:
         self.write = self._records.frombytes
         """Takes the bytes of `pack_record`."""
 
-    def send(self, origin: int, first: int, count: int, lamport: int, time_ns: int, group: int, size: int) -> None:
-        """`count` messages numbered from `first` were multicast; the first has logical time `lamport`."""
-        self.write(pack_record(SEND, origin, first, count, lamport, time_ns, group, size))
+    def send(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> None:
+        """`count` messages numbered from `first` were sent; the first has logical time `lamport`."""
+        self.write(pack_record(SEND, origin, first, count, lamport, time_ns, address, size))
 
-    def deliver(self, origin: int, first: int, count: int, lamport: int, time_ns: int, group: int, size: int) -> None:
-        self.write(pack_record(DELIVER, origin, first, count, lamport, time_ns, group, size))
+    def deliver(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> None:
+        self.write(pack_record(DELIVER, origin, first, count, lamport, time_ns, address, size))
+
+    def view(self, who: int, number: int, lamport: int, time_ns: int, address: int) -> None:
+        """A change of a group's membership took effect here: `who` joined or left (the address's op says which)."""
+        self.write(pack_record(VIEW, who, number, 1, lamport, time_ns, address, 0))
 
     def packet(self, name: str, fanout: int, lamport: int, time_ns: int, header_bytes: int, payload_bytes: int) -> None:
         """One packet was put on the wire, in `fanout` copies."""
         self.write(pack_record(PACKET, fanout, payload_bytes, 1, lamport, time_ns, self.packet_type(name), header_bytes))
+
+    def address(self, address: Address) -> int:
+        """The number of an address in this process's records."""
+        return self._addresses.setdefault(address, len(self._addresses))
+
+    def addresses(self) -> Sequence[Address]:
+        """The addresses by their numbers."""
+        return tuple(self._addresses)
 
     def packet_type(self, name: str) -> int:
         """The code of a type of packet in this process's records."""
@@ -93,12 +111,11 @@ class Recorder:
         record_of = np.repeat(np.arange(len(records)), counts)
         offset = np.arange(rows) - np.repeat(np.cumsum(counts) - counts, counts)
         kind, origin, first, _, lamport, time_ns, extra, size = (records[record_of, field] for field in range(RECORD_FIELDS))
-        is_packet, is_send = kind == PACKET, kind == SEND
+        is_packet = kind == PACKET
         is_message = ~is_packet
         every = np.ones(rows, dtype=bool)
-        nowhere = np.zeros(rows, dtype=bool)
         zero = np.zeros(rows, dtype=np.int64)
-        groups = [group.name for group in self.groups]
+        addresses = self.addresses()
         columns = {
             "run": _words(zero, every, [run], np.int8),
             "process": _numbers(zero + self.process, every, np.int32),
@@ -106,31 +123,40 @@ class Recorder:
             "kind": _words(kind, every, KINDS, np.int8),
             "origin": _numbers(origin, is_message, np.int32),
             "seq": _numbers(first + offset, is_message, np.int64),
-            "group": _words(extra, is_message, groups, np.int32),
-            "dests": self._destinations(extra, is_send),
+            "dests": _destinations(extra, (kind == SEND) | (kind == VIEW), addresses),
             "lamport": _numbers(lamport + offset, every, np.int64),
             "time_ns": _numbers(time_ns, every, np.int64),
             "packet": _words(extra, is_packet, self.packet_names(), np.int8),
             "fanout": _numbers(origin, is_packet, np.int32),
             "header_bytes": _numbers(size, is_packet, np.int32),
             "payload_bytes": _numbers(np.where(is_packet, first, size), every, np.int32),
-            "object": _words(zero, nowhere, (), np.int8),
-            "op": _words(zero, nowhere, (), np.int8),
-            "txn": _words(zero, nowhere, (), np.int8),
         }
+        for name in ("group", "object", "op", "txn"):
+            columns[name] = _labels(extra, is_message, [getattr(address, name) for address in addresses])
         return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
-    def _destinations(self, group: Integers, is_send: Flags) -> AnyArray:
-        members = [np.asarray(g.members, dtype=np.int64) for g in self.groups]
-        sizes = np.array([len(m) for m in members] or [0])
-        sent_to = group[is_send]
-        lengths = np.zeros(len(group), dtype=np.int64)
-        lengths[is_send] = sizes[sent_to]
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        values = np.concatenate([members[g] for g in sent_to.tolist()]) if len(sent_to) else np.empty(0, np.int64)
-        elements = _numbers(values, np.ones(len(values), dtype=bool), np.int32)
-        buffers = [_validity(is_send), pa.py_buffer(offsets.data)]
-        return pa.Array.from_buffers(SCHEMA.field("dests").type, len(group), buffers, children=[elements])
+
+def _destinations(address: Integers, present: Flags, addresses: Sequence[Address]) -> AnyArray:
+    sizes = np.array([len(each.dests) for each in addresses] or [0])
+    flat = np.array([process for each in addresses for process in each.dests], dtype=np.int64)
+    used = address[present]
+    lengths = np.zeros(len(address), dtype=np.int64)
+    lengths[present] = sizes[used]
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    # Each row's list starts in `flat` where its address does; the rows' lists follow each other in the column.
+    starts = (np.cumsum(sizes) - sizes)[used]
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1][present], sizes[used])
+    elements = _numbers(flat[np.repeat(starts, sizes[used]) + within], np.ones(len(within), dtype=bool), np.int32)
+    buffers = [_validity(present), pa.py_buffer(offsets.astype(np.int32).data)]
+    return pa.Array.from_buffers(SCHEMA.field("dests").type, len(address), buffers, children=[elements])
+
+
+def _labels(address: Integers, present: Flags, labels: Sequence[str | None]) -> AnyArray:
+    """What the addresses say in one column, null where an address says nothing."""
+    vocabulary = {label: code for code, label in enumerate(dict.fromkeys(label for label in labels if label is not None))}
+    codes = np.array([-1 if label is None else vocabulary[label] for label in labels] or [-1], dtype=np.int64)
+    found = codes[np.where(present, address, 0)]
+    return _words(found, present & (found >= 0), tuple(vocabulary), np.int32)
 
 
 # Columns are made from their buffers. `pa.array` would first import pandas to ask whether it was given something of its

@@ -21,6 +21,7 @@ KINDS = ("send", "deliver", "packet", "view")
 ROW_GROUP_ROWS = 65_536
 
 _word = pa.dictionary(pa.int8(), pa.string())
+_name = pa.dictionary(pa.int32(), pa.string())
 
 SCHEMA = pa.schema(
     [
@@ -30,7 +31,7 @@ SCHEMA = pa.schema(
         pa.field("kind", _word, nullable=False),
         pa.field("origin", pa.int32()),
         pa.field("seq", pa.int64()),
-        pa.field("group", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("group", _name),
         pa.field("dests", pa.list_(pa.field("element", pa.int32(), nullable=False))),
         pa.field("lamport", pa.int64()),
         pa.field("time_ns", pa.int64()),
@@ -38,9 +39,9 @@ SCHEMA = pa.schema(
         pa.field("fanout", pa.int32()),
         pa.field("header_bytes", pa.int32()),
         pa.field("payload_bytes", pa.int32()),
-        pa.field("object", _word),
-        pa.field("op", _word),
-        pa.field("txn", _word),
+        pa.field("object", _name),
+        pa.field("op", _name),
+        pa.field("txn", _name),
     ]
 )
 

@@ -1,0 +1,134 @@
+"""Nodes of a service on a seeded network that may lose, repeat and reorder everything.
+
+One heap of things to happen in virtual time, as in `engine`, but for nodes: they repair the network themselves, so
+nothing lies between it and them; they have timers; and their applications are callbacks that may act at once. Every
+packet takes the sender's Lamport time along, and each is recorded, so that traces are like those of any driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from itertools import count as counter
+from typing import Any
+
+from quire.model.packets import header_bytes
+from quire.protocols.node import Effects, Node, Notice, Send
+from quire.simulation.network import Network
+from quire.trace.recorder import Address, Recorder
+
+Told = Callable[["Place", Notice], None]
+"""The application of a node: called with each notice, when everything before it in the same step was performed."""
+
+
+class Place:
+    """A node in the world, with its logical clock and its recorder."""
+
+    def __init__(self, world: World, node: Node, told: Told) -> None:
+        self.world = world
+        self.node = node
+        self.told = told
+        self.recorder = Recorder(node.address)
+        self.clock = 0
+        self.gone = False
+        self._alarm: int | None = None
+
+    def act(self, effects: Effects) -> None:
+        """Perform the effects of one step of the node."""
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.world.carry(self, effect)
+            else:
+                self.told(self, effect)
+        self._set_alarm()
+
+    def record_send(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> None:
+        self.recorder.send(origin, seq, count, self._tick(count), self.world.now, self.recorder.address(address), size)
+
+    def record_delivery(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> None:
+        self.recorder.deliver(origin, seq, count, self._tick(count), self.world.now, self.recorder.address(address), size)
+
+    def record_view(self, who: int, number: int, address: Address) -> None:
+        self.recorder.view(who, number, self._tick(1), self.world.now, self.recorder.address(address))
+
+    def _tick(self, count: int) -> int:
+        first, self.clock = self.clock + 1, self.clock + count
+        return first
+
+    def take(self, source: int, packet: Any, lamport: int) -> None:
+        if not self.gone:
+            self.clock = max(self.clock, lamport)
+            self.act(self.node.receive(self.world.now, source, packet))
+
+    def _set_alarm(self) -> None:
+        due = self.node.due()
+        # An alarm that is already set for an earlier time sets the next one when it rings.
+        if due is not None and not self.gone and (self._alarm is None or due < self._alarm):
+            self._alarm = due = max(due, self.world.now)
+            self.world.at(due, self._ring, due)
+
+    def _ring(self, time_ns: int) -> None:
+        if self._alarm != time_ns or self.gone:
+            return
+        self._alarm = None
+        due = self.node.due()
+        self.act(self.node.wake(self.world.now) if due is not None and due <= self.world.now else ())
+
+
+class World:
+    """Carries packets between nodes. Addresses are 0 … n-1 in the order in which nodes are added."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.now = 0
+        self.places: list[Place] = []
+        self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._next_number = counter().__next__
+
+    def add(self, node: Node, told: Told) -> Place:
+        if node.address != len(self.places):
+            raise ValueError(f"the next address is {len(self.places)}, not {node.address}")
+        place = Place(self, node, told)
+        self.places.append(place)
+        place.act(())
+        return place
+
+    def at(self, time_ns: int, act: Callable[[Any], None], item: Any) -> None:
+        """Call act(item) at that time, after everything that is already scheduled for it."""
+        heappush(self._heap, (time_ns, self._next_number(), act, item))
+
+    def carry(self, place: Place, send: Send) -> None:
+        source, packet, run = place.node.address, send.packet, send.packet.carried()
+        place.clock += 1
+        size = 0 if run is None else len(run.body.payload)
+        place.recorder.packet(packet.name, len(send.to), place.clock, self.now, header_bytes(packet), size)
+        for address in send.to:
+            parcel = (self.places[address], source, packet, place.clock)
+            # What a node sends to itself does not touch the network.
+            times = self.network.arrivals(source, address, self.now) if address != source else [self.now]
+            for time in times:
+                self.at(time, _arrive, parcel)
+
+    def crash(self, address: int) -> None:
+        """The node stops for good; what it sent is still on the way."""
+        self.places[address].gone = True
+
+    def run(self, until_ns: int, done: Callable[[], bool] = lambda: False) -> bool:
+        """Until `done`, asked after every event, or until that time; returns whether it was done."""
+        while self._heap and not done():
+            time, _, act, item = self._heap[0]
+            if time > until_ns:
+                break
+            heappop(self._heap)
+            self.now = time
+            act(item)
+        return done()
+
+    def idle(self, places: Iterable[Place] | None = None) -> bool:
+        """Whether nothing is unfinished at these nodes (all of them), whatever is still on the way."""
+        return all(place.gone or place.node.idle() for place in places or self.places)
+
+
+def _arrive(parcel: tuple[Place, int, Any, int]) -> None:
+    place, source, packet, lamport = parcel
+    place.take(source, packet, lamport)

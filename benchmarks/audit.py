@@ -22,13 +22,14 @@ import polars as pl
 import pyarrow as pa
 
 from quire.model.orders import Guarantee
-from quire.pipeline.auditor import audit_with
+from quire.pipeline.auditing.auditor import audit_with
+from quire.pipeline.auditing.findings import judge_trace
+from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.verdicts import Verdict
 from quire.pipeline.compiled import compiled
-from quire.pipeline.findings import judge_trace
 from quire.pipeline.layout import lay_out, segment_count
 from quire.pipeline.session import session
 from quire.pipeline.tasks import run_on
-from quire.pipeline.verdicts import Verdict
 from quire.trace.schema import DELIVER, KINDS, SCHEMA, SEND, Outcome, RunInfo
 from quire.trace.store import RunWriter, open_run
 
@@ -182,7 +183,7 @@ def measure(directory: Path, members: int, repeat: int, segments: int | None) ->
         f"{layout.rows:,} events, {members} members, {pieces} segments, {os.cpu_count()} cores; best of {repeat}, warm session"
     )
     with session(brief=False) as spark:
-        run = run_on(spark)
+        run = run_on(spark, AUDIT)
         result = audit_with(run, directory, segments=segments)
         assert result.verdict is Verdict.HOLDS, result.checks
         spark_sort(spark, directory)

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from quire.pipeline import search, segments, total
-from quire.pipeline.findings import Findings, judge_trace
+from quire.pipeline.auditing import search, segments, total
+from quire.pipeline.auditing.findings import Findings, judge_trace
+from quire.pipeline.auditing.tasks import AUDIT
 from quire.pipeline.tasks import run_here
 from tests.audit import memory, oracle
 from tests.audit.traces import Trace, plain, random_trace, timed
 
+HERE = run_here(AUDIT)
 TRACES = 2000
 PARTS = 8
 
@@ -22,7 +24,7 @@ def judge(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int, block_shif
     read = memory.read_from(trace)
     for module in (segments, total, search):
         monkeypatch.setattr(module, "read_events", read)
-    return judge_trace(memory.layout_of(trace), pieces, run_here, block_shift=block_shift)
+    return judge_trace(memory.layout_of(trace), pieces, HERE, block_shift=block_shift)
 
 
 def counts(found: Findings) -> oracle.Expected:

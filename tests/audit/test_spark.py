@@ -11,13 +11,16 @@ import pytest
 
 from quire.model.orders import Guarantee
 from quire.pipeline import Audit, Verdict, audit
-from quire.pipeline.auditor import audit_with
+from quire.pipeline.auditing.auditor import audit_with
+from quire.pipeline.auditing.tasks import AUDIT
 from quire.pipeline.tasks import run_here
 from tests.audit import oracle
 from tests.audit.traces import Trace, plain, random_trace, timed, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+HERE = run_here(AUDIT)
 
 
 def told(result: Audit) -> dict[str, object]:
@@ -29,7 +32,7 @@ def told(result: Audit) -> dict[str, object]:
 
 
 def because(tmp_path: Path, trace: Trace, check: Guarantee) -> str:
-    return audit_with(run_here, write(tmp_path / "run", trace)).checks[check].because
+    return audit_with(HERE, write(tmp_path / "run", trace)).checks[check].because
 
 
 def test_random_traces_on_spark_equal_brute_force(spark: SparkSession, tmp_path: Path) -> None:
@@ -53,18 +56,18 @@ def test_what_is_told_does_not_depend_on_the_number_of_segments(tmp_path: Path, 
         if not any(trace.logs):
             continue
         directory = write(tmp_path / str(seed), trace, rows_per_append=3)
-        whole = audit_with(run_here, directory, segments=1)
+        whole = audit_with(HERE, directory, segments=1)
         for check in whole.checks.values():
             assert (check.witness is not None) == (check.violations > 0) == (check.verdict is Verdict.VIOLATED)
             assert check.because
         for pieces in (2 + seed % 2, 4 + seed % 3):
-            assert told(audit_with(run_here, directory, segments=pieces)) == told(whole), f"seed {seed}, {pieces} segments"
+            assert told(audit_with(HERE, directory, segments=pieces)) == told(whole), f"seed {seed}, {pieces} segments"
 
 
 def test_spark_and_this_process_tell_the_same(spark: SparkSession, tmp_path: Path) -> None:
     directory = write(tmp_path / "run", plain("s0>13", "d0:0 s0>2", "d1:0 s0>3", "d2:0 d0:0"))
 
-    assert told(audit(spark, directory, segments=3)) == told(audit_with(run_here, directory))
+    assert told(audit(spark, directory, segments=3)) == told(audit_with(HERE, directory))
 
 
 def test_a_direct_cause_is_explained(tmp_path: Path) -> None:
@@ -78,7 +81,7 @@ def test_a_direct_cause_is_explained(tmp_path: Path) -> None:
 def test_an_indirect_cause_is_explained_link_by_link(tmp_path: Path) -> None:
     directory = write(tmp_path / "run", plain("s0>13", "d0:0 s0>2", "d1:0 s0>3", "d2:0 d0:0"))
 
-    check = audit_with(run_here, directory).checks[Guarantee.CAUSAL]
+    check = audit_with(HERE, directory).checks[Guarantee.CAUSAL]
 
     assert check.because == (
         "member 3 delivered 2:0 before 0:0, though member 1 had delivered 0:0 before it sent 1:0, "
@@ -138,8 +141,8 @@ def test_missing_logical_times_are_rebuilt(tmp_path: Path) -> None:
     trace = plain("s0>12", "d0:0 s0>2", "d1:0 d0:0")
     untimed = trace._replace(clocks=[[None] * len(log) for log in trace.logs])
 
-    assert told(audit_with(run_here, write(tmp_path / "a", trace))) == told(
-        audit_with(run_here, write(tmp_path / "b", untimed), segments=4)
+    assert told(audit_with(HERE, write(tmp_path / "a", trace))) == told(
+        audit_with(HERE, write(tmp_path / "b", untimed), segments=4)
     )
 
 
@@ -147,7 +150,7 @@ def test_logs_that_contradict_each_other_leave_causal_order_undecided(tmp_path: 
     logs = plain("s0>01 d1:0", "s0>01 d0:0").logs
     contradictory = Trace([list(reversed(log)) for log in logs], [[1, 2], [1, 2]])
 
-    checks = audit_with(run_here, write(tmp_path / "run", contradictory)).checks
+    checks = audit_with(HERE, write(tmp_path / "run", contradictory)).checks
 
     assert checks[Guarantee.CAUSAL].verdict is Verdict.UNDECIDED
     assert checks[Guarantee.CAUSAL].because == ("the logs contradict each other: a delivery of 1:0 happened before it was sent")
@@ -158,7 +161,7 @@ def test_unrecorded_destinations_leave_what_depends_on_them_undecided(tmp_path: 
     trace = plain("s0>01 d0:0", "d0:0")
     trace.logs[0][0] = trace.logs[0][0]._replace(dests=None)
 
-    checks = audit_with(run_here, write(tmp_path / "run", trace)).checks
+    checks = audit_with(HERE, write(tmp_path / "run", trace)).checks
 
     assert {guarantee: check.verdict for guarantee, check in checks.items() if check.verdict is Verdict.HOLDS} == {
         Guarantee.TOTAL: Verdict.HOLDS,
@@ -172,8 +175,8 @@ def test_only_what_is_expected_decides(tmp_path: Path) -> None:
     silent = write(tmp_path / "silent", disagreement, promises=())
     promising = write(tmp_path / "promising", disagreement, promises=(Guarantee.ACYCLIC,))
 
-    assert audit_with(run_here, silent).verdict is Verdict.HOLDS
-    assert audit_with(run_here, silent).expected == (Guarantee.INTEGRITY, Guarantee.AGREEMENT)
-    assert audit_with(run_here, silent, expect=[Guarantee.CAUSAL]).expected == (Guarantee.FIFO, Guarantee.CAUSAL)
-    assert audit_with(run_here, promising).verdict is Verdict.VIOLATED
-    assert audit_with(run_here, promising).expected == (Guarantee.TOTAL, Guarantee.ACYCLIC)
+    assert audit_with(HERE, silent).verdict is Verdict.HOLDS
+    assert audit_with(HERE, silent).expected == (Guarantee.INTEGRITY, Guarantee.AGREEMENT)
+    assert audit_with(HERE, silent, expect=[Guarantee.CAUSAL]).expected == (Guarantee.FIFO, Guarantee.CAUSAL)
+    assert audit_with(HERE, promising).verdict is Verdict.VIOLATED
+    assert audit_with(HERE, promising).expected == (Guarantee.TOTAL, Guarantee.ACYCLIC)

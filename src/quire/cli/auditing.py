@@ -33,7 +33,7 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
 
 def audit_run(directory: Path, master: str, *, expect: Sequence[Guarantee] | None = None, segments: int | None = None) -> Audit:
     """Audit the run on a session at `master`. Where Spark itself fails, says so and exits as undecided."""
-    from quire.pipeline.auditor import audit
+    from quire.pipeline.auditing.auditor import audit
     from quire.pipeline.session import session
 
     with status("starting Spark") as say, session(master) as spark:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from quire.pipeline import kernel
+from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.seams import Event, join_segments
+from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary, correct_members
+from quire.pipeline.auditing.tasks import Task
+from quire.pipeline.auditing.total import TotalResult, TotalTask
 from quire.pipeline.layout import Layout, cut, later_members, overlapping
-from quire.pipeline.seams import Event, join_segments
-from quire.pipeline.segments import SegmentTask, StartState, Summary, correct_members
-from quire.pipeline.tasks import Runner, Task
-from quire.pipeline.total import TotalResult, TotalTask
+from quire.pipeline.tasks import Runner
 
 Late = tuple[int, int, int, int, int]
 """(process, origin, seq, and the origin and seq of the message that it missed)"""

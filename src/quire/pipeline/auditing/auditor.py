@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quire.model.orders import RELIABLE, Guarantee, implied_by, in_order
-from quire.pipeline.findings import Findings, judge_trace
+from quire.pipeline.auditing.findings import Findings, judge_trace
+from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
+from quire.pipeline.auditing.witness import Story, tell
 from quire.pipeline.layout import Layout, check_segments, lay_out, segment_count
 from quire.pipeline.tasks import Runner, run_on
-from quire.pipeline.verdicts import Audit, Check, Verdict
-from quire.pipeline.witness import Story, tell
 from quire.trace.schema import RunInfo
 from quire.trace.store import open_run
 
@@ -40,7 +41,7 @@ def audit(
     All orders are checked; `expect` says which of them, with what they imply, decide the verdict, by default those
     that the run promises. Raises BadInput, in one sentence, for what is not a whole trace of one run.
     """
-    return audit_with(run_on(spark), Path(directory), expect=expect, segments=segments)
+    return audit_with(run_on(spark, AUDIT), Path(directory), expect=expect, segments=segments)
 
 
 def audit_with(

@@ -9,12 +9,13 @@ import numpy as np
 
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
-from quire.pipeline import kernel
-from quire.pipeline.findings import Findings, Late
+from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.findings import Findings, Late
+from quire.pipeline.auditing.search import Chain, ChainTask, FindTask, Found, FoundEvents, Link, Message, by_message
+from quire.pipeline.auditing.tasks import Task
+from quire.pipeline.auditing.verdicts import Place, Witness
 from quire.pipeline.layout import Layout, overlapping
-from quire.pipeline.search import Chain, ChainTask, FindTask, Found, FoundEvents, Link, Message, by_message
-from quire.pipeline.tasks import Runner, Task
-from quire.pipeline.verdicts import Place, Witness
+from quire.pipeline.tasks import Runner
 from quire.trace.schema import DELIVER, KINDS, SEND
 
 _ROWS_PER_TASK = 4_000_000

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from quire.pipeline import kernel
-from quire.pipeline.segments import Rows, StartState, Summary, no_rows
+from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.segments import Rows, StartState, Summary, no_rows
 
 Event = tuple[int, int]
 """(segment, number of the event in it): ascending in the order of the trace."""

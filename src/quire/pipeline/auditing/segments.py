@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
-from quire.pipeline import kernel
+from quire.pipeline.auditing import kernel
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.slices import Events, read_events

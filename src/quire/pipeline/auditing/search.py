@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from quire.pipeline import kernel
+from quire.pipeline.auditing import kernel
 from quire.pipeline.compiled import compiled
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild

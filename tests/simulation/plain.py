@@ -12,7 +12,7 @@ from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send
 from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig
 from quire.simulation.engine import Engine
-from quire.simulation.simulate import make_network
+from quire.simulation.runs import make_network
 
 
 class Data(Packet, frozen=True, tag=1):

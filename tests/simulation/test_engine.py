@@ -95,7 +95,7 @@ def test_the_digest_depends_on_the_order_of_deliveries_alone() -> None:
 def test_a_trace_written_in_pieces_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"members": 3, "workload": WorkloadConfig(messages=50)}
     whole, whole_rows = traced(tmp_path / "whole", **settings)
-    monkeypatch.setattr("quire.simulation.simulate._KEEP_RECORDS", 20)
+    monkeypatch.setattr("quire.simulation.runs._KEEP_RECORDS", 20)
     monkeypatch.setattr("quire.simulation.simulate._KEEP_WAITS", 10)
     monkeypatch.setattr("quire.simulation.engine._CHUNK_EVENTS", 16)
     pieces, pieces_rows = traced(tmp_path / "pieces", **settings)

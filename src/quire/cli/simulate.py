@@ -123,6 +123,8 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     add_costs(table, result)
     if result.link_packets:
         table.add_row("repair of links", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
+    for name, value in result.details.items():
+        table.add_row(name.replace("_", " "), _detail(value))
     table.add_row("simulated", f"{result.simulated_ms:,.1f} ms in {result.wall_s:.2f} s")
     table.add_row("digest", result.digest)
     if result.trace is not None:
@@ -131,3 +133,11 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     console.print(table)
     if result.trace is not None:
         console.print(f"next: [bold]quire audit {result.trace}[/bold]", highlight=False, soft_wrap=True)
+
+
+def _detail(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_detail(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_detail, value))
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

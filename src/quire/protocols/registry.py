@@ -6,14 +6,16 @@ place that says what exists and what it may be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, get_args, get_origin
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
 from quire.model.errors import BadInput
 from quire.protocols import causal_vector, coordinator, fifo, hierarchy, matrix, single_phase, two_phase
 from quire.protocols.contract import Protocol
+
+Options = TypeVar("Options", bound=msgspec.Struct)
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -39,11 +41,11 @@ PROTOCOLS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 _BY_ORDER = {"fifo": "fifo", "causal": "causal-vector", "total": "single-phase", "acyclic": "single-phase"}
 
 
-def find(name: str) -> Entry:
-    """The protocol of that name; raises BadInput with a list of those that exist."""
+def find(name: str, others: Iterable[str] = ()) -> Entry:
+    """The protocol of that name; raises BadInput with a list of those that exist, and of `others` that would do."""
     entry = PROTOCOLS.get(name)
     if entry is None:
-        raise BadInput(f"there is no protocol {name!r}; choose one of {', '.join(PROTOCOLS)}")
+        raise BadInput(f"there is no protocol {name!r}; choose one of {', '.join((*PROTOCOLS, *others))}")
     return entry
 
 
@@ -84,8 +86,12 @@ def read_options(name: str, given: Mapping[str, object]) -> msgspec.Struct:
 
     An option may be written with hyphens or underscores, but once.
     """
-    entry = find(name)
-    fields = {field.name: field for field in msgspec.structs.fields(entry.options)}
+    return convert_options(name, find(name).options, given)
+
+
+def convert_options(name: str, kind: type[Options], given: Mapping[str, object]) -> Options:
+    """Options of this kind for whatever has this name, in the same way."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
     values: dict[str, object] = {}
     for option, value in given.items():
         field = fields.get(option.replace("-", "_"))
@@ -98,7 +104,7 @@ def read_options(name: str, given: Mapping[str, object]) -> msgspec.Struct:
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError as error:
             raise BadInput(f"{name} cannot take {option}={value}: {describe(field.type)}") from error
-    return entry.options(**values)
+    return kind(**values)
 
 
 def create(name: str, me: int, members: int, options: msgspec.Struct | Mapping[str, object] | None = None) -> Protocol:

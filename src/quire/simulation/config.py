@@ -88,13 +88,17 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return tuple(range(self.members)) if chosen is None else chosen
 
 
-def check(config: SimulationConfig) -> None:
-    """Raise BadInput if this cannot be simulated. The protocol and its options are checked where they are created."""
+def check(config: SimulationConfig, processes: int | None = None) -> None:
+    """Raise BadInput if this cannot be simulated. The protocol and its options are checked where they are created.
+
+    A service has more processes than members: delays and faults are theirs too.
+    """
     _within("members", config.members, 1, MEMBERS_MAX)
     _within("seed", config.seed, 0, NUMBER_MAX)
-    _check_network(config.network, config.members)
+    processes = config.members if processes is None else processes
+    _check_network(config.network, processes)
     _check_workload(config)
-    _check_faults(config.faults, config.members)
+    _check_faults(config.faults, processes)
 
 
 def _check_network(network: NetworkConfig, members: int) -> None:

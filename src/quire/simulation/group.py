@@ -23,7 +23,8 @@ from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig
 from quire.simulation.delays import NANOSECONDS_PER_MS, to_ns
 from quire.simulation.engine import Engine
 from quire.simulation.randomness import stream
-from quire.simulation.simulate import detect_ns, make_network
+from quire.simulation.runs import make_network
+from quire.simulation.simulate import detect_ns
 
 MakeProtocol = Callable[[int, int], Protocol]
 """Makes the protocol of a member from its number and the size of the group."""

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 
-import msgspec
-
-from quire.model.orders import implied_by, in_order
+from quire.model.orders import Guarantee
 from quire.protocols import registry
-from quire.simulation.config import SimulationConfig, check
+from quire.simulation.config import SimulationConfig
 from quire.simulation.delays import parse_delays, to_ns
 from quire.simulation.engine import GROUP_NAME, Engine
-from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
+from quire.simulation.runs import Progress, Run, SimulationResult, make_network
+from quire.simulation.services import SERVICES
+from quire.simulation.serving import ServiceRun
 from quire.simulation.workload import Senders
-from quire.trace.schema import Outcome, RunInfo
-from quire.trace.statistics import Statistics, Summary
+from quire.trace.schema import Outcome
 from quire.trace.store import RunWriter
 
-_KEEP_RECORDS = 1 << 18
+__all__ = ["Progress", "SimulationResult", "simulate"]
+
 _KEEP_WAITS = 1 << 20
-
-Progress = Callable[[int, int], None]
-"""Is told, now and then, how many messages were sent and how many will be."""
-
-
-class SimulationResult(Summary, frozen=True, kw_only=True):
-    """Latency is simulated time: elsewhere than at the origin, from the receipt of the packet that carried the message."""
-
-    seed: int
-    link_packets: dict[str, int]
-    simulated_ms: float
 
 
 def simulate(
@@ -47,33 +34,14 @@ def simulate(
     Raises BadInput, and leaves nothing behind, if it cannot be run or `out` exists and is not to be replaced.
     """
     started = time.perf_counter()
-    run = _Run(config)
+    service = SERVICES.get(config.protocol)
+    run: Run = _GroupRun(config) if service is None else ServiceRun(config, service)
     with ExitStack() as stack:
         writer = stack.enter_context(RunWriter(out, run.name, force=force)) if out is not None else None
         run.go(writer, progress)
         if writer is not None:
             writer.finish(run.info())
     return run.result(time.perf_counter() - started, out)
-
-
-def make_network(config: SimulationConfig) -> Network:
-    """The network that the settings and the seed describe."""
-    network = config.network
-    splits = [
-        Split(
-            each.sides, to_ns(each.at_ms, "the time of a partition"), to_ns(each.at_ms + each.for_ms, "the end of a partition")
-        )
-        for each in config.faults.partitions
-    ]
-    return Network(
-        config.members,
-        parse_delays(network.delay, config.members),
-        stream(config.seed, "network"),
-        reorder=network.reorder,
-        loss=network.loss,
-        duplicate=network.duplicate,
-        splits=splits,
-    )
 
 
 def detect_ns(config: SimulationConfig) -> int:
@@ -83,20 +51,13 @@ def detect_ns(config: SimulationConfig) -> int:
     return 3 * parse_delays(config.network.delay, config.members).usual_ns_max()
 
 
-class _Run:
+class _GroupRun(Run):
+    """A group protocol, driven by the engine."""
+
     def __init__(self, config: SimulationConfig) -> None:
-        check(config)
-        self.entry = registry.find(config.protocol)
+        self.entry = registry.find(config.protocol, SERVICES)
         options = registry.read_options(config.protocol, config.options)
-        delays = parse_delays(config.network.delay, config.members).text()
-        # From here on the settings say everything themselves: defaults filled in, no file referred to.
-        self.config = msgspec.structs.replace(
-            config,
-            options=msgspec.to_builtins(options),
-            network=msgspec.structs.replace(config.network, delay=delays),
-        )
-        settings = msgspec.json.encode(self.config, order="sorted")
-        self.name = f"{config.protocol}-{config.seed}-{sha256(settings).hexdigest()[:8]}"
+        super().__init__(config, options, config.members)
         members = range(config.members)
         self.engine = Engine(
             [registry.create(config.protocol, me, config.members, options) for me in members],
@@ -105,7 +66,6 @@ class _Run:
             crashes=bool(config.faults.crashes),
         )
         self.senders = Senders(self.config, self.engine)
-        self.statistics = Statistics(config.members)
         self._schedule_faults()
 
     def _schedule_faults(self) -> None:
@@ -123,7 +83,6 @@ class _Run:
             engine.at(to_ns(each.at_ms, "the time of a crash"), crash, each.member)
 
     def go(self, writer: RunWriter | None, progress: Progress | None) -> None:
-        """Run to the end, handing on what is recorded as it grows."""
         total = len(self.config.senders()) * self.config.workload.messages
 
         def between() -> None:
@@ -145,12 +104,7 @@ class _Run:
     def _absorb(self, writer: RunWriter | None, *, everything: bool) -> None:
         engine, statistics = self.engine, self.statistics
         for site in engine.sites:
-            if everything or site.recorder.pending_records() >= _KEEP_RECORDS:
-                statistics.absorb(site.recorder)
-                if writer is not None:
-                    writer.flush((site.recorder,), everything=True)
-                else:
-                    site.recorder.drop()
+            self.take(site.recorder, writer, everything=everything)
         if everything or len(engine.remote_waits) >= _KEEP_WAITS:
             statistics.origin.add(engine.origin_waits)
             statistics.remote.add(engine.remote_waits)
@@ -172,42 +126,11 @@ class _Run:
             crashed=crashed,
         )
 
-    def info(self) -> RunInfo:
-        config = self.config
-        return RunInfo(
-            run=self.name,
-            source="simulation",
-            protocol=config.protocol,
-            options=config.options,
-            members=config.members,
-            groups={GROUP_NAME: tuple(range(config.members))},
-            promises=in_order(implied_by(self.entry.protocol.promises)),
-            seed=config.seed,
-            settings={name: msgspec.to_builtins(getattr(config, name)) for name in ("network", "workload", "faults")},
-            versions={"quire": version("quire")},
-            outcome=self.outcome(),
-        )
+    def promises(self) -> Iterable[Guarantee]:
+        return self.entry.protocol.promises
 
-    def result(self, wall_s: float, out: Path | None) -> SimulationResult:
-        statistics, outcome = self.statistics, self.outcome()
-        return SimulationResult(
-            run=self.name,
-            protocol=self.config.protocol,
-            options=self.config.options,
-            members=self.config.members,
-            seed=self.config.seed,
-            messages=outcome.messages,
-            deliveries=outcome.deliveries,
-            complete=outcome.complete,
-            crashed=outcome.crashed,
-            packets=statistics.packet_counts(),
-            packets_point_to_point=statistics.copy_counts(),
-            link_packets=dict(self.engine.links.counts) if self.engine.links is not None else {},
-            latency=statistics.latency(),
-            header_bytes=statistics.header_bytes,
-            header_bytes_point_to_point=statistics.header_bytes_point_to_point,
-            simulated_ms=statistics.end_ns / 1_000_000,
-            wall_s=wall_s,
-            digest=statistics.digest(),
-            trace=str(out) if out is not None else None,
-        )
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        return {GROUP_NAME: tuple(range(self.config.members))}
+
+    def link_packets(self) -> dict[str, int]:
+        return dict(self.engine.links.counts) if self.engine.links is not None else {}

@@ -124,6 +124,10 @@ class World:
             act(item)
         return done()
 
+    def busy(self) -> bool:
+        """Whether anything is still going to happen."""
+        return bool(self._heap)
+
     def idle(self, places: Iterable[Place] | None = None) -> bool:
         """Whether nothing is unfinished at these nodes (all of them), whatever is still on the way."""
         return all(place.gone or place.node.idle() for place in places or self.places)

@@ -1,0 +1,142 @@
+"""What simulated runs of any kind have in common: settings, statistics, a description and a result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from quire.model.orders import Guarantee, implied_by, in_order
+from quire.simulation.config import SimulationConfig, check
+from quire.simulation.delays import parse_delays, to_ns
+from quire.simulation.network import Network, Split
+from quire.simulation.randomness import stream
+from quire.trace.recorder import Recorder
+from quire.trace.schema import Outcome, RunInfo
+from quire.trace.statistics import Statistics, Summary
+from quire.trace.store import RunWriter
+
+_KEEP_RECORDS = 1 << 18
+
+Progress = Callable[[int, int], None]
+"""Is told, now and then, how many messages were sent and how many will be."""
+
+
+class SimulationResult(Summary, frozen=True, kw_only=True):
+    """Latency is simulated time: elsewhere than at the origin, from the receipt of the packet that carried the message.
+    `details` is what only this protocol or service can say of its run."""
+
+    seed: int
+    link_packets: dict[str, int]
+    simulated_ms: float
+    details: dict[str, object]
+
+
+def make_network(config: SimulationConfig, processes: int | None = None) -> Network:
+    """The network that the settings and the seed describe, between the members or more processes than they are."""
+    network, processes = config.network, config.members if processes is None else processes
+    splits = [
+        Split(
+            each.sides, to_ns(each.at_ms, "the time of a partition"), to_ns(each.at_ms + each.for_ms, "the end of a partition")
+        )
+        for each in config.faults.partitions
+    ]
+    return Network(
+        processes,
+        parse_delays(network.delay, processes),
+        stream(config.seed, "network"),
+        reorder=network.reorder,
+        loss=network.loss,
+        duplicate=network.duplicate,
+        splits=splits,
+    )
+
+
+class Run(ABC):
+    """One run from its settings to its result."""
+
+    def __init__(self, config: SimulationConfig, options: msgspec.Struct, processes: int) -> None:
+        check(config, processes)
+        delays = parse_delays(config.network.delay, processes).text()
+        # From here on the settings say everything themselves: defaults filled in, no file referred to.
+        self.config = msgspec.structs.replace(
+            config,
+            options=msgspec.to_builtins(options),
+            network=msgspec.structs.replace(config.network, delay=delays),
+        )
+        settings = msgspec.json.encode(self.config, order="sorted")
+        self.name = f"{config.protocol}-{config.seed}-{sha256(settings).hexdigest()[:8]}"
+        self.statistics = Statistics(processes)
+
+    @abstractmethod
+    def go(self, writer: RunWriter | None, progress: Progress | None) -> None:
+        """Run to the end, handing on what is recorded as it grows."""
+
+    @abstractmethod
+    def outcome(self) -> Outcome: ...
+
+    @abstractmethod
+    def promises(self) -> Iterable[Guarantee]: ...
+
+    @abstractmethod
+    def groups(self) -> Mapping[str, tuple[int, ...]]: ...
+
+    def link_packets(self) -> dict[str, int]:
+        return {}
+
+    def details(self) -> dict[str, object]:
+        return {}
+
+    def take(self, recorder: Recorder, writer: RunWriter | None, *, everything: bool) -> None:
+        """Count what was recorded and write it, if it is much or `everything` is asked for."""
+        if everything or recorder.pending_records() >= _KEEP_RECORDS:
+            self.statistics.absorb(recorder)
+            if writer is not None:
+                writer.flush((recorder,), everything=True)
+            else:
+                recorder.drop()
+
+    def info(self) -> RunInfo:
+        config = self.config
+        return RunInfo(
+            run=self.name,
+            source="simulation",
+            protocol=config.protocol,
+            options=config.options,
+            members=config.members,
+            groups=dict(self.groups()),
+            promises=in_order(implied_by(self.promises())),
+            seed=config.seed,
+            settings={name: msgspec.to_builtins(getattr(config, name)) for name in ("network", "workload", "faults")},
+            versions={"quire": version("quire")},
+            outcome=self.outcome(),
+        )
+
+    def result(self, wall_s: float, out: Path | None) -> SimulationResult:
+        statistics, outcome = self.statistics, self.outcome()
+        return SimulationResult(
+            run=self.name,
+            protocol=self.config.protocol,
+            options=self.config.options,
+            members=self.config.members,
+            seed=self.config.seed,
+            messages=outcome.messages,
+            deliveries=outcome.deliveries,
+            complete=outcome.complete,
+            crashed=outcome.crashed,
+            packets=statistics.packet_counts(),
+            packets_point_to_point=statistics.copy_counts(),
+            link_packets=self.link_packets(),
+            latency=statistics.latency(),
+            header_bytes=statistics.header_bytes,
+            header_bytes_point_to_point=statistics.header_bytes_point_to_point,
+            details=self.details(),
+            simulated_ms=statistics.end_ns / 1_000_000,
+            wall_s=wall_s,
+            digest=statistics.digest(),
+            trace=str(out) if out is not None else None,
+        )

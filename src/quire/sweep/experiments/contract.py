@@ -1,0 +1,49 @@
+"""What an experiment is: settings that make a cell of a grid, and the quantities that are measured in it.
+
+A cell is a frozen struct of plain values, so that it has a name of its own, travels to a worker as bytes, and becomes the
+columns of a result. A quantity is one entry in a table: a name, a unit, a sentence, and how to get it from what was
+measured. Adding one to an experiment adds a column to its results and an axis to its figures; nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+Row = dict[str, float | None]
+"""The measured quantities of a cell by name; None where there was nothing to measure."""
+
+
+class Quantity(NamedTuple):
+    """`of` takes the cell and what its run returned."""
+
+    name: str
+    unit: str
+    summary: str
+    of: Callable[[Any, Any], float | None]
+
+
+class Experiment(NamedTuple):
+    name: str
+    summary: str
+    cell: type[msgspec.Struct]
+    """The settings with their defaults; each may be an axis. One of them is `seed`."""
+    quantities: Sequence[Quantity]
+    check: Callable[[Any], None]
+    """Raises BadInput, before anything runs, if this cell cannot be measured."""
+    measure: Callable[[Any], Any]
+    """Runs the cell; what it returns is handed to the quantities."""
+    work: Callable[[Any], float]
+    """About how much work a cell is, in any unit: the share of a cell in a task is chosen by it."""
+    choices: Callable[[str], Sequence[str] | None] = lambda _: None
+    """For a setting, what the word `all` stands for; None where it stands for itself."""
+
+    def run(self, cell: Any) -> Row:
+        """The quantities of one cell."""
+        measured = self.measure(cell)
+        return {quantity.name: quantity.of(cell, measured) for quantity in self.quantities}
+
+    def quantity(self, name: str) -> Quantity | None:
+        return next((quantity for quantity in self.quantities if quantity.name == name), None)

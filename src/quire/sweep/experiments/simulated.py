@@ -1,0 +1,166 @@
+"""A run in the seeded simulator: what a message cost there, and how long it waited.
+
+A protocol is written with its options in one text, `single-phase acks=basic`, which is also how figures call it. Load is
+how many messages a second each sender submits; latency is given in milliseconds and, so that runs over different networks
+can be compared, in mean delays of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.protocols import registry
+from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig, check, parse_members, parse_options
+from quire.simulation.delays import NANOSECONDS_PER_MS, Between, Constant, Exponential, parse_delays
+from quire.simulation.simulate import SimulationResult, simulate
+from quire.sweep.experiments.contract import Experiment, Quantity
+from quire.trace.statistics import MULTICASTS, Latency
+
+MS_PER_S = 1000.0
+EVERYBODY = "everybody"
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The names and meanings are those of `quire simulate`, but for the two that the module explains."""
+
+    protocol: str = "single-phase"
+    members: int = 3
+    load: float = 20.0
+    delay: str = "constant:10"
+    loss: float = 0.0
+    seed: int = 0
+    messages: int = 100
+    senders: str = EVERYBODY
+    spacing: str = "even"
+    burst: int = 1
+    batch: int = 1
+    size: int = 64
+    mode: str = "pipelined"
+    reorder: bool = False
+    duplicate: float = 0.0
+
+
+def configure(cell: Cell) -> SimulationConfig:
+    """The simulation that a cell stands for; raises BadInput if its texts say nothing that can be simulated."""
+    name, *options = cell.protocol.split()
+    if not 0 < cell.load < float("inf"):
+        raise BadInput(f"load must be a number of messages a second above 0, not {cell.load}")
+    if cell.delay.startswith("matrix"):
+        raise BadInput("a sweep takes no matrix of delays; simulate such a network by itself")
+    return SimulationConfig(
+        protocol=name,
+        options=parse_options(options),
+        members=cell.members,
+        seed=cell.seed,
+        network=NetworkConfig(delay=cell.delay, reorder=cell.reorder, loss=cell.loss, duplicate=cell.duplicate),
+        workload=WorkloadConfig(
+            senders=None if cell.senders == EVERYBODY else parse_members(cell.senders),
+            messages=cell.messages,
+            interval_ms=MS_PER_S / cell.load,
+            spacing=cell.spacing,
+            burst=cell.burst,
+            batch=cell.batch,
+            size=cell.size,
+            mode=cell.mode,
+        ),
+    )
+
+
+def check_cell(cell: Cell) -> None:
+    if not cell.protocol.split():
+        raise BadInput("protocol must be a name, and its options after it")
+    config = configure(cell)
+    check(config)
+    # A protocol may refuse a group of this size, which it says when it is created.
+    registry.create(config.protocol, 0, config.members, config.options)
+
+
+def mean_delay_ms(text: str) -> float:
+    """How long a packet travels on average."""
+    model = parse_delays(text, 1).between(0, 0)
+    match model:
+        case Constant():
+            return model.delay_ns / NANOSECONDS_PER_MS
+        case Between():
+            return (model.low_ns + model.high_ns) / 2 / NANOSECONDS_PER_MS
+        case Exponential():
+            return model.mean_ns / NANOSECONDS_PER_MS
+
+
+def _work(cell: Cell) -> float:
+    """Deliveries and the packets around them grow with the square of the group; a bad network adds its repair."""
+    senders = cell.members if cell.senders == EVERYBODY else cell.senders.count(",") + 1
+    return cell.messages * senders * cell.members**2 * (2.0 if cell.loss or cell.reorder else 1.0)
+
+
+def _choices(setting: str) -> Sequence[str] | None:
+    return tuple(registry.PROTOCOLS) if setting == "protocol" else None
+
+
+def _per_message(total: float, result: SimulationResult) -> float:
+    return total / max(result.messages, 1)
+
+
+def _latency(place: str, which: str, *, in_delays: bool = False) -> Quantity:
+    def of(cell: Cell, result: SimulationResult) -> float | None:
+        latency: Latency | None = getattr(result.latency, place)
+        if latency is None:
+            return None
+        value: float = getattr(latency, which)
+        if not in_delays:
+            return value
+        delay = mean_delay_ms(cell.delay)
+        return value / delay if delay else None
+
+    where = "from submission to delivery at the origin" if place == "origin" else "from receipt to delivery elsewhere"
+    suffix, unit = ("_delays", "delays") if in_delays else ("_ms", "ms")
+    return Quantity(f"{place}_{which}{suffix}", unit, f"latency {where}: {which}", of)
+
+
+_QUANTITIES = (
+    Quantity("sent", "", "messages sent by all senders together", lambda _, r: r.messages),
+    Quantity("deliveries", "", "deliveries at all members together", lambda _, r: r.deliveries),
+    Quantity("complete", "", "1 where every message reached every member, else 0", lambda _, r: float(r.complete)),
+    Quantity(
+        "multicasts", "per message", "packets, where one transmission reaches everybody",
+        lambda _, r: _per_message(r.packets[MULTICASTS], r),
+    ),
+    Quantity(
+        "packets", "per message", "packets, where every copy counts",
+        lambda _, r: _per_message(sum(r.packets_point_to_point.values()), r),
+    ),
+    Quantity("acks", "per message", "multicast acknowledgements", lambda _, r: _per_message(r.packets.get("ACK", 0), r)),
+    Quantity(
+        "ack_packets", "per message", "acknowledgements and relays of them, where every copy counts",
+        lambda _, r: _per_message(sum(r.packets_point_to_point.get(name, 0) for name in ("ACK", "REL")), r),
+    ),
+    Quantity(
+        "repair_packets", "per message", "what reliable links added to them",
+        lambda _, r: _per_message(sum(r.link_packets.values()), r),
+    ),
+    Quantity(
+        "header_bytes", "bytes per message", "header bytes, where one transmission reaches everybody",
+        lambda _, r: _per_message(r.header_bytes, r),
+    ),
+    Quantity(
+        "header_bytes_point_to_point", "bytes per message", "header bytes, where every copy counts",
+        lambda _, r: _per_message(r.header_bytes_point_to_point, r),
+    ),
+    *(_latency(place, which) for place in ("origin", "remote") for which in ("mean", "p50", "p99", "max")),
+    *(_latency(place, which, in_delays=True) for place in ("origin", "remote") for which in ("mean", "max")),
+    Quantity("simulated_ms", "ms", "virtual time of the last event", lambda _, r: r.simulated_ms),
+)  # fmt: skip
+
+SIMULATE = Experiment(
+    name="simulate",
+    summary="runs in the seeded simulator",
+    cell=Cell,
+    quantities=_QUANTITIES,
+    check=check_cell,
+    measure=lambda cell: simulate(configure(cell)),
+    work=_work,
+    choices=_choices,
+)

@@ -1,0 +1,213 @@
+"""A sweep on disk: what is to be measured, and what was measured so far.
+
+`sweep.json` holds the grid; `results/` holds Parquet files, each written whole under another name first, so that whatever
+ends a sweep, what had been measured stays. When nothing is left to measure they become one file, in the order of the grid:
+the same grid gives the same bytes, however it was spread and however often it was interrupted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quire.model.errors import BadInput
+from quire.sweep import experiments
+from quire.sweep.experiments.contract import Experiment, Row
+from quire.sweep.grid import Grid, GridFile
+
+FORMAT = 1
+_DESCRIPTION, _RESULTS, _WHOLE = "sweep.json", "results", "all.parquet"
+_TYPES: Mapping[object, pa.DataType] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+
+class SweepInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """sweep.json."""
+
+    format: int = FORMAT
+    quire: str
+    grid: GridFile
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What one cell gave: its quantities, or a sentence that says why there are none."""
+
+    cell: str
+    row: Row
+    error: str | None = None
+
+
+class StoredSweep:
+    """A sweep as it was read: its grid, and the rows of those of its cells that are finished."""
+
+    def __init__(self, grid: Grid, rows: Sequence[dict[str, Any]], errors: Mapping[str, str], quire: str) -> None:
+        self.grid = grid
+        self.rows = rows
+        self.errors = errors
+        self.quire = quire
+
+
+def is_sweep(directory: Path) -> bool:
+    return (directory / _DESCRIPTION).is_file()
+
+
+def open_sweep(directory: Path) -> StoredSweep:
+    """The sweep in this directory; raises BadInput in one sentence if it is not one."""
+    info = _read_info(directory)
+    grid = Grid(info.grid, str(directory / _DESCRIPTION))
+    found = _read_results(directory)
+    order = {cell: place for place, cell in enumerate(grid.cells)}
+    mine = sorted((row for row in found.values() if row["cell"] in order), key=lambda row: order[row["cell"]])
+    errors = {row["cell"]: row["error"] for row in mine if row["error"] is not None}
+    return StoredSweep(grid, [row for row in mine if row["error"] is None], errors, info.quire)
+
+
+class SweepStore:
+    """A sweep that is being made. Only one process at a time holds it."""
+
+    def __init__(self, directory: Path, grid: Grid, *, force: bool = False) -> None:
+        _check_directory(directory, grid, force=force)
+        self.directory = directory
+        self._grid = grid
+        self._results = directory / _RESULTS
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._lock = (directory / ".lock").open("w")
+        except OSError as error:
+            raise BadInput(f"cannot write {directory}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise BadInput(f"another sweep is writing to {directory}; wait for it, or choose another directory") from error
+        try:
+            self._open(force=force)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, *, force: bool) -> None:
+        if force:
+            shutil.rmtree(self._results, ignore_errors=True)
+        self._results.mkdir(exist_ok=True)
+        self._found = _read_results(self.directory)
+        info = SweepInfo(quire=version("quire"), grid=self._grid.file)
+        text = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
+        _replace(self.directory / _DESCRIPTION, lambda path: path.write_bytes(text))
+        self._parts = 0
+
+    def __enter__(self) -> SweepStore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._lock.close()
+
+    def unfinished(self) -> list[str]:
+        """The cells of the grid that are still to be measured, those that failed included."""
+        return [cell for cell in self._grid.cells if cell not in self._found or self._found[cell]["error"] is not None]
+
+    def add(self, measured: Iterable[Measured]) -> None:
+        """Keep what was measured, from now on."""
+        rows = [self._row(each) for each in measured]
+        if not rows:
+            return
+        self._found.update((row["cell"], row) for row in rows)
+        self._parts += 1
+        self._write(self._results / f"{os.getpid():08d}-{self._parts:06d}.parquet", rows)
+
+    def finish(self) -> None:
+        """Put all results in one file, in the order of the grid, then what other grids had measured here."""
+        others = sorted(cell for cell in self._found if cell not in self._grid.cells)
+        rows = [self._found[cell] for cell in (*self._grid.cells, *others) if cell in self._found]
+        old = [path for path in self._results.glob("*.parquet") if path.name != _WHOLE]
+        if rows and old:
+            self._write(self._results / _WHOLE, rows)
+            for path in old:
+                path.unlink()
+
+    def _row(self, measured: Measured) -> dict[str, Any]:
+        settings = msgspec.structs.asdict(self._grid.cells[measured.cell])
+        return {"cell": measured.cell, **settings, **measured.row, "error": measured.error}
+
+    def _write(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        schema = _schema(self._grid.experiment)
+        columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+        _replace(path, lambda work: pq.write_table(pa.table(columns, schema=schema), work, compression="zstd"))
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file that is there whole or not at all."""
+    work = path.with_name(f".{path.name}.part")
+    try:
+        write(work)
+        work.replace(path)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from error
+
+
+def _schema(experiment: Experiment) -> pa.Schema:
+    settings = [
+        pa.field(field.name, _TYPES.get(field.type, pa.string()), nullable=False)
+        for field in msgspec.structs.fields(experiment.cell)
+    ]
+    quantities = [pa.field(each.name, pa.float64()) for each in experiment.quantities]
+    assert not {field.name for field in settings} & {field.name for field in quantities}, "a name means two things"
+    return pa.schema([pa.field("cell", pa.string(), nullable=False), *settings, *quantities, pa.field("error", pa.string())])
+
+
+def _check_directory(directory: Path, grid: Grid, *, force: bool) -> None:
+    """Refuse a directory that holds something else, or results that do not belong with what would be added to them."""
+    if not directory.exists():
+        return
+    if not directory.is_dir() or (not is_sweep(directory) and any(directory.iterdir())):
+        raise BadInput(f"{directory} exists already and is not a sweep; choose another name")
+    if force or not is_sweep(directory):
+        return
+    info = _read_info(directory)
+    if info.quire != version("quire"):
+        raise BadInput(
+            f"{directory} was begun with version {info.quire}, and this is {version('quire')}: "
+            "choose another directory, or --force to measure everything anew"
+        )
+    if info.grid.experiment != grid.file.experiment:
+        raise BadInput(
+            f"{directory} holds results of the experiment {info.grid.experiment}, not {grid.file.experiment}: "
+            "choose another directory, or --force to replace them"
+        )
+
+
+def _read_info(directory: Path) -> SweepInfo:
+    path = directory / _DESCRIPTION
+    try:
+        info = msgspec.json.decode(path.read_bytes(), type=SweepInfo)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}; is {directory} a sweep?") from error
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise BadInput(f"{path} is not the description of a sweep: {error}") from error
+    if info.format != FORMAT:
+        raise BadInput(f"{path} has format {info.format}, this version reads format {FORMAT}")
+    experiments.find(info.grid.experiment)
+    return info
+
+
+def _read_results(directory: Path) -> dict[str, dict[str, Any]]:
+    """The last word on each cell: a result rather than an error, where it was tried more than once."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((directory / _RESULTS).glob("*.parquet")):
+        try:
+            rows = pq.read_table(path).to_pylist()
+            for row in rows:
+                if row["cell"] not in found or row["error"] is None:
+                    found[row["cell"]] = row
+        except (OSError, pa.ArrowInvalid, KeyError) as error:
+            raise BadInput(f"{path} is not a file of results: {str(error).splitlines()[0]}") from error
+    return found

@@ -74,12 +74,12 @@ def _performer(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
                 except BadInput as error:
                     done = _Done(bad_input=str(error))
                 results.append(encode(done))
-            yield pa.record_batch([batch.column("id"), _binary(results)], names=["id", "result"])
+            yield pa.record_batch([batch.column("id"), binary_column(results)], names=["id", "result"])
 
     return perform_batches
 
 
-def _binary(values: Sequence[bytes]) -> pa.Array[Any]:
+def binary_column(values: Sequence[bytes]) -> pa.Array[Any]:
     """The values as an Arrow array, made from buffers: `pa.array` would import pandas into every worker."""
     offsets = np.concatenate(([0], np.cumsum([len(value) for value in values]))).astype(np.int32)
     return pa.Array.from_buffers(

@@ -1,0 +1,100 @@
+"""What leaves a causal order: an event goes when everything that happened before it has gone.
+
+An event's vector says how many events of each source it has behind it, so it may leave when that many have left. What can
+leave does not depend on the order in which one asks. Of the events that leave together, those with fewer events behind
+them go first, and then by source: that extends causality, because whatever happens after an event has more behind it.
+Source: Birman, Schiper and Stephenson 1991, with sources for senders.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from quire.pipeline.compiled import compiled
+from quire.pipeline.ordering.stream.intake import KEY_CLOCK, KEY_RANK, KEY_VECTOR, KEYS, Waiting, open_waiting, write_waiting
+from quire.pipeline.ordering.stream.release import keep_one_of_each, with_positions
+from quire.pipeline.ordering.stream.writing import Format, write_events
+
+
+class CausalTask(msgspec.Struct, frozen=True, tag="causal"):
+    directory: str
+    waiting: tuple[Waiting, ...]
+    left: tuple[int, ...]
+    """How many events of each source have left."""
+    position: int
+    out: str
+    format: Format
+
+
+class CausallyReleased(msgspec.Struct, frozen=True):
+    rows: int
+    left: tuple[int, ...]
+    waiting: tuple[Waiting, ...]
+    rejected: tuple[Waiting, ...]
+
+
+@compiled
+def ready(rank: np.ndarray, number: np.ndarray, vectors: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Which events may leave, given them by source and number; `left` is counted on."""
+    events, sources = vectors.shape
+    end = np.zeros(sources, np.int64)
+    for event in range(events):
+        end[rank[event]] += 1
+    end = np.cumsum(end)
+    head = np.empty(sources, np.int64)
+    head[0] = 0
+    head[1:] = end[:-1]
+    found = np.zeros(events, np.bool_)
+    progress = True
+    while progress:
+        progress = False
+        for source in range(sources):
+            while head[source] < end[source] and number[head[source]] == left[source] + 1:
+                event = head[source]
+                lacking = False
+                for other in range(sources):
+                    if other != source and vectors[event, other] > left[other]:
+                        lacking = True
+                        break
+                if lacking:
+                    break
+                found[event] = True
+                left[source] += 1
+                head[source] += 1
+                progress = True
+    return found
+
+
+def release_causally(task: CausalTask) -> CausallyReleased:
+    events = pa.concat_tables([open_waiting(task.directory, part) for part in task.waiting]).combine_chunks()
+    order = np.lexsort((np.asarray(events[KEY_CLOCK]), np.asarray(events[KEY_RANK])))
+    events = events.take(order)
+    rank, number = np.asarray(events[KEY_RANK]), np.asarray(events[KEY_CLOCK])
+    same = (rank[1:] == rank[:-1]) & (number[1:] == number[:-1])
+    rejected: tuple[Waiting, ...] = ()
+    if same.any():
+        events, rejected = keep_one_of_each(
+            events, same, task.directory, "there is another event of its source with its number"
+        )
+        rank, number = np.asarray(events[KEY_RANK]), np.asarray(events[KEY_CLOCK])
+    vectors = _vectors(events[KEY_VECTOR])
+    left = np.array(task.left, np.int64)
+    leaving = ready(rank.astype(np.int64), number, vectors, left)
+    going = np.flatnonzero(leaving)
+    going = going[np.lexsort((rank[going], vectors[going].sum(axis=1)))]
+    if len(going):
+        out = events.take(going).drop_columns(list(KEYS))
+        write_events(with_positions(out, task.position), Path(task.out), task.format)
+    staying = events.take(np.flatnonzero(~leaving))
+    waiting = (write_waiting(task.directory, staying),) if staying.num_rows else ()
+    return CausallyReleased(len(going), tuple(left.tolist()), waiting, rejected)
+
+
+def _vectors(column: Any) -> np.ndarray:
+    column = column.combine_chunks()
+    return np.asarray(column.flatten()).reshape(len(column), -1)

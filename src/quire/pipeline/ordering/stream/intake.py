@@ -1,0 +1,274 @@
+"""What a micro-batch brings, one partition at a time: checked, sorted, and put in files that wait for their order.
+
+A file holds the key of each event beside the event, in the order of the keys, so that what is final is always the front of
+it and nothing that waits is ever written again. What cannot be ordered is set apart with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder, Wishes
+
+KEY_CLOCK, KEY_RANK, KEY_VECTOR = "quire_clock", "quire_rank", "quire_vector"
+"""Columns of the key: the clock (or number) at which an event takes its place, and its source's place among the sources."""
+KEYS = (KEY_CLOCK, KEY_RANK, KEY_VECTOR)
+TICK = "quire_tick"
+"""Marks rows that are there only to have time pass."""
+REASON = "reason"
+
+CLOCK_MAX = (1 << 63) - 1
+"""A heartbeat with this clock says that its source has ended."""
+ROWS_PER_FILE = 1 << 18
+
+
+class Open(msgspec.Struct, frozen=True):
+    """The transaction that a source is in: its name, and the clock of its first event."""
+
+    name: str
+    first: int
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Events in a file from row `start` on, up to row `rows`. The first of them has this clock in its key."""
+
+    file: str
+    start: int
+    rows: int
+    clock: int = 0
+
+
+class IntakeTask(msgspec.Struct, frozen=True):
+    """What a partition must know of all that came before this micro-batch."""
+
+    wishes: Wishes
+    directory: str
+    marks: tuple[int, ...]
+    """How far each source was heard: what is not above is late."""
+    open: tuple[Open | None, ...]
+
+
+class Intake(msgspec.Struct, frozen=True):
+    """What a partition brought."""
+
+    marks: tuple[int | None, ...]
+    """The latest clock of each source that was heard."""
+    open: tuple[Open | None, ...]
+    """What each source that was heard is in by then; meaningful only where transactions are kept together."""
+    heard: tuple[int, ...]
+    waiting: tuple[Waiting, ...]
+    rejected: tuple[Waiting, ...]
+
+
+class _Rows:
+    """What the batches of a partition leave behind."""
+
+    def __init__(self, task: IntakeTask) -> None:
+        self.task = task
+        self.marks: list[int | None] = [None] * len(task.wishes.sources)
+        self.open: list[Open | None] = [None] * len(task.wishes.sources)
+        self.heard: set[int] = set()
+        self.waiting: list[Waiting] = []
+        self.rejected: list[Waiting] = []
+
+    def absorb(self, table: pa.Table) -> None:
+        wishes = self.task.wishes
+        if TICK in table.column_names:
+            table = table.filter(pc.is_null(table[TICK])).drop_columns([TICK])
+        if not table.num_rows:
+            return
+        table = table.combine_chunks()
+        table, rank = self._known_sources(table, wishes)
+        if isinstance(wishes, TotalOrder):
+            self._absorb_clocks(table, rank, wishes)
+        else:
+            self._absorb_vectors(table, rank, wishes)
+
+    def done(self) -> Intake:
+        return Intake(tuple(self.marks), tuple(self.open), tuple(sorted(self.heard)), tuple(self.waiting), tuple(self.rejected))
+
+    def _known_sources(self, table: pa.Table, wishes: Wishes) -> tuple[pa.Table, np.ndarray]:
+        column = table[wishes.source]
+        rank = _numbers(pc.index_in(column, pa.array(wishes.sources, column.type)), -1)
+        table, (rank,) = self._keep(table, (rank,), rank >= 0, lambda row, _: _unknown(row[wishes.source]))
+        self.heard.update(np.unique(rank).tolist())
+        return table, rank
+
+    def _absorb_clocks(self, table: pa.Table, rank: np.ndarray, wishes: TotalOrder) -> None:
+        clock_column = table[wishes.clock].cast(pa.int64())
+        present = np.asarray(clock_column.is_valid())
+        table, (rank, clock) = self._keep(
+            table, (rank, _numbers(clock_column, 0)), present, lambda _row, _key: "it has no clock"
+        )
+        beats = np.zeros(len(clock), np.bool_)
+        if wishes.heartbeat is not None:
+            beats = _numbers(table[wishes.heartbeat], False)
+        table, (rank, clock, beats) = self._keep(
+            table, (rank, clock, beats), beats | (clock < CLOCK_MAX), lambda _row, _key: f"its clock is not below {CLOCK_MAX}"
+        )
+        marks = np.array(self.task.marks, np.int64)
+        # A heartbeat that comes late says nothing new, and nothing is lost with it.
+        table, (rank, clock, beats) = self._keep(
+            table, (rank, clock, beats), beats | (clock > marks[rank]), lambda _row, key: self._late(*key)
+        )
+        self._raise_marks(rank, clock)
+        place = clock
+        if wishes.transaction is not None:
+            place = self._place_transactions(table[wishes.transaction].cast(pa.string()), rank, clock)
+        order = np.lexsort((clock, rank, place))
+        order = order[~beats[order]]
+        self._wait(table, order, {KEY_CLOCK: place[order], KEY_RANK: rank[order]})
+
+    def _absorb_vectors(self, table: pa.Table, rank: np.ndarray, wishes: CausalOrder) -> None:
+        vectors, whole = vectors_of(table[wishes.vector], wishes)
+        number = vectors[np.arange(len(rank)), rank]
+        table, (rank, number, vectors) = self._keep(
+            table, (rank, number, vectors), whole & (number > 0),
+            lambda _row, _key: "its vector does not have one number for each source, its own above 0",
+        )  # fmt: skip
+        marks = np.array(self.task.marks, np.int64)
+        table, (rank, number, vectors) = self._keep(
+            table, (rank, number, vectors), number > marks[rank], lambda _row, key: self._late(*key[:2])
+        )
+        order = np.lexsort((number, rank))
+        self._wait(table, order, {KEY_CLOCK: number[order], KEY_RANK: rank[order], KEY_VECTOR: vectors[order]})
+
+    def _place_transactions(self, names: Any, rank: np.ndarray, clock: np.ndarray) -> np.ndarray:
+        """The clock at which each row takes its place: that of the first of the transaction that it continues."""
+        vocabulary = sorted(set(names.unique().to_pylist()) - {None})
+        codes = _numbers(pc.index_in(names, pa.array(vocabulary, pa.string())), -1)
+        order = np.lexsort((codes, clock, rank))
+        rank, clock, codes = rank[order], clock[order], codes[order]
+        goes_on = np.zeros(len(order), np.bool_)
+        goes_on[1:] = (rank[1:] == rank[:-1]) & (codes[1:] == codes[:-1]) & (codes[1:] >= 0)
+        begins = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(order))))
+        place = clock[begins]
+        for source in np.unique(rank).tolist():
+            start, end = np.searchsorted(rank, [source, source + 1]).tolist()
+            running = self.task.open[source]
+            if running is not None and codes[start] >= 0 and vocabulary[codes[start]] == running.name:
+                place[start:end][begins[start:end] == start] = running.first
+            last = int(codes[end - 1])
+            self.open[source] = None if last < 0 else Open(vocabulary[last], int(place[end - 1]))
+        placed = np.empty_like(place)
+        placed[order] = place
+        return placed
+
+    def _raise_marks(self, rank: np.ndarray, clock: np.ndarray) -> None:
+        latest = np.full(len(self.marks), -CLOCK_MAX - 1, np.int64)
+        np.maximum.at(latest, rank, clock)
+        for source in np.unique(rank).tolist():
+            before = self.marks[source]
+            self.marks[source] = int(latest[source]) if before is None else max(before, int(latest[source]))
+
+    def _keep(self, table: pa.Table, keys: tuple[np.ndarray, ...], good: np.ndarray, reason: Any) -> tuple[pa.Table, Any]:
+        """The rows that are good, and their keys; the others are set apart with the reason."""
+        if good.all():
+            return table, keys
+        bad = np.flatnonzero(~good)
+        rows = table.take(bad)
+        key_rows = zip(*(key[bad].tolist() for key in keys), strict=True)
+        reasons = [reason(row, key) for row, key in zip(rows.to_pylist(), key_rows, strict=True)]
+        self.rejected.append(write_waiting(self.task.directory, rows.append_column(REASON, pa.array(reasons, pa.string()))))
+        chosen = np.flatnonzero(good)
+        return table.take(chosen), tuple(key[chosen] for key in keys)
+
+    def _late(self, rank: int, clock: int, *_: object) -> str:
+        source = self.task.wishes.sources[rank]
+        return f"it came late: {clock} is not above {self.task.marks[rank]}, to which source {source} was heard before"
+
+    def _wait(self, table: pa.Table, order: np.ndarray, keys: dict[str, np.ndarray]) -> None:
+        if not len(order):
+            return
+        events = table.take(order)
+        for name, values in reversed(keys.items()):
+            events = events.add_column(0, name, as_column(values))
+        self.waiting.append(write_waiting(self.task.directory, events))
+
+
+def take_in(task: IntakeTask, batches: Iterable[pa.RecordBatch]) -> Intake:
+    """Read a partition to its end."""
+    rows = _Rows(task)
+    # The runs of a source can be told apart only when all that it said is there.
+    whole = isinstance(task.wishes, TotalOrder) and task.wishes.transaction is not None
+    for table in _tables(batches, None if whole else ROWS_PER_FILE):
+        rows.absorb(table)
+    return rows.done()
+
+
+def _tables(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator[pa.Table]:
+    """The batches in tables of bounded size, or in one."""
+    pending: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        pending.append(batch)
+        rows += batch.num_rows
+        if rows_max is not None and rows >= rows_max:
+            yield pa.Table.from_batches(pending)
+            pending, rows = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending)
+
+
+def vectors_of(column: Any, wishes: CausalOrder) -> tuple[np.ndarray, np.ndarray]:
+    """One row of numbers for each event, and whether it was there and made sense."""
+    sources = len(wishes.sources)
+    vectors = np.zeros((len(column), sources), np.int64)
+    whole = np.zeros(len(column), np.bool_)
+    column = column.combine_chunks()
+    if pa.types.is_map(column.type):
+        names = {str(source): index for index, source in enumerate(wishes.sources)}
+        for row, pairs in enumerate(column.to_pylist()):
+            whole[row] = pairs is not None and all(
+                name in names and value is not None and 0 <= value < CLOCK_MAX for name, value in pairs
+            )
+            if whole[row]:
+                for name, value in pairs:
+                    vectors[row, names[name]] = value
+        return vectors, whole
+    lengths = _numbers(pc.list_value_length(column), -1)
+    whole = lengths == sources
+    flat = column.filter(pa.array(whole)).flatten().cast(pa.int64())
+    values = _numbers(flat, -1).reshape(-1, sources)
+    vectors[whole] = values
+    whole[whole] = ((values >= 0) & (values < CLOCK_MAX)).all(axis=1)
+    return vectors, whole
+
+
+def write_waiting(directory: str, events: pa.Table) -> Waiting:
+    """Put events in a file of their own, whose name nobody else uses: a task that Spark tries again writes another."""
+    name = f"{uuid4().hex}.arrow"
+    with pa.OSFile(str(Path(directory) / name), "wb") as file, pa.ipc.new_file(file, events.schema) as writer:
+        writer.write_table(events.combine_chunks())
+    clock = events[KEY_CLOCK][0].as_py() if KEY_CLOCK in events.column_names else 0
+    return Waiting(name, 0, events.num_rows, clock)
+
+
+def open_waiting(directory: str, waiting: Waiting) -> pa.Table:
+    """The events that wait, without reading more of the file than is used."""
+    with pa.memory_map(str(Path(directory) / waiting.file)) as file:
+        return pa.ipc.open_file(file).read_all().slice(waiting.start, waiting.rows - waiting.start)
+
+
+def as_column(values: np.ndarray) -> Any:
+    return (
+        pa.array(values)
+        if values.ndim == 1
+        else pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+    )
+
+
+def _unknown(source: object) -> str:
+    return "it has no source" if source is None else f"its source {source} was not named"
+
+
+def _numbers(column: Any, missing: int | bool) -> np.ndarray:
+    return np.asarray(column.fill_null(missing))

@@ -1,0 +1,179 @@
+"""One micro-batch from end to end: take in, decide how far the order is final, write what leaves, commit.
+
+Nothing here knows Structured Streaming. The caller brings a way to read the micro-batch's partitions and a way to run
+tasks, so the same steps run on Spark and in a test of a millisecond.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, release_causally
+from quire.pipeline.ordering.stream.frontier import Key, fence, frontier
+from quire.pipeline.ordering.stream.intake import Intake, IntakeTask, Open, Waiting
+from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State, Written, first_state
+from quire.pipeline.ordering.stream.release import (
+    ROWS_PER_PIECE,
+    Released,
+    ReleaseTask,
+    pieces,
+    release,
+    split,
+)
+from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes
+from quire.pipeline.ordering.stream.writing import Format, RejectTask, name_of, write_rejected
+from quire.pipeline.tasks import Job, Runner
+
+Task = ReleaseTask | CausalTask | RejectTask
+TakeIn = Callable[[IntakeTask], Sequence[Intake]]
+"""Reads every partition of the micro-batch."""
+
+
+def _perform(task: Task) -> Released | CausallyReleased | int:
+    match task:
+        case ReleaseTask():
+            return release(task)
+        case CausalTask():
+            return release_causally(task)
+        case RejectTask():
+            return write_rejected(task)
+
+
+RELEASE = Job(Task, _perform, {ReleaseTask: Released, CausalTask: CausallyReleased, RejectTask: int})
+
+
+class Operator:
+    """Orders micro-batches, each exactly once, however often it is given and whatever died meanwhile."""
+
+    def __init__(self, wishes: Wishes, ledger: Ledger, form: Format, *, rows_per_piece: int = ROWS_PER_PIECE) -> None:
+        self._wishes = wishes
+        self._ledger = ledger
+        self._format = form
+        self._rows_per_piece = rows_per_piece
+        # Time counts while the query runs: a source is not silent because nobody listened.
+        self._heard_at: dict[int, float] = {}
+
+    def step(self, batch: int, take_in: TakeIn, run: Runner, now_s: float | None = None) -> State:
+        """Bring the order up to this micro-batch, and return where it then stands."""
+        ledger = self._ledger
+        before = ledger.last() or first_state(self._wishes)
+        if before.batch > batch:
+            raise BadInput(
+                f"{ledger.out} is at micro-batch {before.batch}, but Spark is at {batch}: its checkpoint was changed"
+            )
+        state = before
+        if before.batch < batch:
+            state = self._advance(before, batch, take_in, run, time.monotonic() if now_s is None else now_s)
+            ledger.commit(state)
+        ledger.publish(state)
+        ledger.tidy(state)
+        return state
+
+    def _advance(self, before: State, batch: int, take_in: TakeIn, run: Runner, now_s: float) -> State:
+        task = IntakeTask(self._wishes, str(self._ledger.waiting), before.marks, before.open)
+        intakes = take_in(task)
+        arrived = tuple(part for intake in intakes for part in intake.waiting)
+        state = msgspec.structs.replace(
+            before, batch=batch, wishes=self._wishes, waiting=before.waiting + arrived, written=()
+        )  # fmt: skip
+        rejected = tuple(part for intake in intakes for part in intake.rejected)
+        if isinstance(self._wishes, TotalOrder):
+            state, more = self._release(_listened(state, intakes), self._wishes, self._silent(intakes, now_s), run)
+        else:
+            state, more = self._release_causally(state, run)
+        return self._reject(state, rejected + more, run)
+
+    def _silent(self, intakes: Sequence[Intake], now_s: float) -> set[int]:
+        """Sources that the caller does not want to wait for any longer."""
+        assert isinstance(self._wishes, TotalOrder)
+        sources = range(len(self._wishes.sources))
+        for source in sources:
+            self._heard_at.setdefault(source, now_s)
+        for intake in intakes:
+            self._heard_at.update(dict.fromkeys(intake.heard, now_s))
+        idle = self._wishes.idle
+        return set() if idle == "wait" else {source for source in sources if now_s - self._heard_at[source] >= idle}
+
+    def _release(
+        self, state: State, wishes: TotalOrder, silent: set[int], run: Runner
+    ) -> tuple[State, tuple[Waiting, ...]]:  # fmt: skip
+        limit = frontier(state.marks, state.open, silent)
+        directory = str(self._ledger.waiting)
+        leaving, staying = split(directory, state.waiting, limit)
+        if silent:
+            marks, running = fence(state.marks, state.open, limit or _above(state), silent)
+            state = msgspec.structs.replace(state, marks=marks, open=running)
+        position, tasks, written = state.left, [], []
+        for number, piece in enumerate(pieces(directory, leaving, self._rows_per_piece)):
+            file = self._file(state.batch, number)
+            written.append(file)
+            tasks.append(
+                ReleaseTask(directory, tuple(piece), wishes.clock, position, str(self._ledger.out / file.staged), self._format)
+            )
+            position += sum(part.rows - part.start for part in piece)
+        results = _run_in_place(run, tasks)
+        state = msgspec.structs.replace(
+            state, left=state.left + sum(result.rows for result in results), waiting=tuple(staying), written=tuple(written)
+        )  # fmt: skip
+        return state, tuple(part for result in results for part in result.rejected)
+
+    def _release_causally(self, state: State, run: Runner) -> tuple[State, tuple[Waiting, ...]]:
+        if not state.waiting:
+            return state, ()
+        file = self._file(state.batch, 0)
+        staged = str(self._ledger.out / file.staged)
+        task = CausalTask(str(self._ledger.waiting), state.waiting, state.marks, state.left, staged, self._format)
+        result: CausallyReleased = run([task])[0]
+        state = msgspec.structs.replace(
+            state, marks=result.left, left=state.left + result.rows, waiting=result.waiting,
+            written=(file,) if result.rows else (),
+        )  # fmt: skip
+        return state, result.rejected
+
+    def _reject(self, state: State, rejected: tuple[Waiting, ...], run: Runner) -> State:
+        if not rejected:
+            return state
+        file = self._file(state.batch, 0, REJECTED + "/")
+        task = RejectTask(str(self._ledger.waiting), rejected, str(self._ledger.out / file.staged), self._format)
+        count: int = run([task])[0]
+        return msgspec.structs.replace(state, rejected=state.rejected + count, written=(*state.written, file))
+
+    def _file(self, batch: int, piece: int, directory: str = "") -> Written:
+        # A process that was killed may have left tasks that still write: no two attempts share a name.
+        final = name_of(batch, piece, self._format)
+        return Written(f"{directory}.{final}.{uuid4().hex}", f"{directory}{final}")
+
+
+def _listened(state: State, intakes: Sequence[Intake]) -> State:
+    """How far each source is heard with this micro-batch."""
+    marks, running = list(state.marks), list[Open | None](state.open)
+    for intake in intakes:
+        for source, mark in enumerate(intake.marks):
+            if mark is not None:
+                marks[source] = max(marks[source], mark)
+                running[source] = intake.open[source]
+    return msgspec.structs.replace(state, marks=tuple(marks), open=tuple(running))
+
+
+def _above(state: State) -> Key:
+    """A place after everything that was ever heard, for when nobody is waited for."""
+    return max(state.marks) + 1, 0
+
+
+def _run_in_place(run: Runner, tasks: Sequence[ReleaseTask]) -> list[Any]:
+    """Run tasks whose positions assume that every event leaves. Where one was set apart, those after it run again."""
+    results = run(tasks)
+    right, position = [], tasks[0].position if tasks else 0
+    for task, result in zip(tasks, results, strict=True):
+        right.append(msgspec.structs.replace(task, position=position))
+        position += result.rows
+    wrong = [index for index, (task, fixed) in enumerate(zip(tasks, right, strict=True)) if task != fixed]
+    for index, result in zip(wrong, run([right[index] for index in wrong]), strict=True):
+        results[index] = result
+    return results

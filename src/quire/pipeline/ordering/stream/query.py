@@ -1,0 +1,111 @@
+"""The Structured Streaming query around the operator, on the caller's session, classic or over Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from quire.model.errors import BadInput
+from quire.pipeline.codec import decode, encode
+from quire.pipeline.ordering.stream.intake import TICK, Intake, IntakeTask, take_in
+from quire.pipeline.ordering.stream.ledger import Ledger, State
+from quire.pipeline.ordering.stream.operator import RELEASE, Operator
+from quire.pipeline.ordering.stream.wishes import POSITION, TotalOrder, Wishes, settle
+from quire.pipeline.ordering.stream.writing import FORMATS, Format
+from quire.pipeline.tasks import Runner, binary_column, run_here, run_on
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_PARTITIONS_MAX = 32
+
+Then = Callable[["DataFrame", int], None]
+
+
+def order_stream(
+    events: DataFrame, out: str | Path, by: Wishes, *, form: Format = "parquet", then: Then | None = None,
+    available_now: bool = False, trigger_s: float = 0,
+) -> StreamingQuery:  # fmt: skip
+    """Start a query that writes the events of a stream to files in `out`, in order, each as soon as its place is final.
+
+    The files, by their names, hold the order with a column `position` (0, 1, 2 …) that says it; what cannot be ordered is
+    in `out`/_rejected with the reason. The directory must be visible to the driver and all workers. Starting again with
+    the same directory goes on where the last query ended, however it ended, without a loss or a repetition.
+
+    `then` is called with what left in each micro-batch and its number, after it was written. As with `foreachBatch`, a
+    call may be repeated after a crash, with the same number and the same events. The query goes on until it is stopped;
+    with `available_now` until all that is there was read. Micro-batches begin `trigger_s` seconds apart, or at once.
+    Raises BadInput where the events lack what the order needs, or the directory is not one to go on with.
+    """
+    if not events.isStreaming:
+        raise BadInput("these events are no stream; read them with spark.readStream")
+    if form not in FORMATS:
+        raise BadInput(f"the format must be one of {', '.join(FORMATS)}, not {form}")
+    wishes = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
+    ledger = Ledger(Path(out).absolute())
+    ledger.prepare(wishes)
+    if isinstance(wishes, TotalOrder) and wishes.idle != "wait" and not available_now:
+        events = _with_ticks(events)
+    each = _MicroBatch(wishes, ledger.out, form, then)
+    writer = events.writeStream.option("checkpointLocation", str(ledger.spark_checkpoint)).foreachBatch(each)
+    if available_now:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
+
+
+def order_progress(out: str | Path) -> State | None:
+    """Where the order in this directory stands: what left, what waits, what was rejected; None before the first commit."""
+    return Ledger(Path(out)).last()
+
+
+class _MicroBatch:
+    """What Spark calls with each micro-batch: in this process, or, over Connect, in one beside the server."""
+
+    def __init__(self, wishes: Wishes, out: Path, form: Format, then: Then | None) -> None:
+        self._wishes = wishes
+        self._ledger = Ledger(out)
+        self._form = form
+        self._then = then
+        self._operator = Operator(wishes, self._ledger, form)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        spark = frame.sparkSession
+        state = self._operator.step(batch, lambda task: self._take_in(frame, task), _runner(spark))
+        files = [str(self._ledger.out / file.final) for file in state.written if file.final.startswith("part-")]
+        if self._then is not None and files:
+            self._then(spark.read.format(self._form).load(files).orderBy(POSITION), batch)
+
+    def _take_in(self, frame: DataFrame, task: IntakeTask) -> Sequence[Intake]:
+        wishes = self._wishes
+        if isinstance(wishes, TotalOrder) and wishes.transaction is not None:
+            frame = frame.repartition(min(len(wishes.sources), _PARTITIONS_MAX), wishes.source)
+        rows = frame.mapInArrow(_reader(encode(task)), "intake binary").collect()
+        return [decode(bytes(row.intake), Intake) for row in rows]
+
+
+def _reader(task: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        intake = take_in(decode(task, IntakeTask), batches)
+        yield pa.record_batch([binary_column([encode(intake)])], names=["intake"])
+
+    return read
+
+
+def _runner(spark: SparkSession) -> Runner:
+    """A single task is done here: a job of Spark's would take longer than most of them."""
+    here, there = run_here(RELEASE), run_on(spark, RELEASE)
+    return lambda tasks: here(tasks) if len(tasks) <= 1 else there(tasks)
+
+
+def _with_ticks(events: DataFrame) -> DataFrame:
+    """The events and a row a second, because Spark does nothing while nothing arrives, and silence must be noticed."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    ticks = events.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in events.schema.fields]
+    marked = events.withColumn(TICK, F.lit(None).cast("boolean"))
+    return marked.unionByName(ticks.select(*nulls, F.lit(True).alias(TICK)))

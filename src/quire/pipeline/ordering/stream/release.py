@@ -1,0 +1,139 @@
+"""What leaves a total order, in pieces that tasks merge and write side by side.
+
+Waiting files are each in the order of their keys, so what is final is the front of every file, and a piece of the order is
+a slice of every file. Pieces are cut by key: none needs to know of another, and together they are the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from quire.pipeline.ordering.stream.frontier import Key
+from quire.pipeline.ordering.stream.intake import (
+    CLOCK_MAX,
+    KEY_CLOCK,
+    KEY_RANK,
+    KEYS,
+    REASON,
+    Waiting,
+    open_waiting,
+    write_waiting,
+)
+from quire.pipeline.ordering.stream.wishes import POSITION
+from quire.pipeline.ordering.stream.writing import Format, write_events
+
+ROWS_PER_PIECE = 1 << 18
+_SAMPLES_PER_PIECE = 64
+
+
+class ReleaseTask(msgspec.Struct, frozen=True, tag="release"):
+    """Merge these slices (files from one row up to another) and write them from this position on."""
+
+    directory: str
+    slices: tuple[Waiting, ...]
+    clock: str
+    """The column of the events' own clock, which tells events of one transaction apart."""
+    position: int
+    out: str
+    format: Format
+
+
+class Released(msgspec.Struct, frozen=True):
+    rows: int
+    rejected: tuple[Waiting, ...]
+
+
+def release(task: ReleaseTask) -> Released:
+    events = pa.concat_tables([open_waiting(task.directory, part) for part in task.slices]).combine_chunks()
+    rank, place, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
+    order = np.lexsort((clock, rank, place))
+    rank, place, clock = rank[order], place[order], clock[order]
+    same = (rank[1:] == rank[:-1]) & (place[1:] == place[:-1]) & (clock[1:] == clock[:-1])
+    events = events.take(order).drop_columns([KEY_CLOCK, KEY_RANK])
+    rejected: tuple[Waiting, ...] = ()
+    if same.any():
+        events, rejected = keep_one_of_each(events, same, task.directory, "there is another event of its source with its clock")
+    write_events(with_positions(events, task.position), Path(task.out), task.format)
+    return Released(events.num_rows, rejected)
+
+
+def keep_one_of_each(events: pa.Table, same: np.ndarray, directory: str, reason: str) -> tuple[pa.Table, tuple[Waiting, ...]]:
+    """Of consecutive events with the same key, the one whose content comes first, whoever came first; the others are set
+    apart. `same[i]` says whether event i + 1 has the key of event i."""
+    twins = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+    contents = [repr(row) for row in events.take(twins).to_pylist()]
+    group = np.cumsum(np.concatenate(([True], ~same)))[twins]
+    best: dict[int, tuple[str, int]] = {}
+    for number, content, row in zip(group.tolist(), contents, twins.tolist(), strict=True):
+        best[number] = min(best.get(number, (content, row)), (content, row))
+    kept = np.ones(events.num_rows, np.bool_)
+    kept[twins] = False
+    kept[[row for _, row in best.values()]] = True
+    others = events.select([name for name in events.column_names if name not in KEYS]).take(np.flatnonzero(~kept))
+    others = others.append_column(REASON, pa.array([reason] * others.num_rows, pa.string()))
+    return events.take(np.flatnonzero(kept)), (write_waiting(directory, others),)
+
+
+def with_positions(events: pa.Table, position: int) -> pa.Table:
+    return events.append_column(POSITION, pa.array(np.arange(position, position + events.num_rows, dtype=np.int64)))
+
+
+def split(directory: str, waiting: Sequence[Waiting], limit: Key | None) -> tuple[list[Waiting], list[Waiting]]:
+    """What leaves when everything below `limit` does (None: everything), and what goes on waiting."""
+    leaving, staying = [], []
+    for part in waiting:
+        if limit is not None and part.clock > limit[0]:
+            staying.append(part)
+            continue
+        stop, clock = part.rows, 0
+        if limit is not None:
+            table = open_waiting(directory, part)
+            stop = part.start + _rows_below(table, limit)
+            clock = table[KEY_CLOCK][stop - part.start].as_py() if stop < part.rows else 0
+        if stop > part.start:
+            leaving.append(msgspec.structs.replace(part, rows=stop))
+        if stop < part.rows:
+            staying.append(msgspec.structs.replace(part, start=stop, clock=clock))
+    return leaving, staying
+
+
+def pieces(directory: str, leaving: Sequence[Waiting], rows_max: int = ROWS_PER_PIECE) -> list[list[Waiting]]:
+    """The same events in pieces of about `rows_max`, each the slices with the keys from one bound up to another."""
+    rows = sum(part.rows - part.start for part in leaving)
+    count = -(-rows // rows_max)
+    if count <= 1:
+        return [list(leaving)] * count
+    found: list[list[Waiting]] = []
+    rest: list[Waiting] = list(leaving)
+    for bound in _bounds(directory, leaving, count, max(1, rows // (count * _SAMPLES_PER_PIECE))):
+        piece, rest = split(directory, rest, bound)
+        if piece:
+            found.append(piece)
+    return [*found, rest] if rest else found
+
+
+def _bounds(directory: str, leaving: Sequence[Waiting], count: int, step: int) -> list[Key]:
+    """Keys that cut the events in `count` parts of about the same size, by every so many of each file."""
+    samples: list[Key] = []
+    for part in leaving:
+        table = open_waiting(directory, part)
+        samples.extend(
+            zip(np.asarray(table[KEY_CLOCK])[::step].tolist(), np.asarray(table[KEY_RANK])[::step].tolist(), strict=True)
+        )
+    samples.sort()
+    return [samples[len(samples) * index // count] for index in range(1, count)]
+
+
+def _rows_below(table: pa.Table, limit: Key) -> int:
+    """How many rows, which are in order, have a key below this one."""
+    clock, rank = limit
+    if clock > CLOCK_MAX:
+        return table.num_rows
+    clocks = np.asarray(table[KEY_CLOCK])
+    low, high = (int(np.searchsorted(clocks, clock, side=side)) for side in ("left", "right"))
+    return low + int(np.searchsorted(np.asarray(table[KEY_RANK])[low:high], rank))

@@ -1,0 +1,95 @@
+"""What the caller of a streaming order wants: which order, by which columns, and what to do about silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from quire.model.errors import BadInput
+
+SOURCES_MAX = 4096
+POSITION = "position"
+"""The column that is added: 0, 1, 2 … in the order in which events leave."""
+
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_VECTORS = ("array<int>", "array<bigint>", "map<string,int>", "map<string,bigint>")
+
+Idle = Literal["wait"] | float
+
+
+class TotalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="total"):
+    """By (clock, source). A source promises that its clock ascends from one event to the next."""
+
+    sources: tuple[str | int, ...]
+    """All of them: nobody can know that an order is final who does not know who may still speak."""
+    idle: Idle
+    """What to do about a source that is silent: `"wait"` for it, or go on without it after so many seconds."""
+    source: str = "source"
+    clock: str = "clock"
+    heartbeat: str | None = None
+    """A column that is true in rows that are no events, but only say how far their source's clock is."""
+    transaction: str | None = None
+    """A column whose value consecutive events of one source share if they must leave together."""
+
+
+class CausalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="causal"):
+    """By vector clocks: an event leaves when everything that happened before it has left."""
+
+    sources: tuple[str | int, ...]
+    source: str = "source"
+    vector: str = "vector"
+    """How many events of each source had happened by then, itself included: an array in the order of the sources, or a
+    map from their names."""
+
+
+Wishes = TotalOrder | CausalOrder
+
+
+def settle(wishes: Wishes, columns: Mapping[str, str]) -> Wishes:
+    """The wishes with their sources in order and of their column's type. Raises BadInput where the columns (the Spark
+    type of each) cannot serve them."""
+    names = [wishes.source]
+    if isinstance(wishes, TotalOrder):
+        names += [wishes.clock, *(name for name in (wishes.heartbeat, wishes.transaction) if name is not None)]
+    else:
+        names.append(wishes.vector)
+    for name in names:
+        if name not in columns:
+            raise BadInput(f"the events have no column {name!r}, only {', '.join(columns)}")
+    if POSITION in columns:
+        raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
+    if isinstance(wishes, TotalOrder):
+        _check_type(wishes.clock, columns, _WHOLE_NUMBERS, "whole numbers")
+        if wishes.heartbeat is not None:
+            _check_type(wishes.heartbeat, columns, ("boolean",), "true or false")
+        if wishes.idle != "wait" and not 0 < wishes.idle < float("inf"):
+            raise BadInput(f"idle must be 'wait' or a positive number of seconds, not {wishes.idle!r}")
+    else:
+        _check_type(wishes.vector, columns, _VECTORS, "arrays or maps of whole numbers")
+    return msgspec.structs.replace(wishes, sources=_settle_sources(wishes, columns[wishes.source]))
+
+
+def _check_type(name: str, columns: Mapping[str, str], wanted: Sequence[str], words: str) -> None:
+    if columns[name] not in wanted:
+        raise BadInput(f"column {name!r} must hold {words}, but is {columns[name]}")
+
+
+def _settle_sources(wishes: Wishes, kind: str) -> tuple[str | int, ...]:
+    if not 1 <= len(wishes.sources) <= SOURCES_MAX:
+        raise BadInput(f"name from 1 to {SOURCES_MAX} sources: an order is final only when all of them were heard")
+    sources: list[str | int]
+    if kind in _WHOLE_NUMBERS:
+        try:
+            sources = [int(source) for source in wishes.sources]
+        except ValueError:
+            raise BadInput(f"column {wishes.source!r} is {kind}, so the sources must be whole numbers") from None
+    elif kind == "string":
+        sources = [str(source) for source in wishes.sources]
+    else:
+        raise BadInput(f"column {wishes.source!r} must hold names or whole numbers, but is {kind}")
+    if len(set(sources)) != len(sources):
+        raise BadInput("a source is named twice")
+    # A vector's entries are in the order in which the caller names the sources; for clocks, ties go by the sources' order.
+    return tuple(sources) if isinstance(wishes, CausalOrder) else tuple(sorted(sources))

@@ -1,0 +1,49 @@
+"""Ordered events on their way to files that any tool reads, and what was rejected beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quire.pipeline.ordering.stream.intake import Waiting, open_waiting
+
+Format = Literal["parquet", "json"]
+FORMATS: tuple[Format, ...] = ("parquet", "json")
+
+
+class RejectTask(msgspec.Struct, frozen=True, tag="reject"):
+    """Write what was set apart, in an order that does not depend on how it was partitioned."""
+
+    directory: str
+    rejected: tuple[Waiting, ...]
+    out: str
+    format: Format
+
+
+def write_rejected(task: RejectTask) -> int:
+    rows = pa.concat_tables([open_waiting(task.directory, part) for part in task.rejected])
+    contents = [repr(row) for row in rows.to_pylist()]
+    order = np.array(sorted(range(len(contents)), key=contents.__getitem__), np.int64)
+    write_events(rows.take(order), Path(task.out), task.format)
+    return rows.num_rows
+
+
+def write_events(events: pa.Table, path: Path, form: Format) -> None:
+    """Rows are written in their order."""
+    if form == "parquet":
+        pq.write_table(events, path)
+        return
+    encoder = msgspec.json.Encoder()
+    with path.open("wb") as file:
+        for batch in events.to_batches(max_chunksize=8192):
+            file.write(encoder.encode_lines(batch.to_pylist()))
+
+
+def name_of(batch: int, piece: int, form: Format) -> str:
+    """Names ascend with the order of what the files hold."""
+    return f"part-{batch:010d}-{piece:05d}.{form}"

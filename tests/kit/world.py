@@ -217,15 +217,13 @@ class World:
                 self.channels[member, dest].append(send.packet)
 
     def _deliver(self, member: int, delivery: Deliver) -> None:
-        run = delivery.run
-        payloads = list(run.payloads())
-        assert len(payloads) == run.count
+        delivered = list(self.protocols[member].messages(delivery))
+        assert len(delivered) == delivery.run.count
         known = self._known[member]
-        for index, payload in enumerate(payloads):
-            message = MessageId(run.origin, run.first + index)
-            assert payload == self.sent.get(message, payload), f"member {member} delivered {message} with other bytes"
-            key = self.protocols[member].order_key(delivery, index)
-            self.deliveries[member].append(Delivery(message, key))
+        for each in delivered:
+            message = MessageId(each.origin, each.seq)
+            assert each.payload == self.sent.get(message, each.payload), f"member {member} delivered {message} with other bytes"
+            self.deliveries[member].append(Delivery(message, each.order_key))
             known.add(message)
             known.update(self.past.get(message, ()))
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import msgspec
 import pytest
 
 from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, ProtocolViolation, WindowFull
-from quire.model.messages import NUMBER_MAX, Body, Run, make_run
+from quire.model.messages import NUMBER_MAX, Body, MessageId, Run, make_run
 from quire.model.packets import Packet
 from quire.protocols.contract import Deliver, Send
 from quire.protocols.registry import create
 from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, Relay, SinglePhase, frontier, need, rank
 from tests.kit.schedules import random_plan, run_plan
 from tests.kit.state import freeze
-from tests.kit.world import World
 
 
 def member(me: int = 0, members: int = 3, **options: object) -> SinglePhase:
@@ -53,21 +51,11 @@ class TestOrder:
         for seed in range(300):
             random = Random(seed)
             world = run_plan(random_plan(random), lambda me, n: member(me, n, batches="run-length"), random)
-            keys: dict[tuple[int, int], object] = {}
-            for me, protocol in enumerate(world.protocols):
-                for delivery in _deliveries(world, me):
-                    for index in range(delivery.run.count):
-                        key = protocol.order_key(delivery, index)
-                        message = (delivery.run.origin, delivery.run.first + index)
-                        assert keys.setdefault(message, key) == key
+            keys: dict[MessageId, object] = {}
+            for deliveries in world.deliveries:
+                for message, key in deliveries:
+                    assert keys.setdefault(message, key) == key
             assert len(set(keys.values())) == len(keys)
-
-
-def _deliveries(world: World, me: int) -> Iterator[Deliver]:
-    """What a member was told to deliver, put together again from the world's record."""
-    for message, key in world.deliveries[me]:
-        if key is not None:
-            yield Deliver(Run(message.origin, message.seq, 1), key)
 
 
 class TestRefusals:

@@ -15,8 +15,7 @@ from quire.live.settings import read_settings
 from quire.live.spool import Spool
 
 SECRET = "a secret for a benchmark on loopback"  # noqa: S105
-TAKEN_MAX = 1024
-SETTLE_S = 0.005
+SETTLE_S = 0.002
 TIMEOUT_S = 30.0
 
 
@@ -68,20 +67,16 @@ async def _take_messages(group: Group, tally: Tally, members: int) -> None:
     taken: list[bytes] = []
 
     async def take() -> None:
+        append = taken.append
         async for message in group:
-            taken.append(message.payload)
-            if len(taken) == TAKEN_MAX:
-                settle()
-
-    def settle() -> None:
-        tally.take_each(taken)
-        taken.clear()
+            append(message.payload)
 
     taking = asyncio.create_task(take())
     while tally.senders_done < members:
-        # The last messages do not fill a batch.
+        # Now and then, so that the loop above holds nothing but what an application would do with a message.
         await asyncio.sleep(SETTLE_S)
-        settle()
+        tally.take_each(taken)
+        taken.clear()
     taking.cancel()
     with suppress(asyncio.CancelledError):
         await taking

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from itertools import repeat
 from types import TracebackType
 
 from quire.live.driver import Driver, Held
@@ -141,14 +140,12 @@ class Group:
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Every message as it is delivered, this member's own included. Ends when the group has closed."""
         async for delivery in self.runs():
-            run = delivery.run
-            keys = self._protocol.order_keys(delivery)
-            for message in map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), keys):
+            for message in self._protocol.messages(delivery):
                 yield message
 
     async def runs(self) -> AsyncGenerator[Deliver, None]:
-        """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.order_key` of the
-        first of it. Ends when the group has closed; raises GroupFailed when it cannot go on."""
+        """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.place` in the total
+        order. Ends when the group has closed; raises GroupFailed when it cannot go on."""
         inbox = self._inbox
         inbox.takers += 1
         try:
@@ -310,15 +307,14 @@ class Group:
             self._schedule_flush()
 
     def _settle_futures(self, delivery: Deliver) -> None:
-        run, futures = delivery.run, self._futures
-        if not futures or futures[0][0] >= run.end:
+        futures = self._futures
+        if not futures or futures[0][0] >= delivery.run.end:
             return
-        payloads = run.payloads()
-        while futures and futures[0][0] < run.end:
-            number, future = futures.popleft()
-            if not future.done():
-                index = number - run.first
-                future.set_result(Message(run.origin, number, payloads[index], self._protocol.order_key(delivery, index)))
+        for message in self._protocol.messages(delivery):
+            if futures and futures[0][0] == message.seq:
+                _, future = futures.popleft()
+                if not future.done():
+                    future.set_result(message)
 
     def _samples(self) -> Iterator[Sample]:
         base = {"group": self.settings.group, "member": str(self.me)}

@@ -18,14 +18,14 @@ The effects are values, so that tests can compare them and a driver needs no kno
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
 
 import msgspec
 
 from quire.model.errors import BadInput
-from quire.model.messages import Run
+from quire.model.messages import Message, Run
 from quire.model.orders import Guarantee
 from quire.model.packets import Packet
 
@@ -38,11 +38,11 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """Hand the messages of the run to the application, in order. Where the protocol orders totally, `order_key`
-    is the key of the first of them: comparing keys is comparing places in the total order."""
+    """Hand the messages of the run to the application, in order. Where the protocol orders totally, `place` is where
+    the first of them stands: messages are ordered by their places and, where these are equal, by their numbers."""
 
     run: Run
-    order_key: tuple[int, ...] | None = None
+    place: tuple[int, ...] | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -116,15 +116,15 @@ class Protocol(ABC):
     def waiting(self) -> Sequence[Waiting]:
         """Every run that was received, or submitted, but not yet delivered here, in no particular order."""
 
-    def order_key(self, delivery: Deliver, index: int) -> tuple[int, ...] | None:
-        """The place in the total order of one message of a delivered run; the same at every member."""
-        return None if delivery.order_key is None else (*delivery.order_key, index)
+    def places(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
+        """Where each message of a delivered run stands in the total order, the same at every member. There may be more
+        places than messages."""
+        return repeat(delivery.place)
 
-    def order_keys(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
-        """The same for all messages of a delivered run, in order; there may be more of them than messages."""
-        if delivery.order_key is None:
-            return repeat(None)
-        return zip(*map(repeat, delivery.order_key), range(delivery.run.count), strict=False)
+    def messages(self, delivery: Deliver) -> Iterator[Message]:
+        """The messages of a delivered run, each as an object of its own."""
+        run = delivery.run
+        return map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), self.places(delivery))
 
     def fence(self, member: int) -> Sequence[Packet]:  # noqa: ARG002
         """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""

@@ -178,17 +178,13 @@ class SinglePhase(Protocol):
         names = ", ".join(map(str, late))
         return Waiting(run, late, f"its time is {time}, and the clock of member {names} is not known to be that far")
 
-    def order_key(self, delivery: Deliver, index: int) -> tuple[int, ...] | None:
-        if self._unit or delivery.order_key is None:
-            return super().order_key(delivery, index)
-        # Members may cut a run in different places, so a message's key must not depend on where.
-        time = delivery.order_key[0] + index
-        return time, rank(delivery.run.origin, time, self.members, self._rotating)
-
-    def order_keys(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
-        if self._unit or delivery.order_key is None:
-            return super().order_keys(delivery)
-        return (self.order_key(delivery, index) for index in range(delivery.run.count))
+    def places(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
+        if self._unit or delivery.place is None:
+            return super().places(delivery)
+        # Members may cut a run in different places, so where a message stands must not depend on where.
+        start, origin = delivery.place[0], delivery.run.origin
+        times = range(start, start + delivery.run.count)
+        return ((time, rank(origin, time, self.members, self._rotating)) for time in times)
 
     def submit(self, run: Run) -> Effects:
         count, me = run.count, self.me

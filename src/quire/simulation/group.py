@@ -166,11 +166,9 @@ class Group:
         del self._engine.origin_waits[:], self._engine.remote_waits[:]
 
     def _observe(self, member: int, effect: Deliver) -> None:
-        run, key = effect.run, effect.order_key
-        for seq, payload in enumerate(run.payloads(), run.first):
-            message = Message(run.origin, seq, payload, key)
+        for message in self._engine.sites[member].protocol.messages(effect):
             self._delivered[member].append(message)
-            if run.origin == member and (submission := self._open.pop((member, seq), None)) is not None:
+            if message.origin == member and (submission := self._open.pop((member, message.seq), None)) is not None:
                 submission.settle(message, self._engine.now)
                 if submission is self._awaited:
                     self._engine.stopped = True

@@ -38,7 +38,9 @@ def test_an_unknown_protocol_is_refused_with_a_list_of_those_that_exist() -> Non
 
 @pytest.mark.parametrize("order", ["fifo", "causal", "total", "acyclic"])
 def test_the_protocol_for_an_order_promises_it(order: str) -> None:
-    assert Guarantee(order) in implied_by(find(for_order(order)).protocol.promises)
+    name, options = for_order(order)
+    assert Guarantee(order) in implied_by(find(name).protocol.promises)
+    assert create(name, 0, 3, options).members == 3
 
 
 def test_an_unknown_order_is_refused_with_a_list_of_those_that_exist() -> None:

@@ -19,7 +19,7 @@ class Duty(msgspec.Struct, frozen=True, kw_only=True):
     """For latency: how many to make, one after the other."""
     sender: int = 0
     """For latency: who makes them."""
-    lookahead: int = 0
+    lookahead: int | None = None
     """For latency: how many logical times a silent member gives away with an acknowledgement."""
     progress_s: float | None = None
     """How often to tell how far it is; never if not given."""

@@ -24,9 +24,9 @@ def make_group(duty: Duty, *, secret: bool = False) -> Group:
         "bench",
         duty.me,
         duty.addresses,
-        order=None if duty.lookahead else "total",
-        protocol="single-phase" if duty.lookahead else None,
-        options={"lookahead": duty.lookahead} if duty.lookahead else None,
+        order="total" if duty.lookahead is None else None,
+        protocol="single-phase" if duty.lookahead is not None else None,
+        options={"lookahead": duty.lookahead} if duty.lookahead is not None else None,
         secret=SECRET if secret else None,
         timeout_s=TIMEOUT_S,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from quire.bench.measure import Results
+from quire.bench.measure import QUIRE_LATENCY, Results
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ def _judge(results: Results) -> Iterator[Target]:
     if trace := found.get(("quire trace", 64)):
         yield from _ratio("trace, 64 B: to runs without", trace.to_runs, 0.85)
     for latency in results.latency:
-        if latency.contender == "quire, last member" and latency.to_raw is not None:
+        if latency.contender == QUIRE_LATENCY and latency.to_raw is not None:
             yield _at_most("latency p50: to the raw round trip", latency.to_raw, 2.0)
 
 

@@ -173,7 +173,7 @@ def read_settings(
         raise BadInput(f"me={me} is not one of the {len(addresses)} members, which are numbered from 0")
     if (order is None) == (protocol is None):
         raise BadInput("say either which order the group keeps or which protocol it runs")
-    name = protocol if protocol is not None else registry.for_order(order or "")
+    name, usual = (protocol, {}) if protocol is not None else registry.for_order(order or "")
     if not 0.1 <= timeout_s <= 3600:
         raise BadInput(f"timeout_s must be 0.1 to 3600 seconds, not {timeout_s}")
     listening = addresses[me] if listen is None else read_address(listen)
@@ -183,7 +183,7 @@ def read_settings(
         members=addresses,
         listen=listening,
         protocol=name,
-        options=registry.read_options(name, options or {}),
+        options=registry.read_options(name, usual if options is None else options),
         trust=_trust((*addresses, listening), secret, certificates, insecure),
         secret=_read_secret(secret),
         certificates=certificates,

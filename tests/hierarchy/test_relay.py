@@ -10,8 +10,9 @@ import pytest
 
 from quire.model.messages import MessageId, make_run
 from quire.model.orders import Guarantee
+from quire.protocols.clusters.held import Arrival
 from quire.protocols.clusters.packets import Letter, Sites
-from quire.protocols.clusters.site import APPLICATION, Arrival, Site
+from quire.protocols.clusters.site import APPLICATION, Site
 from quire.protocols.contract import Effect
 from tests.hierarchy.trees import GOLDEN, Net, factory, named_tree, random_tree
 from tests.kit.oracles import ORACLES

@@ -43,6 +43,12 @@ def simulate(
     batch: Annotated[int, typer.Option(help="Messages in one submission.")] = 1,
     size: Annotated[int, typer.Option(help="Bytes of each message.")] = 64,
     mode: Annotated[str, typer.Option(help="pipelined, or blocking: wait for each submission's local delivery.")] = "pipelined",
+    broadcast: Annotated[
+        float | None, typer.Option(help="Share of submissions to everybody; all, or none where a protocol can address some.")
+    ] = None,
+    multicast: Annotated[
+        float | None, typer.Option(help="Share of submissions to a random set; a fifth if it can. The rest goes to one member.")
+    ] = None,
     delay: Annotated[
         str, typer.Option(help="constant:MS, uniform:MS:MS, exponential:MS, or matrix:FILE (JSON rows).")
     ] = "constant:10",
@@ -79,6 +85,8 @@ def simulate(
             batch=batch,
             size=size,
             mode=mode,
+            broadcast=broadcast,
+            multicast=multicast,
         ),
         faults=FaultConfig(
             crashes=_each(parse_crash, crash),
@@ -121,6 +129,9 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     table.add_column(overflow="fold")
     add_counts(table, result, options)
     add_costs(table, result)
+    if result.arrivals is not None:
+        for role, share in result.arrivals.per_role.items():
+            table.add_row(f"arrivals at {role}", f"{share.mean:,.1f} on average, {share.max:,} at most, of {share.members:,}")
     if result.link_packets:
         table.add_row("repair of links", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
     for name, value in result.details.items():

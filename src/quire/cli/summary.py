@@ -28,6 +28,9 @@ def add_costs(table: Table, summary: Summary) -> None:
     table.add_row("packets per message", f"{multicasts} ({', '.join(types) or 'none'})")
     table.add_row("", f"{_ratio(sum(summary.packets_point_to_point.values()) / each)} point to point")
     table.add_row("header bytes per message", _ratio(summary.header_bytes / each, 1))
+    if summary.header_entries_per_message is not None:
+        table.add_row("", f"{_ratio(summary.header_bytes_per_message, 1)} point to point")
+        table.add_row("header entries per message", _ratio(summary.header_entries_per_message, 1))
     table.add_row("latency at the origin", _latency_text(summary.latency.origin))
     table.add_row("latency elsewhere", _latency_text(summary.latency.remote))
 

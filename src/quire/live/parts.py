@@ -116,6 +116,9 @@ def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
         latency=statistics.latency(),
         header_bytes=statistics.header_bytes,
         header_bytes_point_to_point=statistics.header_bytes_point_to_point,
+        header_bytes_per_message=statistics.header_bytes_point_to_point / max(info.outcome.messages, 1),
+        header_entries_per_message=None,
+        arrivals=None,
         wall_s=time.perf_counter() - began,
         digest=statistics.digest(),
         trace=str(out),
@@ -156,7 +159,7 @@ def _read_part(path: Path) -> Part:
 
 
 def _info(part: Part, statistics: Statistics) -> RunInfo:
-    everything = bool((statistics.delivered == statistics.sent).all())
+    everything = bool((statistics.delivered == statistics.due).all())
     return RunInfo(
         run=part.run,
         source="run",

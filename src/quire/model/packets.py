@@ -23,6 +23,11 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The run that travels in this packet, if any."""
         return None
 
+    @property
+    def entries(self) -> int:
+        """How many counts of messages travel in the header, for protocols whose cost is stated in them."""
+        return 0
+
 
 _encoder = msgspec.msgpack.Encoder()
 

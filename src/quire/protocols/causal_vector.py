@@ -47,6 +47,10 @@ class Cast(Packet, frozen=True, tag=1):
     run: Run
     vector: tuple[int, ...]
 
+    @property
+    def entries(self) -> int:
+        return len(self.vector)
+
     def carried(self) -> Run:
         return self.run
 

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import msgspec
 
-from quire.model.errors import BadInput
+from quire.model.errors import BadInput, QuireError
 from quire.model.messages import Message, Run
 from quire.model.orders import Guarantee
 from quire.model.packets import Packet
@@ -76,6 +76,9 @@ class Protocol(ABC):
     survives_crashes: ClassVar[bool] = False
     addressed: ClassVar[bool] = False
     """Whether messages may be sent to some of the members."""
+    wakes_on_packets: ClassVar[bool] = False
+    """Whether any packet may make room for what was refused, not only one that leads to a delivery here: a driver then
+    offers what it keeps again after each packet that was taken."""
 
     def __init__(self, me: int, members: int) -> None:
         if members < 1:
@@ -104,9 +107,30 @@ class Protocol(ABC):
         """Take a packet that `source` sent.
 
         Raises ProtocolViolation, and changes nothing, where no correct peer would have sent it; raises HoldBackFull,
-        and changes nothing, where there is no room for it now: the driver then leaves it, and what follows it, on the
-        link from `source`, goes on with the other links, and offers it again after the next delivery.
+        and changes nothing, where there is no room for it now: the driver then leaves it, and what follows it where links
+        keep their order, on the link from `source`, goes on with the other links, and offers it again after the next
+        delivery.
         """
+
+    def audience(self) -> tuple[int, ...]:
+        """The members to whom `submit` sends now."""
+        return tuple(range(self.members))
+
+    def expects(self, packet: Packet) -> bool:  # noqa: ARG002
+        """Whether the run in this packet is for this member itself, and not only to be passed on."""
+        return True
+
+    def neighbours(self) -> tuple[int, ...]:
+        """The members with whom this one exchanges packets."""
+        return tuple(member for member in range(self.members) if member != self.me)
+
+    def role(self) -> str:
+        """What this member is among the others, for tables that show who bears which load."""
+        return "member"
+
+    def gap(self) -> QuireError | None:
+        """What has not come though something held back here waits for it, for a driver that has waited long enough."""
+        return None
 
     def held_back(self) -> int:
         """How many messages were received but not yet delivered here."""

@@ -16,8 +16,9 @@ from quire.model.errors import BadInput
 from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX
 from quire.simulation.delays import parse_delays, to_ns
 
-MEMBERS_MAX = 1024
+MEMBERS_MAX = 4096
 MESSAGES_MAX = 1_000_000_000
+MULTICAST_SHARE = 0.2
 PAYLOAD_BYTES_MAX = 1 << 26
 
 
@@ -47,6 +48,10 @@ class WorkloadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Bytes of each message."""
     mode: str = "pipelined"
     """pipelined, or blocking: a sender waits for the local delivery of a submission before it makes the next."""
+    broadcast: float | None = None
+    """The share of submissions that go to everybody; None: all, or none where the protocol can address some members."""
+    multicast: float | None = None
+    """The share that go to a random set of members; what is left goes to one member. None: a fifth, if it can."""
 
 
 class Crash(msgspec.Struct, frozen=True):
@@ -129,6 +134,20 @@ def _check_workload(config: SimulationConfig) -> None:
     # A Poisson gap can be some forty times the mean; this leaves room for it and for everything after.
     if workload.messages * interval_ns * workload.burst > NUMBER_MAX // 64:
         raise BadInput("messages × interval × burst is longer than simulated time can be; ask for fewer or closer messages")
+
+
+def fill_shares(workload: WorkloadConfig, *, addressed: bool) -> WorkloadConfig:
+    """The workload with its shares filled in for a protocol that can, or cannot, address some of the members."""
+    broadcast, multicast = workload.broadcast, workload.multicast
+    if broadcast is None:
+        broadcast = 0.0 if addressed else 1.0
+    if multicast is None:
+        multicast = min(MULTICAST_SHARE, 1 - broadcast)
+    if not (0 <= broadcast <= 1 and 0 <= multicast <= 1 and broadcast + multicast <= 1):
+        raise BadInput(f"broadcast and multicast are shares of all submissions, not {broadcast} and {multicast}")
+    if not addressed and broadcast < 1:
+        raise BadInput("this protocol sends to the whole group only; leave --broadcast and --multicast out")
+    return msgspec.structs.replace(workload, broadcast=broadcast, multicast=multicast)
 
 
 def _check_faults(faults: FaultConfig, members: int) -> None:

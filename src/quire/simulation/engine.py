@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from itertools import count as counter
 from typing import Any
 
-from quire.model.errors import HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, WindowFull
 from quire.model.messages import Body, Run
 from quire.model.packets import Packet, header_bytes
 from quire.protocols.contract import Deliver, Effects, Links, Protocol
@@ -27,6 +27,7 @@ from quire.simulation.flights import Entry, Parcel, cut_flights
 from quire.simulation.links import LinkLayer
 from quire.simulation.network import Network
 from quire.simulation.site import Site
+from quire.simulation.tally import Tally
 from quire.trace.recorder import Address, Recorder, pack_record
 from quire.trace.schema import DELIVER, PACKET, SEND
 
@@ -43,6 +44,11 @@ class Engine:
     def __init__(self, protocols: Sequence[Protocol], network: Network, *, raw: bool = False, crashes: bool = False) -> None:
         everybody = Address(GROUP_NAME, tuple(range(len(protocols))))
         self.sites = [Site(protocol, Recorder(protocol.me, (everybody,))) for protocol in protocols]
+        self.tally: Tally | None = None
+        if protocols[0].addressed:
+            self.tally = Tally(len(protocols))
+            for site in self.sites:
+                site.receive = self._only_noting_what_is_expected(site)
         if crashes:
             for site in self.sites:
                 if site.protocol.survives_crashes:
@@ -60,8 +66,29 @@ class Engine:
         self._heap: list[Entry] = []
         self._next_number = counter().__next__
         self._members = len(protocols)
+        self._everybody = everybody.dests
+        # Where packets may overtake each other anyway, one for which there is no room holds up none behind it.
+        self._in_order = protocols[0].links == Links.FIFO or not network.repeats_or_reorders
         self.links = self._make_links(protocols[0].links)
         self._one_delay_ns = None if self.links else network.one_delay_ns()
+
+    def _only_noting_what_is_expected(self, site: Site) -> Callable[[int, Packet], Effects]:
+        """Receive, and remember when runs came that will be delivered here; what a site only passes on is none of them."""
+        protocol, take = site.protocol, site.protocol.receive
+
+        def receive(source: int, packet: Packet) -> Effects:
+            run = packet.carried()
+            if run is None or not protocol.expects(packet):
+                return take(source, packet)
+            key = run.first * self._members + run.origin
+            known, held = key in site.receipts, protocol.held_back()
+            site.note(key, run.count, self.now)
+            effects = take(source, packet)
+            if not known and not effects and protocol.held_back() == held:
+                site.forget(key)  # It repeats what was delivered before.
+            return effects
+
+        return receive
 
     def _make_links(self, needed: str) -> LinkLayer[Parcel] | None:
         ordered = needed == Links.FIFO
@@ -114,39 +141,58 @@ class Engine:
             if self.between is not None:
                 self.between()
 
-    def submit(self, member: int, count: int, body: Body) -> Run:
-        """The member's application multicasts `count` messages, now or as soon as the member can take them."""
+    def submit(self, member: int, count: int, body: Body, to: tuple[int, ...] | None = None) -> Run:
+        """The member's application sends `count` messages, to everybody or to some, now or as soon as the member can
+        take them. Raises BadInput, and nothing happened, where they cannot be sent at all."""
         site = self.sites[member]
         run = Run(member, site.next_number, count, body)
         site.next_number += count
-        site.note(run.first * self._members + member, count, self.now)
+        if to is None or member in to:
+            site.note(run.first * self._members + member, count, self.now)
         if site.paused or site.inbox.local:
-            site.inbox.local.append(run)
-        else:
-            self._submit(site, run)
+            site.inbox.local.append((run, to))
+            return run
+        try:
+            self._submit(site, run, to)
+        except BadInput:
+            site.next_number -= count
+            if to is None or member in to:
+                site.forget(run.first * self._members + member)
+            raise
         return run
 
-    def _submit(self, site: Site, run: Run) -> None:
+    def act(self, member: int, begin: Callable[[Any], Effects]) -> None:
+        """Have the member's protocol begin something of its own, like a change of membership."""
+        site = self.sites[member]
+        self._perform(site, begin(site.protocol))
+
+    def _submit(self, site: Site, run: Run, to: tuple[int, ...] | None) -> None:
+        protocol = site.protocol
+        address = 0
+        if to is not None:
+            address = site.recorder.address(Address(dests=tuple(sorted(to))))
+        elif protocol.addressed and (audience := tuple(sorted(protocol.audience()))) != self._everybody:
+            address = site.recorder.address(Address(dests=audience))
         try:
-            effects = site.protocol.submit(run)
+            effects = protocol.submit(run) if to is None else protocol.send(run, to)
         except WindowFull:
             # It goes back to the head, where it came from, so that the order of submission is kept.
-            site.inbox.local.appendleft(run)
+            site.inbox.local.appendleft((run, to))
             site.blocked = True
             site.refresh()
             return
-        self._record(site, SEND, run)
+        self._record(site, SEND, run, address)
         self._perform(site, effects)
 
-    def _record(self, site: Site, kind: int, run: Run) -> None:
+    def _record(self, site: Site, kind: int, run: Run, address: int) -> None:
         """Record that messages were sent or delivered, one record for those of one size."""
         if not run.body.lengths:
-            site.write(pack_record(kind, run.origin, run.first, run.count, site.clock + 1, self.now, 0, run.body.size))
+            site.write(pack_record(kind, run.origin, run.first, run.count, site.clock + 1, self.now, address, run.body.size))
             site.clock += run.count
             return
         for number, payload in enumerate(run.payloads(), run.first):
             site.clock += 1
-            site.write(pack_record(kind, run.origin, number, 1, site.clock, self.now, 0, len(payload)))
+            site.write(pack_record(kind, run.origin, number, 1, site.clock, self.now, address, len(payload)))
 
     def _perform(self, site: Site, effects: Effects) -> None:
         now = self.now
@@ -157,9 +203,9 @@ class Engine:
             run = effect.run
             origin, first, count, body = run.origin, run.first, run.count, run.body
             if body.lengths:
-                self._record(site, DELIVER, run)
+                self._record(site, DELIVER, run, site.delivered_from)
             else:
-                site.write(pack_record(DELIVER, origin, first, count, site.clock + 1, now, 0, body.size))
+                site.write(pack_record(DELIVER, origin, first, count, site.clock + 1, now, site.delivered_from, body.size))
                 site.clock += count
             key = (first - run.skip) * self._members + origin
             received = site.receipts.pop(key, -1)
@@ -192,6 +238,9 @@ class Engine:
         if run is None and isinstance(packet, FlushPacket):
             payload_bytes = packet.payload_bytes()
             header -= payload_bytes
+        if self.tally is not None:
+            key = -1
+            self.tally.count(packet, receivers)
         code = site.recorder.packet_type(packet.name)
         site.write(pack_record(PACKET, len(receivers), payload_bytes, 1, site.clock, self.now, code, header))
         if self._one_delay_ns is not None:
@@ -215,7 +264,7 @@ class Engine:
             site.note(parcel[4], parcel[5], self.now)
         if site.paused:
             site.inbox.remote.append(parcel)
-        elif source in site.stalled and not isinstance(parcel[1], FlushPacket):
+        elif source in site.stalled and self._in_order and not isinstance(parcel[1], FlushPacket):
             site.stalled[source].append(parcel)
         else:
             try:
@@ -225,11 +274,13 @@ class Engine:
                 return
             site.clock = max(site.clock, parcel[2])
             self._perform(site, effects)
+            if site.protocol.wakes_on_packets:
+                self._wake_soon(site)
 
     def _refused(self, site: Site, parcel: Parcel, error: HoldBackFull | ProtocolViolation) -> None:
         """The protocol did not take a parcel: leave it on its link, or close the link of one who breaks the protocol."""
         if isinstance(error, HoldBackFull):
-            site.stalled[parcel[0]] = deque((parcel,))
+            site.stalled.setdefault(parcel[0], deque()).append(parcel)
         elif self._raw:
             site.deaf.add(parcel[0])
         else:
@@ -240,13 +291,16 @@ class Engine:
     def _delivered(self, site: Site, run: Run) -> None:
         if site.watch is not None and run.origin == site.member:
             site.watch(site.member, run.count)
+        self._wake_soon(site)
+
+    def _wake_soon(self, site: Site) -> None:
         if (site.blocked or site.stalled) and not site.waking:
             # Not now: this step's effects must be performed before the next input.
             site.waking = True
             self.at(self.now, self._wake, site)
 
     def _wake(self, site: Site) -> None:
-        """Something was delivered: offer again what was refused."""
+        """There may be room now: offer again what was refused."""
         site.waking = site.blocked = False
         stalled, site.stalled = site.stalled, {}
         site.refresh()
@@ -259,7 +313,7 @@ class Engine:
         inbox = site.inbox
         while inbox and not site.paused and not site.crashed:
             if inbox.next_is_local() and not site.blocked:
-                self._submit(site, inbox.take_local())
+                self._submit(site, *inbox.take_local())
             elif inbox.remote:
                 self._come(site.member, inbox.take_remote())
             else:

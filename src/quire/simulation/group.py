@@ -13,12 +13,13 @@ Nothing happens by itself: `execute`, `advance` and `settle` let virtual time pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from quire.model.errors import BadInput
-from quire.model.messages import Message, pack
+from quire.model.messages import Message, MessageId, pack
 from quire.protocols import registry
-from quire.protocols.contract import Deliver, Protocol
+from quire.protocols.contract import Deliver, Effects, Protocol
 from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, check
 from quire.simulation.delays import NANOSECONDS_PER_MS, to_ns
 from quire.simulation.engine import Engine
@@ -103,6 +104,19 @@ class Group:
         self._open[member, submission.seq] = submission
         self._engine.submit(member, 1, pack([payload]))
         return submission
+
+    def send(self, member: int, payload: bytes, to: Sequence[int]) -> MessageId:
+        """Send a message to some members alone; raises BadInput where the protocol cannot, or one of them is unknown."""
+        self._check(member)
+        if self._engine.is_crashed(member):
+            raise BadInput(f"member {member} has crashed and sends nothing more")
+        run = self._engine.submit(member, 1, pack([payload]), tuple(to))
+        return MessageId(run.origin, run.first)
+
+    def change(self, member: int, begin: Callable[[Any], Effects]) -> None:
+        """Have a member's protocol begin something that only it knows, as in `lambda site: site.join(2)`."""
+        self._check(member)
+        self._engine.act(member, begin)
 
     def execute(self, member: int, payload: bytes) -> Message:
         """Multicast a message and let time pass until this member has delivered it.

@@ -46,12 +46,13 @@ class Network:
         self.loses = loss > 0 or bool(splits)
         self.repeats_or_reorders = duplicate > 0 or reorder
         self._uniform = random.random
-        self._models = [[delays.between(a, b) for b in range(members)] for a in range(members)]
+        self._members = members
         self._reorder = reorder
         self._loss = loss
         self._duplicate = duplicate
         self._splits = tuple(splits)
-        self._last = [[0] * members for _ in range(members)]
+        # Only of links that carried something: in a large group few of all pairs ever speak to each other.
+        self._last: dict[int, int] = {}
 
     def one_delay_ns(self) -> int | None:
         """The delay of every copy, where all arrive once and after the same time; else None."""
@@ -63,12 +64,13 @@ class Network:
         if self._splits and any(split.separates(source, destination, now_ns) for split in self._splits):
             return []
         copies = 2 if self._duplicate and uniform() < self._duplicate else 1
-        model, last, times = self._models[source][destination], self._last[source], []
+        model, last, times = self.delays.between(source, destination), self._last, []
+        link = source * self._members + destination
         for _ in range(copies):
             if self._loss and uniform() < self._loss:
                 continue
             time = now_ns + model.draw(uniform)
             if not self._reorder:
-                time = last[destination] = max(time, last[destination])
+                time = last[link] = max(time, last.get(link, 0))
             times.append(time)
         return times

@@ -17,7 +17,7 @@ from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
 from quire.trace.recorder import Recorder
 from quire.trace.schema import Outcome, RunInfo
-from quire.trace.statistics import Statistics, Summary
+from quire.trace.statistics import Arrivals, Statistics, Summary, per_message
 from quire.trace.store import RunWriter
 
 _KEEP_RECORDS = 1 << 18
@@ -85,6 +85,14 @@ class Run(ABC):
     @abstractmethod
     def groups(self) -> Mapping[str, tuple[int, ...]]: ...
 
+    def header_entries(self) -> int | None:
+        """Counts of messages in the headers of all copies; None where nobody counts them."""
+        return None
+
+    def arrivals(self) -> Arrivals | None:
+        """Packets that were sent to each member; None where nobody counts them."""
+        return None
+
     def link_packets(self) -> dict[str, int]:
         return {}
 
@@ -97,6 +105,8 @@ class Run(ABC):
             self.statistics.absorb(recorder)
             if writer is not None:
                 writer.flush((recorder,), everything=True)
+                if everything:
+                    writer.close(recorder.process)
             else:
                 recorder.drop()
 
@@ -134,6 +144,9 @@ class Run(ABC):
             latency=statistics.latency(),
             header_bytes=statistics.header_bytes,
             header_bytes_point_to_point=statistics.header_bytes_point_to_point,
+            header_bytes_per_message=statistics.header_bytes_point_to_point / max(outcome.messages, 1),
+            header_entries_per_message=per_message(self.header_entries(), outcome.messages),
+            arrivals=self.arrivals(),
             details=self.details(),
             simulated_ms=statistics.end_ns / 1_000_000,
             wall_s=wall_s,

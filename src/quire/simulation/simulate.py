@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import msgspec
+import numpy as np
+
 from quire.model.orders import Guarantee
 from quire.protocols import registry
-from quire.simulation.config import SimulationConfig
+from quire.simulation.config import SimulationConfig, fill_shares
 from quire.simulation.delays import parse_delays, to_ns
 from quire.simulation.engine import GROUP_NAME, Engine
 from quire.simulation.randomness import stream
@@ -19,6 +22,7 @@ from quire.simulation.services import SERVICES
 from quire.simulation.serving import ServiceRun
 from quire.simulation.workload import Senders
 from quire.trace.schema import Outcome
+from quire.trace.statistics import Arrivals, arrivals_of
 from quire.trace.store import RunWriter
 
 __all__ = ["Progress", "SimulationResult", "simulate"]
@@ -56,6 +60,8 @@ class _GroupRun(Run):
 
     def __init__(self, config: SimulationConfig) -> None:
         self.entry = registry.find(config.protocol, SERVICES)
+        workload = fill_shares(config.workload, addressed=self.entry.protocol.addressed)
+        config = msgspec.structs.replace(config, workload=workload)
         options = registry.read_options(config.protocol, config.options)
         super().__init__(config, options, config.members)
         members = range(config.members)
@@ -114,10 +120,10 @@ class _GroupRun(Run):
         alive = [site.member for site in sites if not site.crashed]
         crashed = tuple(site.member for site in sites if site.crashed)
         delivered = statistics.delivered[alive]
-        # What survivors sent everybody must have; of what a crashed member sent, survivors must have the same.
-        everything = all((delivered[:, origin] == sites[origin].next_number).all() for origin in alive)
+        # What survivors sent all must have for whom it is; of what a crashed member sent, survivors must have the same.
+        everything = bool((delivered[:, alive] == statistics.due[np.ix_(alive, alive)]).all())
         same = all((delivered[:, origin] == delivered[0, origin]).all() for origin in crashed)
-        unsent = sum(map(self.senders.unsent, alive))
+        unsent = sum(self.senders.unsent(member) + len(sites[member].inbox.local) for member in alive)
         held = sum(sites[member].protocol.held_back() for member in alive)
         return Outcome(
             complete=everything and same and not unsent and not held,
@@ -131,6 +137,14 @@ class _GroupRun(Run):
 
     def groups(self) -> Mapping[str, tuple[int, ...]]:
         return {GROUP_NAME: tuple(range(self.config.members))}
+
+    def header_entries(self) -> int | None:
+        return None if self.engine.tally is None else self.engine.tally.entries
+
+    def arrivals(self) -> Arrivals | None:
+        if self.engine.tally is None:
+            return None
+        return arrivals_of(self.engine.tally.arrivals, [site.protocol.role() for site in self.engine.sites])
 
     def link_packets(self) -> dict[str, int]:
         return dict(self.engine.links.counts) if self.engine.links is not None else {}

@@ -10,32 +10,39 @@ from collections import deque
 from collections.abc import Callable
 
 from quire.model.messages import Run
-from quire.protocols.contract import Protocol
+from quire.model.packets import Packet
+from quire.protocols.contract import Effects, Protocol
 from quire.simulation.flights import Parcel
 from quire.simulation.inbox import Inbox
-from quire.trace.recorder import Recorder
+from quire.trace.recorder import Address, Recorder
+
+Submission = tuple[Run, tuple[int, ...] | None]
+"""What an application sends, and to whom; None is everybody."""
 
 
 class Site:
     __slots__ = (
-        "alert", "blocked", "busy", "clock", "crashed", "deaf", "inbox", "member", "next_number", "others", "parts", "paused",
-        "protocol", "receipts", "receive", "recorder", "stalled", "waking", "watch", "write",
+        "_others", "alert", "blocked", "busy", "clock", "crashed", "deaf", "delivered_from", "inbox", "member", "next_number",
+        "parts", "paused", "protocol", "receipts", "receive", "recorder", "stalled", "waking", "watch", "write",
     )  # fmt: skip
 
     def __init__(self, protocol: Protocol, recorder: Recorder) -> None:
         self.member = protocol.me
         self.protocol = protocol
-        self.receive = protocol.receive
+        self.receive: Callable[[int, Packet], Effects] = protocol.receive
         self.recorder = recorder
         self.write = recorder.write
-        self.others = tuple(member for member in range(protocol.members) if member != protocol.me)
+        self._others: tuple[int, ...] | None = None
+        # Where messages may go to some members only, whoever delivers one is not told to whom else it went.
+        self.delivered_from = recorder.address(Address()) if protocol.addressed else 0
+        """The address in the records of deliveries here."""
         self.clock = 0
         self.next_number = 0
         self.receipts: dict[int, int] = {}
         """When each run came here that is not yet delivered; for its own runs, when they were submitted."""
         self.parts: dict[int, int] = {}
         """How much of each run of several messages is not yet delivered."""
-        self.inbox: Inbox[Run, Parcel] = Inbox()
+        self.inbox: Inbox[Submission, Parcel] = Inbox()
         self.stalled: dict[int, deque[Parcel]] = {}
         """What is left on the links from which the protocol takes nothing until it has delivered something."""
         self.deaf: set[int] = set()
@@ -49,7 +56,20 @@ class Site:
         if count > 1:
             self.parts.setdefault(key, count)
 
+    def forget(self, key: int) -> None:
+        """What was noted is not awaited here."""
+        del self.receipts[key]
+        self.parts.pop(key, None)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Everybody else, made when it is first needed: in a large group that relays, it never is."""
+        if self._others is None:
+            self._others = tuple(member for member in range(self.protocol.members) if member != self.member)
+        return self._others
+
     def refresh(self) -> None:
         """Set the flags after a change of what they are made of."""
-        self.busy = self.paused or self.crashed or bool(self.stalled or self.deaf)
+        waits = bool(self.stalled or self.deaf) or (self.blocked and self.protocol.wakes_on_packets)
+        self.busy = self.paused or self.crashed or waits
         self.alert = self.blocked or bool(self.stalled) or self.watch is not None

@@ -2,7 +2,7 @@
 
 Even spacing staggers the senders over one interval, so that they do not all speak at the same instant; Poisson spacing
 draws each gap from the seed. In a blocking workload a sender submits when its time has come and its previous
-submission was delivered to itself, whichever is later.
+submission was delivered to itself, whichever is later; one that is not for itself it does not wait for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from quire.simulation.engine import Engine
 from quire.simulation.randomness import exponential_ns, stream
 
 _PATTERN = bytes(range(256))
+_SET_MAX = 8
+"""How many members a multicast to some of them addresses at most."""
 
 
 def payload(size: int) -> bytes:
@@ -37,6 +39,29 @@ def due_times(config: SimulationConfig, place: int, random: Random) -> Iterator[
         time += exponential_ns(gap_ns, random.random) if poisson else gap_ns
 
 
+class Destinations:
+    """To whom one sender's submissions go: everybody, a few, or one, which may be the sender itself."""
+
+    def __init__(self, config: SimulationConfig, sender: int) -> None:
+        self._uniform = stream(config.seed, f"destinations/{sender}").random
+        self._broadcast = config.workload.broadcast
+        self._multicast = config.workload.multicast
+
+    def draw(self, audience: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The destinations of the next submission among those who can be reached; None is everybody."""
+        assert self._broadcast is not None
+        assert self._multicast is not None
+        share = self._uniform()
+        if share < self._broadcast:
+            return None
+        several = share < self._broadcast + self._multicast
+        count = 2 + int(self._uniform() * (_SET_MAX - 1)) if several else 1
+        chosen: dict[int, None] = {}
+        while len(chosen) < min(count, len(audience)):
+            chosen[audience[int(self._uniform() * len(audience))]] = None
+        return tuple(chosen)
+
+
 class Senders:
     """Feeds the engine with the submissions of a workload."""
 
@@ -49,6 +74,7 @@ class Senders:
         self._blocking = config.workload.mode == "blocking"
         self._left = dict.fromkeys(config.senders(), config.workload.messages)
         self._outstanding = dict.fromkeys(config.senders(), 0)
+        self._to = {sender: Destinations(config, sender) for sender in config.senders() if config.workload.broadcast != 1}
         self._due = {
             sender: due_times(config, place, stream(config.seed, f"workload/{sender}"))
             for place, sender in enumerate(config.senders())
@@ -71,13 +97,15 @@ class Senders:
         if not count or self._engine.is_crashed(sender):
             return
         self._left[sender] -= count
-        if self._blocking:
+        to = self._to[sender].draw(self._engine.sites[sender].protocol.audience()) if self._to else None
+        comes_back = to is None or sender in to
+        if self._blocking and comes_back:
             self._outstanding[sender] += count
         body = self._bodies.get(count)
         if body is None:
             body = self._bodies[count] = Body(self._payload * count, self._size)
-        self._engine.submit(sender, count, body)
-        if not self._blocking:
+        self._engine.submit(sender, count, body, to)
+        if not (self._blocking and comes_back):
             self._schedule_next(sender)
 
     def _schedule_next(self, sender: int) -> None:

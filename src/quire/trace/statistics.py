@@ -8,6 +8,7 @@ deliveries, message by message, so that neither batches nor times enter into it.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from hashlib import sha256
 
 import msgspec
@@ -36,6 +37,32 @@ class LatencyByPlace(msgspec.Struct, frozen=True):
     remote: Latency | None
 
 
+class Share(msgspec.Struct, frozen=True):
+    """How many members have a role, and how many packets come to one of them."""
+
+    members: int
+    mean: float
+    max: int
+
+
+class Arrivals(msgspec.Struct, frozen=True):
+    """Packets that come to members over the network."""
+
+    per_site: tuple[int, ...]
+    per_role: dict[str, Share]
+
+
+def arrivals_of(per_site: Sequence[int], roles: Sequence[str]) -> Arrivals:
+    """What comes to each member, and to each role among those with these roles."""
+    by_role = {role: [count for count, own in zip(per_site, roles, strict=True) if own == role] for role in sorted(set(roles))}
+    shares = {role: Share(len(counts), sum(counts) / len(counts), max(counts)) for role, counts in by_role.items()}
+    return Arrivals(tuple(per_site), shares)
+
+
+def per_message(total: int | None, messages: int) -> float | None:
+    return None if total is None else total / max(messages, 1)
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What any driver says of a run; each adds what only it knows."""
 
@@ -52,6 +79,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     latency: LatencyByPlace
     header_bytes: int
     header_bytes_point_to_point: int
+    header_bytes_per_message: float
+    """Of all copies together, over all hops."""
+    header_entries_per_message: float | None
+    """Counts of messages in the headers of all copies; None where nobody counted them."""
+    arrivals: Arrivals | None
+    """Packets that come to each member, where members pass on what is for others."""
     wall_s: float
     digest: str
     trace: str | None
@@ -105,8 +138,11 @@ class Statistics:
         self.origin = Samples()
         self.remote = Samples()
         self.sent = np.zeros(members, np.int64)
-        self.delivered = np.zeros((members, members), np.int64)
+        # Four bytes a pair, because large groups have many pairs; no member sends as much as that could not hold.
+        self.delivered = np.zeros((members, members), np.int32)
         """How many messages each member (row) delivered of each origin (column)."""
+        self.due = np.zeros((members, members), np.int32)
+        """How many messages of each origin (column) are for each member (row)."""
         self._hashes = [sha256() for _ in range(members)]
 
     def absorb(self, recorder: Recorder) -> None:
@@ -116,13 +152,22 @@ class Statistics:
             return
         self.end_ns = max(self.end_ns, int(records[-1, 5]))
         self._count_packets(recorder, records[records[:, 0] == PACKET])
-        self.sent[recorder.process] += records[records[:, 0] == SEND, 3].sum()
+        self._count_sends(recorder, records[records[:, 0] == SEND])
         deliveries = records[records[:, 0] == DELIVER]
         origins = np.repeat(deliveries[:, 1], deliveries[:, 3])
         steps = np.arange(len(origins)) - np.repeat(np.cumsum(deliveries[:, 3]) - deliveries[:, 3], deliveries[:, 3])
         numbers = np.repeat(deliveries[:, 2], deliveries[:, 3]) + steps
-        self.delivered[recorder.process] += np.bincount(origins, minlength=self.members)
+        self.delivered[recorder.process] += np.bincount(origins, minlength=self.members).astype(np.int32)
         self._hashes[recorder.process].update(np.stack((origins, numbers), axis=1).astype("<i8").tobytes())
+
+    def _count_sends(self, recorder: Recorder, sends: Integers) -> None:
+        self.sent[recorder.process] += sends[:, 3].sum()
+        addresses, place = np.unique(sends[:, 6], return_inverse=True)
+        counts = np.zeros(len(addresses), np.int64)
+        np.add.at(counts, place, sends[:, 3])
+        known = recorder.addresses()
+        for address, count in zip(addresses.tolist(), counts.tolist(), strict=True):
+            self.due[list(known[address].dests), recorder.process] += count
 
     def _count_packets(self, recorder: Recorder, sends: np.ndarray) -> None:
         for code, name in enumerate(recorder.packet_names()):

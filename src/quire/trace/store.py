@@ -62,7 +62,12 @@ class RunWriter:
                 self.append(recorder.process, recorder.take(self._run))
 
     def append(self, process: int, rows: pa.Table) -> None:
-        """Add rows of SCHEMA to a process's file; they must follow, in local order, what it already holds."""
+        """Add rows of SCHEMA to a process's file; they must follow, in local order, what it already holds.
+
+        A process to which nothing happened has no file.
+        """
+        if not rows.num_rows:
+            return
         file = self._files.get(process)
         if file is None:
             file = self._files[process] = pq.ParquetWriter(
@@ -74,6 +79,12 @@ class RunWriter:
                 write_statistics=["process", "pos", "lamport"],
             )
         file.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+
+    def close(self, process: int) -> None:
+        """Nothing more comes of this process. A large group has more files than may be open at once."""
+        file = self._files.get(process)
+        if file is not None:
+            file.close()
 
     def finish(self, info: RunInfo) -> None:
         """Say what ran; without it the directory is not kept."""

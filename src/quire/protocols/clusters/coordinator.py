@@ -57,6 +57,10 @@ class Coordinated(Generic[T]):
         self.sent[slot] += 1
         return self.sent[slot] - 1
 
+    def gap(self) -> tuple[int, int] | None:
+        """The member and the number of a packet that others wait for here."""
+        return next(((slot, self.taken[slot]) for slot, waiting in enumerate(self.early) if waiting), None)
+
     def is_new(self, slot: int, number: int) -> bool:
         return number >= self.taken[slot] and number not in self.early[slot]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
 
 
 class InvalidHierarchy(BadInput):
@@ -34,6 +34,10 @@ class UnknownSite(BadInput):
         self.site = site
 
 
+class UnknownDestination(UnknownSite):
+    """A message is addressed to a member that is not in the hierarchy, or no longer."""
+
+
 class ChangeUnderWay(BadInput):
     """Membership changes one step at a time."""
 
@@ -49,3 +53,16 @@ class BufferOverflow(HoldBackFull):
         super().__init__(f"site {site} holds back {held} messages and has no room for one of {sender} in cluster {cluster}")
         self.cluster = cluster
         self.sender = sender
+
+
+class GapTimeout(QuireError):
+    """Something is held back for a packet that has not come in all the time that its driver would wait."""
+
+    def __init__(self, site: int, cluster: int, sender: int, number: int) -> None:
+        super().__init__(
+            f"site {site} waits in cluster {cluster} for packet {number} of site {sender}, which has not come; "
+            "without it nothing that was sent after it can be delivered"
+        )
+        self.cluster = cluster
+        self.sender = sender
+        self.number = number

@@ -192,6 +192,14 @@ class Matrix(Generic[T]):
             if self.encoding != DENSE:
                 self.changed[place] = self.clock
 
+    def gap(self) -> tuple[int, int] | None:
+        """The member and the number of a packet that others wait for here."""
+        for sender, waiting in enumerate(self.early):
+            for early in waiting.values():
+                missing = self.waited_for(sender, early)[0]
+                return missing, self.delivered[missing]
+        return None
+
     def waited_for(self, sender: int, early: Early[T]) -> tuple[int, ...]:
         """The members of whom an earlier message is missing, so that this one is held back."""
         late = {

@@ -12,34 +12,23 @@ This is what `matrix`, `coordinator` and `hierarchy` have in common; the first t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from quire.model.errors import BadInput, ProtocolViolation, WindowFull
 from quire.model.messages import Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
 from quire.protocols.clusters.coordinator import Coordinated
-from quire.protocols.clusters.errors import BufferOverflow, UnknownSite
+from quire.protocols.clusters.errors import BufferOverflow, GapTimeout, UnknownDestination, UnknownSite
+from quire.protocols.clusters.held import Arrival, Ordering, held_in
 from quire.protocols.clusters.matrix import Matrix
 from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
-from quire.protocols.clusters.tree import MATRIX, Cluster, Tree, routes_of
+from quire.protocols.clusters.tree import MATRIX, Tree, routes_of
 from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
 
 APPLICATION = -1
 """In the place of the cluster from which a letter came."""
-
-
-class Arrival(NamedTuple):
-    """A letter that came to this site in its turn: for whom, and through which cluster."""
-
-    letter: Letter
-    dests: Sites
-    via: int
-    serial: int = -1
-
-
-Ordering = Matrix[Arrival] | Coordinated[Arrival]
 
 
 class Site(Protocol):
@@ -49,6 +38,7 @@ class Site(Protocol):
     links = Links.RELIABLE
     packets: ClassVar[tuple[type[Packet], ...]] = (Tagged, Up, Down)
     addressed = True
+    wakes_on_packets = True  # A relay frees its buffers without delivering anything, and a note may end a change.
     slack = 0
     """How many members of a cluster a peer may know that are not known here."""
     has_keys = False
@@ -91,15 +81,40 @@ class Site(Protocol):
         """The members to whom `submit` sends now."""
         return tuple(site % self.members for site in self.routes.everyone)
 
+    def expects(self, packet: Packet) -> bool:
+        if not isinstance(packet, Carrier) or packet.note:
+            return False
+        return not packet.dests or packet.dests == EVERYBODY or self.site in packet.dests
+
+    def neighbours(self) -> tuple[int, ...]:
+        return tuple(sorted(site % self.members for site in self.routes.neighbours(self.site)))
+
+    def role(self) -> str:
+        return self.routes.role(self.site)
+
+    def gap(self) -> GapTimeout | None:
+        """The first packet that something held back here waits for."""
+        for number, ordering in self.orderings.items():
+            missing = ordering.gap()
+            if missing is not None:
+                return GapTimeout(self.site, number, self.routes.clusters[number].sites[missing[0]], missing[1])
+        return None
+
     def submit(self, run: Run) -> Effects:
         everyone = self.routes.everyone
         return self._post(run, EVERYBODY if everyone is self.founders else everyone)
 
     def send(self, run: Run, to: tuple[int, ...]) -> Effects:
-        """Send a run to these members; raises UnknownSite if one of them is not in the hierarchy."""
+        """Send a run to these members; raises UnknownDestination if one of them is not in the hierarchy."""
         if not to or len(set(to)) != len(to):
             raise BadInput("a message needs at least one destination, and each once")
-        return self._post(run, tuple(map(self.site_of, to)))
+        return self._post(run, tuple(map(self._destination, to)))
+
+    def _destination(self, member: int) -> int:
+        try:
+            return self.site_of(member)
+        except UnknownSite as error:
+            raise UnknownDestination(error.site) from None
 
     def site_of(self, member: int) -> int:
         """The site as which this member is in the hierarchy now; raises UnknownSite."""
@@ -357,30 +372,9 @@ class Site(Protocol):
     def waiting(self) -> Sequence[Waiting]:
         waiting = [Waiting(run, self._coordinators(), "it has not come back from the coordinator") for run in self.unreturned]
         for number, ordering in self.orderings.items():
-            waiting += self._held_in(self.routes.clusters[number], ordering)
+            waiting += held_in(self.routes.clusters[number], ordering, self.members)
         return waiting
 
     def _coordinators(self) -> tuple[int, ...]:
         first = self.routes.clusters[self.routes.homes[self.site][0]]
         return (first.coordinator % self.members,)
-
-    def _held_in(self, cluster: Cluster, ordering: Ordering) -> Iterator[Waiting]:
-        if isinstance(ordering, Matrix):
-            for sender, by_number in enumerate(ordering.early):
-                for early in by_number.values():
-                    slots = ordering.waited_for(sender, early)
-                    late = tuple(cluster.sites[slot] % self.members for slot in slots if slot < len(cluster.sites))
-                    because = f"it was sent after messages to site {self.site} that have not come in cluster {cluster.number}"
-                    yield Waiting(shown(early.item.letter), late, because)
-            return
-        for sender, numbered in enumerate(ordering.early):
-            for arrival in numbered.values():
-                late = (cluster.sites[sender] % self.members,)
-                yield Waiting(
-                    shown(arrival.letter), late, f"earlier packets of the link in cluster {cluster.number} are missing"
-                )
-
-
-def shown(letter: Letter) -> Run:
-    """What is held back, as a run; a note counts as one message."""
-    return letter.run if letter.run.count else Run(letter.run.origin, 0, 1)

@@ -118,6 +118,22 @@ class Routes(msgspec.Struct, frozen=True, eq=False):
             here = step.member
         return hops
 
+    def neighbours(self, site: int) -> frozenset[int]:
+        """The sites that share a cluster with this one: nobody else ever sends it a packet."""
+        return frozenset(other for number in self.homes.get(site, ()) for other in self.slots[number]) - {site}
+
+    def role(self, site: int) -> str:
+        """What the site is in the hierarchy, by the highest layer on which others depend on it."""
+        homes = self.homes.get(site, ())
+        if not homes:
+            return "outside"
+        top = self.clusters[homes[-1]]
+        if top.inside == COORDINATOR and top.agent == NO_AGENT and top.coordinator == site:
+            return "top coordinator" if self.tree.layers > 1 else "coordinator"
+        if self.tree.layers == 1:
+            return "member"
+        return "client" if len(homes) == 1 else f"agent of layer {len(homes) - 1}"
+
     def touches(self, source: int, dest: int, site: int) -> bool:
         """Whether a message between these two passes the site, as a stop or as the coordinator of a cluster."""
         return any(

@@ -39,8 +39,9 @@ from quire.protocols.clusters.errors import (
     StaleIncarnation,
     UnknownSite,
 )
+from quire.protocols.clusters.held import Arrival, shown
 from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
-from quire.protocols.clusters.site import APPLICATION, Arrival, Site, shown
+from quire.protocols.clusters.site import APPLICATION, Site
 from quire.protocols.clusters.tree import NO_AGENT, Routes, Tree, routes_of
 from quire.protocols.contract import NOTHING, Effect, Effects, Send, Waiting
 from quire.protocols.hierarchy.notes import (

@@ -125,6 +125,18 @@ class Mesh:
         limit = self.settings.link_bytes_max
         return all(peer.outgoing.bytes < limit for peer in self.peers.values())
 
+    def has_room_to(self, member: int) -> bool:
+        """Whether there is a link to this member, and it is not full."""
+        peer = self.peers[member]
+        return not peer.gone and peer.outgoing.bytes < self.settings.link_bytes_max
+
+    def give_up(self, member: int) -> None:
+        """Have no more to do with a member that is lost, and wait for it no more."""
+        peer = self.peers[member]
+        peer.give_up()
+        if peer.connection is not None:
+            peer.connection.close("this member was given up", at_once=True)
+
     def pause(self) -> None:
         """Read nothing more: the application has more than enough to do."""
         self.paused = True
@@ -162,7 +174,7 @@ class Mesh:
     def who_is_missing(self) -> str:
         """For a member that could not close in time: what it still waits for."""
         for peer in self.peers.values():
-            if peer.connection is None:
+            if peer.connection is None and not peer.done:
                 return f"member {peer.member} ({peer.address}) is not connected: {peer.why_down}"
         behind = [str(peer.member) for peer in self.peers.values() if not peer.done]
         return f"no word from member {', '.join(behind)} that it has delivered everything" if behind else "the group failed"
@@ -185,6 +197,8 @@ class Mesh:
         """Raises Misfit where this is not the process that was there before."""
         assert connection.peer is not None
         peer = self.peers[connection.peer]
+        if peer.gone:
+            raise Misfit(f"member {peer.member} was given up; it cannot come back")
         if peer.incarnation not in (None, introduction.incarnation):
             peer.why_down = "it came back as another process, which a fixed group cannot take in"
             raise Misfit(f"member {peer.member} is known as another process; a restarted member cannot come back")
@@ -296,6 +310,8 @@ class Mesh:
             self._all_here.set()
 
     def _send(self, peer: Peer, kind: int, lamport: int, body: bytes) -> None:
+        if peer.gone:
+            return
         if not peer.outgoing.bytes:
             peer.progress_at = time.monotonic()
         frame = peer.outgoing.push(kind, EPOCH, lamport, body)
@@ -343,7 +359,7 @@ class Mesh:
     async def _keep_connected(self, peer: Peer) -> None:
         """Connect, wait until the connection ends, and connect again."""
         tries = 0
-        while True:
+        while not peer.gone:
             connection = Connection(self, self.settings, peer.member)
             try:
                 await self._connect(peer, connection)

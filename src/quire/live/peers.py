@@ -31,6 +31,14 @@ class Peer:
         """How often in a row its next frame could not be read."""
         self.closing_after: int | None = None
         self.done = False
+        self.gone = False
+        """Whether it was given up."""
+
+    def give_up(self) -> None:
+        """Nothing more is sent to it, and nobody waits for it."""
+        self.gone = self.done = True
+        self.closing_after = 0
+        self.outgoing = Outgoing()
 
 
 def samples(peers: Iterable[Peer], base: Mapping[str, str]) -> Iterator[Sample]:

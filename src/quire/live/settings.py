@@ -157,14 +157,15 @@ def read_settings(
     *,
     order: str | None = None,
     protocol: str | None = None,
-    options: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | msgspec.Struct | None = None,
     secret: bytes | str | None = None,
     certificates: Certificates | None = None,
     insecure: bool = False,
     listen: str | None = None,
     timeout_s: float = 10.0,
 ) -> Settings:
-    """Check what a caller wants of a group; raises BadInput in one sentence."""
+    """Check what a caller wants of a group; raises BadInput in one sentence. Options that are a struct already are those
+    of a service, which has checked them."""
     check_group_name(group)
     addresses = tuple(map(read_address, members))
     if len(set(addresses)) != len(addresses):
@@ -183,7 +184,7 @@ def read_settings(
         members=addresses,
         listen=listening,
         protocol=name,
-        options=registry.read_options(name, usual if options is None else options),
+        options=options if isinstance(options, msgspec.Struct) else registry.read_options(name, options or usual),
         trust=_trust((*addresses, listening), secret, certificates, insecure),
         secret=_read_secret(secret),
         certificates=certificates,

@@ -15,21 +15,23 @@ from typing import Any
 from quire.model.packets import header_bytes
 from quire.protocols.node import Effects, Node, Notice, Send
 from quire.simulation.network import Network
-from quire.trace.recorder import Address, Recorder
+from quire.trace.recorder import Recorder
+from quire.trace.scribe import Scribe
 
 Told = Callable[["Place", Notice], None]
 """The application of a node: called with each notice, when everything before it in the same step was performed."""
 
 
-class Place:
+class Place(Scribe):
     """A node in the world, with its logical clock and its recorder."""
 
+    recorder: Recorder
+
     def __init__(self, world: World, node: Node, told: Told) -> None:
+        super().__init__(Recorder(node.address))
         self.world = world
         self.node = node
         self.told = told
-        self.recorder = Recorder(node.address)
-        self.clock = 0
         self.gone = False
         self._alarm: int | None = None
 
@@ -42,22 +44,12 @@ class Place:
                 self.told(self, effect)
         self._set_alarm()
 
-    def record_send(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> None:
-        self.recorder.send(origin, seq, count, self._tick(count), self.world.now, self.recorder.address(address), size)
-
-    def record_delivery(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> None:
-        self.recorder.deliver(origin, seq, count, self._tick(count), self.world.now, self.recorder.address(address), size)
-
-    def record_view(self, who: int, number: int, address: Address) -> None:
-        self.recorder.view(who, number, self._tick(1), self.world.now, self.recorder.address(address))
-
-    def _tick(self, count: int) -> int:
-        first, self.clock = self.clock + 1, self.clock + count
-        return first
+    def time_ns(self) -> int:
+        return self.world.now
 
     def take(self, source: int, packet: Any, lamport: int) -> None:
         if not self.gone:
-            self.clock = max(self.clock, lamport)
+            self.heard(lamport)
             self.act(self.node.receive(self.world.now, source, packet))
 
     def _set_alarm(self) -> None:
@@ -99,9 +91,9 @@ class World:
 
     def carry(self, place: Place, send: Send) -> None:
         source, packet, run = place.node.address, send.packet, send.packet.carried()
-        place.clock += 1
+        place.tick()
         size = 0 if run is None else len(run.body.payload)
-        place.recorder.packet(packet.name, len(send.to), place.clock, self.now, header_bytes(packet), size)
+        place.record_packet(packet.name, len(send.to), header_bytes(packet), size)
         for address in send.to:
             parcel = (self.places[address], source, packet, place.clock)
             # What a node sends to itself does not touch the network.

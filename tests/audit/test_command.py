@@ -254,3 +254,22 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
     assert java.machine_java() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--master", "sc://localhost"], "is a Spark Connect server: say --remote sc://localhost"),
+        (["--remote", "spark://localhost:7077"], "takes the address of a Spark Connect server, sc://HOST:PORT, not spark://"),
+        (["--remote", "sc://localhost", "--master", "local[1]"], "are two places to run; give one of them"),
+        (["--remote", "sc://127.0.0.1:1"], "127.0.0.1:1 does not answer: Connection refused"),
+        (["--master", "spark://127.0.0.1:1,127.0.0.1:2"], "127.0.0.1:2 does not answer: Connection refused"),
+        (["--master", "spark://nowhere"], "does not answer"),
+    ],
+)
+def test_a_place_where_spark_cannot_run_is_refused_in_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["audit", str(write(tmp_path / "run", GOOD)), *arguments])
+
+    assert type(result.exception).__name__ == "BadInput"
+    assert sentence in str(result.exception)
+    assert "\n" not in str(result.exception)

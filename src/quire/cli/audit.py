@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quire.cli.auditing import COLOURS, EXIT_CODES, audit_run
+from quire.cli.spark import Master, Remote, place
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline.layout import check_segments, lay_out
@@ -26,9 +27,8 @@ def audit(
     expect: Annotated[
         str | None, typer.Option(help="Orders that must hold, like causal,total; what the run promises if not given.")
     ] = None,
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[N], spark://…, or sc://… for Spark Connect.")
-    ] = "local[*]",
+    master: Master = None,
+    remote: Remote = None,
     segments: Annotated[int | None, typer.Option(help="Pieces to judge in parallel; the verdict is the same for any.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
@@ -36,11 +36,11 @@ def audit(
 
     Exit code 0: what was expected holds; 1: it is violated, with witnesses; 2: bad input; 3: it could not be decided.
     """
-    expected = parse_expectation(expect)
+    expected, where = parse_expectation(expect), place(master, remote)
     # Before Spark is started, which takes seconds, find out whether there is anything to audit.
     check_segments(segments)
     lay_out(open_run(directory))
-    result = audit_run(directory, master, expect=expected, segments=segments)
+    result = audit_run(directory, where, expect=expected, segments=segments)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
         sys.stdout.buffer.flush()

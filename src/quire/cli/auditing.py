@@ -31,12 +31,12 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
         yield shown.update
 
 
-def audit_run(directory: Path, master: str, *, expect: Sequence[Guarantee] | None = None, segments: int | None = None) -> Audit:
-    """Audit the run on a session at `master`. Where Spark itself fails, says so and exits as undecided."""
+def audit_run(directory: Path, where: str, *, expect: Sequence[Guarantee] | None = None, segments: int | None = None) -> Audit:
+    """Audit the run on a session at `where`. Where Spark itself fails, says so and exits as undecided."""
     from quire.pipeline.auditing.auditor import audit
     from quire.pipeline.session import session
 
-    with status("starting Spark") as say, session(master) as spark:
+    with status("starting Spark") as say, session(where) as spark:
         from pyspark.errors import PySparkException
 
         say(f"auditing {directory}")

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from quire.cli.auditing import COLOURS, EXIT_CODES, audit_run, status
 from quire.cli.hosts import say_what_is_missing, say_what_to_type
+from quire.cli.spark import Master, Remote, place
 from quire.cli.summary import add_costs, add_counts
 from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
 from quire.live.member import Progress as MemberProgress
@@ -64,7 +65,8 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Directory for the run; runs/NAME if not given.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that is there.")] = False,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
-    master: Annotated[str, typer.Option(help="Where Spark runs: local[N], spark://…, or sc://….")] = "local[*]",
+    master: Master = None,
+    remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a live group on real sockets, write its trace, and check on Spark that its order held.
@@ -72,7 +74,7 @@ def run(
     Exit code 0: the promised orders hold; 1: they are violated; 2: bad input; 3: it could not be decided, or a member
     was lost; 130: interrupted, after everything sent was delivered.
     """
-    began = time.perf_counter()
+    began, where = time.perf_counter(), place(master, remote)
     if collect is not None:
         if out is None:
             raise BadInput("--collect needs --out: where the run is to go")
@@ -91,7 +93,7 @@ def run(
         summary = _run(plan, local, hosts, out, force=force, json=json)
     summary = msgspec.structs.replace(summary, wall_s=round(time.perf_counter() - began, 6))
     try:
-        audit = None if no_audit else audit_run(out, master)
+        audit = None if no_audit else audit_run(out, where)
     except KeyboardInterrupt:
         print(f"quire: the run is in {out}, but was not audited", file=sys.stderr)
         raise

@@ -18,6 +18,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from quire.cli.auditing import EXIT_CODES, status
+from quire.cli.spark import Master, Remote, place
 from quire.model.errors import BadInput
 from quire.sweep.grid import Grid, read_grid, shipped
 
@@ -31,9 +32,8 @@ def sweep(
     grid: Annotated[str | None, typer.Argument(metavar="GRID", help="A TOML file, or the name of a shipped grid.")] = None,
     out: Annotated[Path | None, typer.Option(help="Directory for the results; a sweep that is there is continued.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Measure everything anew.")] = False,
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[N], spark://…, or sc://… for Spark Connect.")
-    ] = "local[*]",
+    master: Master = None,
+    remote: Remote = None,
     listed: Annotated[bool, typer.Option("--list", help="List the shipped grids, and do nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
@@ -47,7 +47,7 @@ def sweep(
     if grid is None or out is None:
         raise BadInput("a sweep needs a grid and --out DIR; quire sweep --list shows the shipped grids")
     # Before Spark is started, which takes seconds, find out whether there is anything to measure.
-    result = _sweep(read_grid(grid), out, master, force=force)
+    result = _sweep(read_grid(grid), out, place(master, remote), force=force)
     if json:
         print(msgspec.json.encode(result).decode())
     else:
@@ -57,7 +57,7 @@ def sweep(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _sweep(grid: Grid, out: Path, master: str, *, force: bool) -> SweepResult:
+def _sweep(grid: Grid, out: Path, where: str, *, force: bool) -> SweepResult:
     from quire.pipeline.session import session
     from quire.sweep.store import SweepStore
     from quire.sweep.sweeper import sweep_into, sweep_on
@@ -66,7 +66,7 @@ def _sweep(grid: Grid, out: Path, master: str, *, force: bool) -> SweepResult:
         if not store.unfinished():
             return sweep_into(store, grid, run=lambda _: [], workers=1)
         with status("starting Spark"):
-            spark = stack.enter_context(session(master))
+            spark = stack.enter_context(session(where))
         from pyspark.errors import PySparkException
 
         try:

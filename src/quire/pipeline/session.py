@@ -7,10 +7,13 @@ into a file, which is shown when Spark does not start and forgotten otherwise.
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from quire.model.errors import BadInput
@@ -20,17 +23,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SETTINGS = {
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",  # Nothing here shuffles more than a handful of rows.
     "spark.ui.enabled": "false",  # Nobody watches a command that takes seconds, and it costs a port and half a second.
     "spark.ui.showConsoleProgress": "false",  # It would write over Quire's own progress.
-    "spark.sql.shuffle.partitions": "2",  # Nothing here shuffles more than a handful of rows.
-    "spark.log.level": "OFF",
-    "spark.driver.host": "localhost",  # A laptop without a network resolves nothing else.
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.python.worker.reuse": "true",  # A new worker would load the kernels again.
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
 }
 
+_ON_THIS_MACHINE = {
+    "spark.driver.host": "localhost",  # A laptop without a network resolves nothing else.
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Workers elsewhere must find the driver, so on a cluster Spark is left to choose, or SPARK_LOCAL_IP to say."""
+
+
+_CONNECT_PORT = 15_002
+_ANSWER_S = 5.0
 
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVM only hands out tasks, so it need not optimise itself: that halves the time to the first result."""
@@ -40,20 +50,52 @@ _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSession]:
     """A session at this master (`local[2]`, `spark://…`; `sc://…` for Spark Connect), stopped when the block ends.
 
-    A `brief` one starts fast; for long work inside the JVM, such as a sort, it is better not to be.
+    A `brief` one starts fast; for long work inside the JVM, such as a sort, it is better not to be. Raises BadInput, in
+    one sentence, where Spark does not start, or nobody answers at the address.
     """
     remote = master.startswith("sc://")
-    if not remote:
+    _check_answer(master)
+    if remote:
+        _check_connect()
+    else:
         ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    spark = _start(master, remote, _SETTINGS | ({"spark.driver.extraJavaOptions": _BRIEF} if brief else {}))
+    settings = _SETTINGS | ({"spark.driver.extraJavaOptions": _BRIEF} if brief else {})
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= _ON_THIS_MACHINE
+    spark = _start(master, remote, settings)
     try:
         yield spark
     finally:
         with _stderr_in_file():
             spark.stop()
+
+
+def _check_answer(master: str) -> None:
+    """Spark would try for a minute, and a Connect client for ten, to reach a server that is not there."""
+    scheme, _, rest = master.partition("://")
+    if scheme not in ("spark", "sc"):
+        return
+    problem = f"{master} is no address"
+    for address in re.split(r"[/;?]", rest, maxsplit=1)[0].split(","):
+        host, _, port = address.rpartition(":") if ":" in address else (address, "", str(_CONNECT_PORT))
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S).close()
+        except (OSError, ValueError, OverflowError) as error:
+            problem = f"{address} does not answer: {getattr(error, 'strerror', None) or error}"
+        else:
+            return
+    raise BadInput(f"Spark did not start at {master}: {problem}")
+
+
+def _check_connect() -> None:
+    for module in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        try:
+            import_module(module)
+        except ImportError:
+            raise BadInput("Spark Connect needs more than is installed: pip install 'quire[connect]'") from None
 
 
 def _start(master: str, remote: bool, settings: dict[str, str]) -> SparkSession:

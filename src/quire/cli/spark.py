@@ -1,0 +1,36 @@
+"""Where Spark runs, as every command that uses it is told: on this machine, on a cluster, or behind a Connect server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quire.model.errors import BadInput
+
+LOCAL = "local[*]"
+
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[N] or spark://HOST:PORT; on all cores of this machine if not given.",
+    ),
+]
+Remote = Annotated[
+    str | None, typer.Option("--remote", metavar="URL", help="A Spark Connect server, sc://HOST:PORT, instead of --master.")
+]
+
+
+def place(master: str | None, remote: str | None) -> str:
+    """The address that a session is made with."""
+    if remote is None:
+        if master is not None and master.startswith("sc://"):
+            raise BadInput(f"{master} is a Spark Connect server: say --remote {master}")
+        return master or LOCAL
+    if master is not None:
+        raise BadInput("--master and --remote are two places to run; give one of them")
+    if not remote.startswith("sc://"):
+        raise BadInput(f"--remote takes the address of a Spark Connect server, sc://HOST:PORT, not {remote}")
+    return remote

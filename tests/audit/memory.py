@@ -30,7 +30,7 @@ def read_from(trace: Trace) -> Callable[..., Events]:
 
     def read(
         world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
-        *, times: bool = True, dests: bool = True, pos: bool = False,
+        *, times: bool = True, dests: bool = True, pos: bool = False, every: bool = False, clock: bool = False,
     ) -> Events:  # fmt: skip
         rows, counts, sizes = [], [], []
         flat: list[int] = []
@@ -41,13 +41,13 @@ def read_from(trace: Trace) -> Callable[..., Events]:
             known = [clock for clock in clocks if clock is not None]
             if process in wanted and (len(known) < len(clocks) or any(a >= b for a, b in pairwise(known))):
                 ordered = False
-            for at, (event, clock) in enumerate(zip(log, clocks, strict=True)):
+            for at, (event, time) in enumerate(zip(log, clocks, strict=True)):
                 kind = KINDS.index(event.kind)
-                outside = clock is not None and ((low is not None and clock < low) or (high is not None and clock >= high))
-                if process not in wanted or kind > 1 or outside:
+                outside = time is not None and ((low is not None and time < low) or (high is not None and time >= high))
+                if process not in wanted or (kind > 1 and not every) or outside:
                     continue
                 size += 1
-                rows.append((kind, event.origin, event.seq, clock or 0, at))
+                rows.append((kind, event.origin, event.seq, time or 0, at))
                 if kind == SEND:
                     counts.append(-1 if event.dests is None else len(event.dests))
                     flat.extend(event.dests or ())
@@ -56,7 +56,7 @@ def read_from(trace: Trace) -> Callable[..., Events]:
         return Events(
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             columns[:, 0].astype(np.int8), columns[:, 1].astype(np.int32), columns[:, 2].copy(), columns[:, 3].copy(),
-            columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered,
+            columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered, np.empty(0, np.int64),
         )  # fmt: skip
 
     return read

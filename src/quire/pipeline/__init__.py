@@ -1,27 +1,35 @@
-"""The pipeline: traces in, verdicts out, on the caller's Spark session.
+"""The pipeline: traces in, verdicts, causes and orders out, on the caller's Spark session.
 
-`audit(spark, directory)` is all that most callers need. Importing this package is cheap; Spark and the compiled
-kernels are loaded when they are used.
+Each job is a package of its own: `auditing`, `causality`. What they share (sessions, tasks, how a trace is cut and read)
+lies beside them. Importing this package is cheap; Spark and the compiled kernels are loaded when they are used.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quire.pipeline.auditing.auditor import audit
     from quire.pipeline.auditing.verdicts import Audit, Check, Verdict, Witness
+    from quire.pipeline.causality.cycles import Contradiction
+    from quire.pipeline.causality.times import Causality, happened_before
 
-__all__ = ["Audit", "Check", "Verdict", "Witness", "audit"]
+__all__ = ["Audit", "Causality", "Check", "Contradiction", "Verdict", "Witness", "audit", "happened_before"]
+
+_HOMES = {
+    "audit": "auditing.auditor",
+    "Audit": "auditing.verdicts",
+    "Check": "auditing.verdicts",
+    "Verdict": "auditing.verdicts",
+    "Witness": "auditing.verdicts",
+    "Causality": "causality.times",
+    "Contradiction": "causality.cycles",
+    "happened_before": "causality.times",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name == "audit":
-        from quire.pipeline.auditing.auditor import audit
-
-        return audit
-    if name in __all__:
-        from quire.pipeline.auditing import verdicts
-
-        return getattr(verdicts, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

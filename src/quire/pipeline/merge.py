@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from quire.pipeline.compiled import compiled
-from quire.trace.schema import SEND
+from quire.trace.schema import DELIVER, SEND
 
 
 @compiled
@@ -73,11 +73,13 @@ def merge_by_lamport(start: np.ndarray, lamport: np.ndarray) -> np.ndarray:
 @compiled
 def rebuild(
     start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, messages: np.ndarray
-) -> tuple[np.ndarray, bool, int, int]:
-    """Whose turn it is at each step, whether that order is a true one, and else the delivery that precedes its send.
+) -> tuple[np.ndarray, bool, np.ndarray]:
+    """Whose turn it is at each step, whether that order is a true one, and else who waits for what when all wait.
 
     `messages` says how many messages each process sends; deliveries of others wait for nothing. Where no order
-    exists, a waiting delivery is let through, so that checks which need no such order can still be made.
+    exists, a waiting delivery is let through, so that checks which need no such order can still be made. The last
+    value then has a row for each process at the first standstill: the origin and the number of the message whose
+    delivery it has come to, and where that delivery is; -1 for one that waits for nothing.
     """
     members = len(start) - 1
     turn = np.empty(start[members] - start[0], np.int32)
@@ -90,13 +92,18 @@ def rebuild(
     for process in range(members):
         ready[process] = members - 1 - process
     step = 0
-    exists, stuck_origin, stuck_seq = True, -1, -1
+    exists, stuck = True, np.full((members, 3), -1, np.int64)
     while step < len(turn):
         if count == 0:
+            if exists:
+                exists = False
+                for process in range(members):
+                    if waits_for[process] >= 0:
+                        stuck[process, 0] = waits_for[process]
+                        stuck[process, 1] = waits_since[process]
+                        stuck[process, 2] = cursor[process]
             for process in range(members):
                 if waits_for[process] >= 0:
-                    if exists:
-                        exists, stuck_origin, stuck_seq = False, waits_for[process], waits_since[process]
                     waits_for[process] = -1
                     turn[step] = process
                     step += 1
@@ -117,11 +124,11 @@ def rebuild(
                             waits_for[other] = -1
                             ready[count] = other
                             count += 1
-            elif 0 <= source < members and sent[source] <= number < messages[source]:
+            elif kind[event] == DELIVER and 0 <= source < members and sent[source] <= number < messages[source]:
                 waits_for[process] = source
                 waits_since[process] = number
                 break
             turn[step] = process
             step += 1
             cursor[process] += 1
-    return turn, exists, stuck_origin, stuck_seq
+    return turn, exists, stuck

@@ -24,7 +24,7 @@ _CODES = {word: code for code, word in enumerate(KINDS)}
 
 
 class Events(msgspec.Struct):
-    """Sends and deliveries. Those of process p are at `start[p]` to `start[p + 1]`."""
+    """Sends and deliveries, or every event where that was asked for. Those of process p are at `start[p]` to `start[p + 1]`."""
 
     start: np.ndarray
     kind: np.ndarray
@@ -38,6 +38,8 @@ class Events(msgspec.Struct):
     dests: np.ndarray
     ordered: bool
     """Whether the logical times of every process were there and ascended."""
+    time_ns: np.ndarray
+    """Empty unless it was asked for; 0 where it is not recorded."""
 
 
 _Chunks = list[np.ndarray]
@@ -56,21 +58,25 @@ class _Part(msgspec.Struct):
     pos: _Chunks
     dest_count: _Chunks
     dests: _Chunks
+    time_ns: _Chunks
 
 
 def read_events(
     world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
-    *, times: bool = True, dests: bool = True, pos: bool = False,
+    *, times: bool = True, dests: bool = True, pos: bool = False, every: bool = False, clock: bool = False,
 ) -> Events:  # fmt: skip
-    """The events with `low` <= logical time < `high` in these row groups (all of them where there is no bound)."""
-    columns = ["run", "kind", "origin", "seq"] + ["lamport", "pos"] * times + ["dests"] * dests
+    """The events with `low` <= logical time < `high` in these row groups (all of them where there is no bound).
+
+    Only sends and deliveries, unless `every` event is wanted; with what the wall `clock` said, if that is.
+    """
+    columns = ["run", "kind", "origin", "seq"] + ["lamport", "pos"] * times + ["dests"] * dests + ["time_ns"] * clock
     parts: list[_Part] = []
     sizes = [0] * world.members
     ordered = True
     for process, own in groupby(groups, key=lambda group: group.process):
         last = None
         for path, in_file in groupby(own, key=lambda group: group.path):
-            part = _read_part(world, path, list(in_file), low, high, columns)
+            part = _read_part(world, path, list(in_file), low, high, columns, every)
             ordered = ordered and part.ordered
             if part.ordered and part.rows and times:
                 ordered = ordered and (last is None or last < part.lamport[0][0])
@@ -87,6 +93,7 @@ def read_events(
         _gather([chunk for part in parts for chunk in part.dest_count], np.int32),
         _gather([chunk for part in parts for chunk in part.dests], np.int32),
         ordered,
+        _gather([chunk for part in parts for chunk in part.time_ns], np.int64),
     )
 
 
@@ -102,19 +109,21 @@ def _join(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:
 
 
 def _read_part(
-    world: World, path: str, groups: Sequence[RowGroup], low: int | None, high: int | None, columns: list[str]
+    world: World, path: str, groups: Sequence[RowGroup], low: int | None, high: int | None, columns: list[str], every: bool
 ) -> _Part:  # fmt: skip
     """The wanted rows of one file."""
     try:
         with pq.ParquetFile(path) as file:
             table = file.read_row_groups([group.index for group in groups], columns=columns, use_threads=False)
         table.validate()
-        return _to_part(world, path, groups, table, low, high)
+        return _to_part(world, path, groups, table, low, high, every)
     except (OSError, pa.ArrowException, MemoryError) as error:
         raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0] or type(error).__name__}") from error
 
 
-def _to_part(world: World, path: str, groups: Sequence[RowGroup], table: pa.Table, low: int | None, high: int | None) -> _Part:
+def _to_part(
+    world: World, path: str, groups: Sequence[RowGroup], table: pa.Table, low: int | None, high: int | None, every: bool
+) -> _Part:  # fmt: skip
     if table.num_rows != sum(group.rows for group in groups):
         raise BadInput(f"{path} changed while it was read")
     _check_run(world, path, table["run"])
@@ -127,16 +136,17 @@ def _to_part(world: World, path: str, groups: Sequence[RowGroup], table: pa.Tabl
     is_send = kind == SEND
     dest_count, dests = _destinations(table["dests"], is_send) if "dests" in table.column_names else ([], [])
     origin, seq = _values(table["origin"], np.int32), _values(table["seq"], np.int64)
-    wanted = kind <= DELIVER
-    if not wanted.all():
-        for chunks in (lamport, pos):
-            chunks[:] = [chunk[wanted] for chunk in chunks]
-        origin, seq = [_join(origin, np.int32)[wanted]], [_join(seq, np.int64)[wanted]]
+    time_ns = _or_zero(table["time_ns"]) if "time_ns" in table.column_names else []
+    is_message = kind <= DELIVER
     for name in ("origin", "seq"):
-        if table[name].null_count and not _valid(table[name])[wanted].all():
+        if table[name].null_count and not _valid(table[name])[is_message].all():
             raise BadInput(f"{path} has a send or a delivery without {name}")
-    kind = kind[wanted] if len(kind) else kind
-    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests)
+    if not every and not is_message.all():
+        for chunks in (lamport, pos, time_ns):
+            chunks[:] = [chunk[is_message] for chunk in chunks]
+        origin, seq = [_join(origin, np.int32)[is_message]], [_join(seq, np.int64)[is_message]]
+        kind = kind[is_message]
+    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests, time_ns)
 
 
 def _check_run(world: World, path: str, column: Any) -> None:
@@ -178,6 +188,11 @@ def _kinds(path: str, column: Any) -> np.ndarray:
 def _values(column: Any, kind: type) -> _Chunks:
     """The numbers of a column; where it has nulls, anything."""
     return [_array(chunk, kind) for chunk in column.chunks]
+
+
+def _or_zero(column: Any) -> _Chunks:
+    """The numbers of a column in one piece, 0 where it has nulls."""
+    return [np.where(_valid(column), _join(_values(column, np.int64), np.int64), 0)]
 
 
 def _array(chunk: Any, kind: type) -> np.ndarray:

@@ -18,6 +18,7 @@ import numpy as np
 
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.segments import Rows, StartState, Summary, no_rows
+from quire.pipeline.numbering import UNKNOWN
 
 Event = tuple[int, int]
 """(segment, number of the event in it): ascending in the order of the trace."""
@@ -60,7 +61,7 @@ def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], cor
             return Seams(why=why)
         # Members that had ended before this segment owe for ever, and have no delivery in it that could be late for it.
         if (status[:, alive] == kernel.OWED).any():
-            start.stop = int(kernel.UNKNOWN)
+            start.stop = int(UNKNOWN)
         seams.starts.append(start if start.stop >= 0 else None)
         out = summary.in_flight
         vector = _exact(out.vector, out.origin, start)
@@ -111,7 +112,7 @@ def _take_foreign(
     real = claims & (seq < totals[source])
     if (real & (seq >= start.base[source])).any():
         return status, "a delivery's logical time does not follow its send's"
-    if (claims & ~real & (summary.base[source] == kernel.UNKNOWN)).any():
+    if (claims & ~real & (summary.base[source] == UNKNOWN)).any():
         return status, "a message from nowhere claims a sender that is silent in its segment"
     rows, found = _find(start.in_flight, source, np.where(real, seq, -1))
     if (real & ~found).any():

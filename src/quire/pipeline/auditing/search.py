@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from quire.pipeline.auditing import kernel
 from quire.pipeline.compiled import compiled
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
+from quire.pipeline.numbering import number_sends
 from quire.pipeline.slices import read_events
 from quire.trace.schema import SEND
 
@@ -101,7 +101,7 @@ def find_chain(task: ChainTask) -> Chain:
     events = read_events(task.world, task.groups, task.low, task.high, dests=False, pos=True)
     members = task.world.members
     base = np.full(members, -1, np.int64)
-    new, *_ = kernel.number_sends(events.start, events.kind, events.origin, events.seq, base)
+    new, *_ = number_sends(events.start, events.kind, events.origin, events.seq, base)
     turn = rebuild(events.start, events.kind, events.origin, events.seq, new)[0] if task.low is None else None
     if turn is None:
         turn = merge_by_lamport(events.start, events.lamport)

@@ -16,6 +16,7 @@ from quire.model.errors import BadInput
 from quire.pipeline.auditing import kernel
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
+from quire.pipeline.numbering import NUMBER_END, UNKNOWN, number_sends
 from quire.pipeline.slices import Events, read_events
 
 EXPORT_MAX = 50_000
@@ -102,7 +103,7 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
     members = task.world.members
     state = task.start
     base = state.base.copy() if state else np.full(members, 0 if task.whole else -1, np.int64)
-    new, process, expected, found = kernel.number_sends(events.start, events.kind, events.origin, events.seq, base)
+    new, process, expected, found = number_sends(events.start, events.kind, events.origin, events.seq, base)
     if process >= 0:
         if not task.whole:
             return _unfit(task, "a process repeats a send across segments")
@@ -110,8 +111,8 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
             f"process {process} sends message {process}:{found} where {process}:{expected} is due; "
             "a process numbers its messages 0, 1, 2 and so on"
         )
-    if len(base) and int((base + new)[base < kernel.UNKNOWN].max(initial=0)) >= kernel.NUMBER_END:
-        raise BadInput(f"a process sends more than {kernel.NUMBER_END - 1} messages, which is more than can be audited")
+    if len(base) and int((base + new)[base < UNKNOWN].max(initial=0)) >= NUMBER_END:
+        raise BadInput(f"a process sends more than {NUMBER_END - 1} messages, which is more than can be audited")
 
     in_flight = state.in_flight if state else no_rows(members)
     old = np.bincount(in_flight.origin, minlength=members).astype(np.int64)
@@ -128,8 +129,8 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
             return _unfit(task, "a delivery's logical time does not follow its send's")
         unordered = None
         if rebuilding:
-            turn, exists, *stuck = rebuild(events.start, events.kind, events.origin, events.seq, new)
-            unordered = None if exists else (int(stuck[0]), int(stuck[1]))
+            turn, exists, stuck = rebuild(events.start, events.kind, events.origin, events.seq, new)
+            unordered = None if exists else tuple(stuck[stuck[:, 0] >= 0][0, :2].tolist())
         else:
             turn = merge_by_lamport(events.start, events.lamport)
         row_seq = np.zeros(total, np.int64)

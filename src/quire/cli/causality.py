@@ -1,0 +1,243 @@
+"""`quire causality`: what happened before what in a trace."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from quire.cli.auditing import status
+from quire.model.errors import BadInput
+from quire.model.messages import MessageId
+from quire.pipeline.layout import check_segments, lay_out
+from quire.trace.schema import RunInfo
+from quire.trace.store import open_run
+
+if TYPE_CHECKING:
+    from quire.pipeline import Causality
+    from quire.pipeline.causality.events import Event
+    from quire.pipeline.causality.queries import Share
+
+EXIT_CONTRADICTION = 1
+_SHOWN = 40
+
+
+def causality(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run directory.")],
+    past: Annotated[str | None, typer.Option(metavar="EVENT", help="What happened before it: before 2@57, say.")] = None,
+    future: Annotated[str | None, typer.Option(metavar="EVENT", help="What happened after it.")] = None,
+    concurrent: Annotated[str | None, typer.Option(metavar="EVENT", help="What happened neither before nor after it.")] = None,
+    relation: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="EVENT EVENT", help="Which of the two happened first, if any.")
+    ] = None,
+    critical_path: Annotated[
+        str | None, typer.Option(metavar="events|time", help="The chain that decided when the last event could happen.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Matching events before which none other happened: (?i)error.")
+    ] = None,
+    pairs: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Matching events two of which happened in no order.")
+    ] = None,
+    column: Annotated[str, typer.Option(help="Where --first and --pairs look.")] = "text",
+    limit: Annotated[int, typer.Option(help="How many pairs to list.")] = 100,
+    out: Annotated[Path | None, typer.Option(help="Write every event with its vector time there, as Parquet.")] = None,
+    master: Annotated[
+        str, typer.Option(help="Where Spark runs: local[N], spark://…, or sc://… for Spark Connect.")
+    ] = "local[*]",
+    segments: Annotated[int | None, typer.Option(help="Pieces to follow in parallel; the answer is the same for any.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Say what happened before what in a trace: as a whole, around an event, or where trouble began.
+
+    An event is PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for the sending of a message, like 0:17.
+    Exit code 0: answered; 1: the logs contradict each other, with the circle; 2: bad input.
+    """
+    from quire.pipeline.causality.cycles import Contradiction
+    from quire.pipeline.causality.events import parse_event
+    from quire.pipeline.causality.times import happened_before
+
+    # Before Spark is started, which takes seconds, find out whether there is anything to ask.
+    named = [text for text in (past, future, concurrent, *(relation or ())) if text is not None]
+    asked = [parse_event(text) for text in named]
+    check_segments(segments)
+    run = open_run(directory)
+    lay_out(run)
+    if out is not None and out.exists():
+        raise BadInput(f"{out} exists already; choose another name")
+    from quire.pipeline.session import session
+
+    with status("starting Spark") as say, session(master) as spark:
+        say(f"following {directory}")
+        try:
+            found = happened_before(spark, directory, segments=segments)
+        except Contradiction as contradiction:
+            _show_contradiction(contradiction, json)
+            raise typer.Exit(EXIT_CONTRADICTION) from None
+        events = [found.sending(name) if isinstance(name, MessageId) else name for name in asked]
+        answer = _Answer(found, run.info)
+        for name, wanted in (("past", past), ("future", future), ("concurrent", concurrent)):
+            if wanted is not None:
+                answer.around(name, events.pop(0))
+        if relation is not None:
+            answer.relation(*events)
+        if critical_path is not None:
+            answer.path(critical_path)
+        if first is not None:
+            answer.first(first, column)
+        if pairs is not None:
+            answer.pairs(pairs, column, limit)
+        if out is not None:
+            found.frame(spark).write.parquet(str(out))
+            answer.told["out"] = str(out)
+        if not answer.told:
+            answer.whole()
+    if json:
+        sys.stdout.buffer.write(msgspec.json.encode(answer.summary() | answer.told) + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    console = Console(highlight=False)
+    for shown in answer.shown:
+        console.print(shown, soft_wrap=isinstance(shown, str))
+    console.print(answer.sentence(), soft_wrap=True)
+
+
+class _Answer:
+    """What was asked, for machines (`told`) and for people (`shown`)."""
+
+    def __init__(self, found: Causality, info: RunInfo) -> None:
+        self._found = found
+        hosts = info.settings.get("hosts")
+        self._hosts: Sequence[str] = hosts if isinstance(hosts, list) else [str(p) for p in range(info.members)]
+        self.told: dict[str, Any] = {}
+        self.shown: list[Table | str] = []
+
+    def summary(self) -> dict[str, object]:
+        found = self._found
+        return {
+            "events": found.layout.rows,
+            "processes": found.layout.world.members,
+            "messages": found.messages,
+            "logical_times": "rebuilt" if found.rebuilt else "recorded",
+            "segments": len(found.segments),
+        }
+
+    def sentence(self) -> str:
+        found = self._found
+        times = "rebuilt from the logs" if found.rebuilt else "as recorded"
+        return (
+            f"{found.layout.rows:,} events, {found.messages:,} messages, {found.layout.world.members} processes; "
+            f"logical times {times}"
+        )
+
+    def whole(self) -> None:
+        pairs = self._found.pairs()
+        total = max(pairs.ordered + pairs.concurrent, 1)
+        self.told["pairs"] = {"ordered": pairs.ordered, "concurrent": pairs.concurrent}
+        self.shown.append(
+            f"{pairs.ordered:,} pairs of events are ordered ({pairs.ordered / total:.1%}), {pairs.concurrent:,} are concurrent"
+        )
+
+    def around(self, name: str, event: Event) -> None:
+        around = self._found.around(event)
+        shares: Sequence[Share] = getattr(around, name)
+        edges = [_edge(name, share) for share in shares]
+        described = self._found.describe([event, *edges])
+        self.told[name] = {
+            "event": described[event],
+            "clock": around.clock,
+            "events": sum(share.events for share in shares),
+            "shares": [
+                {"process": share.process, "first": share.first, "last": share.end - 1, "edge": described[edge]}
+                for share, edge in zip(shares, edges, strict=True)
+            ],
+        }
+        table = _table(f"{name} of {self._name(event)}", "process", "events", "positions", "nearest")
+        for share, edge in zip(shares[:_SHOWN], edges, strict=False):
+            table.add_row(
+                self._hosts[share.process], f"{share.events:,}", f"{share.first} to {share.end - 1}", _words(described[edge])
+            )
+        self.shown.append(table)
+
+    def relation(self, one: Event, other: Event) -> None:
+        relation = self._found.relation(one, other)
+        self.told["relation"] = {"one": str(one), "other": str(other), "relation": relation}
+        words = {"before": "happened before", "after": "happened after", "concurrent": "is concurrent with", "same": "is"}
+        self.shown.append(f"{self._name(one)} {words[relation]} {self._name(other)}")
+
+    def path(self, by: str) -> None:
+        path = self._found.critical_path(by)
+        self.told["critical_path"] = {"by": by, "length": path.length, "stretches": path.stretches}
+        table = _table(
+            f"critical path by {by}: {path.length:,} events", "process", "positions", "reached by", "after ms", "for ms"
+        )
+        for stretch in path.stretches[:_SHOWN]:
+            table.add_row(
+                self._hosts[stretch.process],
+                f"{stretch.first_pos} to {stretch.last_pos}",
+                str(MessageId(*stretch.message)) if stretch.message else "",
+                _ms(stretch.waited_ns),
+                _ms(stretch.lasted_ns),
+            )
+        if len(path.stretches) > _SHOWN:
+            table.add_row(f"and {len(path.stretches) - _SHOWN:,} more")
+        self.shown.append(table)
+
+    def first(self, pattern: str, column: str) -> None:
+        events = self._found.first(pattern, column)
+        described = self._found.describe(events)
+        self.told["first"] = [described[event] for event in events]
+        table = _table(f"causally first of {pattern!r}", "event", "process", "what")
+        for event in events[:_SHOWN]:
+            table.add_row(str(event), self._hosts[event.process], _words(described[event]))
+        self.shown.append(table if events else f"nothing matches {pattern!r}")
+
+    def pairs(self, pattern: str, column: str, limit: int) -> None:
+        pairs = self._found.concurrent_pairs(pattern, column, limit=limit)
+        described = self._found.describe([event for pair in pairs for event in pair])
+        self.told["concurrent_pairs"] = [[described[one], described[other]] for one, other in pairs]
+        table = _table(f"concurrent pairs of {pattern!r}", "event", "what", "event", "what")
+        for one, other in pairs[:_SHOWN]:
+            table.add_row(str(one), _words(described[one]), str(other), _words(described[other]))
+        self.shown.append(table if pairs else f"no two matches of {pattern!r} are concurrent")
+
+    def _name(self, event: Event) -> str:
+        host = self._hosts[event.process]
+        return str(event) if host == str(event.process) else f"{event} ({host})"
+
+
+def _edge(name: str, share: Share) -> Event:
+    """The event of a share that is nearest to the one asked about."""
+    from quire.pipeline.causality.events import Event
+
+    return Event(share.process, share.end - 1 if name == "past" else share.first)
+
+
+def _show_contradiction(contradiction: Any, json: bool) -> None:
+    if json:
+        sys.stdout.buffer.write(msgspec.json.encode({"because": str(contradiction), "cycle": contradiction.cycle}) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        Console(highlight=False).print(str(contradiction), soft_wrap=True)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _words(event: Any) -> str:
+    said = [f"@{event.pos}", event.kind, event.message, event.text]
+    return " ".join(word for word in said if word)
+
+
+def _ms(nanoseconds: int | None) -> str:
+    return "" if nanoseconds is None else f"{nanoseconds / 1e6:.3f}"

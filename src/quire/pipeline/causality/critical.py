@@ -1,0 +1,129 @@
+"""The critical path: the chain of events that decided when the last one could happen, followed back from the end.
+
+By `events` it is a longest chain. By `time` it goes back, from the event that happened last, to whichever of its two
+immediate causes happened later: what the process did before, or the sending of what it delivers. Both need the whole
+trace at once, so one task finds it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from quire.model.errors import BadInput
+from quire.pipeline.causality import kernel
+from quire.pipeline.causality.segments import Piece
+from quire.pipeline.compiled import compiled
+from quire.pipeline.merge import merge_by_lamport, rebuild
+from quire.pipeline.numbering import number_sends
+from quire.pipeline.slices import read_events
+from quire.trace.schema import DELIVER, SEND
+
+BY = ("events", "time")
+
+
+class PathTask(msgspec.Struct, tag="path"):
+    piece: Piece
+    by: str
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """What one process did on the path, and by which message it had been reached (none for the first)."""
+
+    process: int
+    first_pos: int
+    last_pos: int
+    message: tuple[int, int] | None
+    waited_ns: int | None
+    """How long the message was under way; None where times are not recorded."""
+    lasted_ns: int | None
+
+
+class Path(msgspec.Struct):
+    """`length` is the number of events on it."""
+
+    stretches: list[Stretch]
+    length: int
+
+
+def critical_path(task: PathTask) -> Path:
+    piece = task.piece
+    events = read_events(piece.world, piece.groups, dests=False, pos=True, every=True, clock=True)
+    timed = bool(len(events.time_ns)) and bool((events.time_ns != 0).any())
+    if task.by == "time" and not timed:
+        raise BadInput("the trace does not record when its events happened; ask for the path by events")
+    new, *_ = number_sends(events.start, events.kind, events.origin, events.seq, np.zeros(piece.world.members, np.int64))
+    if piece.rebuild:
+        turn, *_ = rebuild(events.start, events.kind, events.origin, events.seq, new)
+    else:
+        turn = merge_by_lamport(events.start, events.lamport)
+    weight = kernel.logical_times(turn, events.start, events.kind, events.origin, events.seq, new)
+    if task.by == "time":
+        weight = events.time_ns
+    sending = sendings(events.start, events.kind, events.origin, events.seq, new)
+    steps = walk_back(events.start, events.kind, events.origin, events.seq, new, sending, weight)[::-1]
+    process = np.searchsorted(events.start, steps, side="right") - 1
+    begins = np.flatnonzero(np.concatenate(([True], process[1:] != process[:-1])))
+    ends = np.append(begins[1:], len(steps)) - 1
+    stretches = []
+    for number, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        first, last = int(steps[begin]), int(steps[end])
+        waited = int(events.time_ns[first] - events.time_ns[steps[begin - 1]]) if timed and number else None
+        stretches.append(
+            Stretch(
+                int(process[begin]), int(events.pos[first]), int(events.pos[last]),
+                (int(events.origin[first]), int(events.seq[first])) if number else None,
+                waited, int(events.time_ns[last] - events.time_ns[first]) if timed else None,
+            )
+        )  # fmt: skip
+    return Path(stretches, len(steps))
+
+
+@compiled
+def sendings(start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Where each message is sent: those of a process after those of the processes before it, in order."""
+    members = len(start) - 1
+    sending = np.empty(new.sum(), np.int64)
+    row = 0
+    for process in range(members):
+        number = 0
+        for index in range(start[process], start[process + 1]):
+            if kind[index] == SEND and origin[index] == process and seq[index] == number:
+                sending[row] = index
+                row += 1
+                number += 1
+    return sending
+
+
+@compiled
+def walk_back(
+    start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray, sending: np.ndarray,
+    weight: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The events of the path, last first: from the heaviest to the heavier of its immediate causes, and so on.
+
+    Of equal weights the process with the lower number is taken at the end, and the process's own past on the way.
+    """
+    members = len(start) - 1
+    first_row = np.zeros(members + 1, np.int64)
+    for process in range(members):
+        first_row[process + 1] = first_row[process] + new[process]
+    at, here = -1, 0
+    for process in range(members):
+        # The last event of a process is the one to which the rest of it leads.
+        last = start[process + 1] - 1
+        if last >= start[process] and (at < 0 or weight[last] > weight[at]):
+            at, here = last, process
+    steps = np.empty(len(kind), np.int64)
+    count = 0
+    while at >= 0:
+        steps[count] = at
+        count += 1
+        before = at - 1 if at > start[here] else -1
+        source, number = origin[at], seq[at]
+        if kind[at] == DELIVER and 0 <= source < members and 0 <= number < new[source]:
+            sent = sending[first_row[source] + number]
+            if source != here and (before < 0 or weight[sent] > weight[before]):
+                before, here = sent, source
+        at = before
+    return steps[:count]

@@ -1,0 +1,70 @@
+"""Logs that contradict each other: a delivery that, by the logs themselves, happened before its own sending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from quire.model.errors import QuireError
+from quire.model.messages import MessageId
+from quire.pipeline.slices import Events
+from quire.trace.schema import SEND
+
+Message = tuple[int, int]
+
+
+class CycleStep(msgspec.Struct, frozen=True):
+    """`member` delivered a message at `pos`, and only later, at `then_pos`, sent the one that the step before delivered."""
+
+    member: int
+    delivered: Message
+    pos: int
+    sent: Message
+    then_pos: int
+
+    def __str__(self) -> str:
+        return (
+            f"member {self.member} delivered {MessageId(*self.delivered)} at position {self.pos} "
+            f"before it sent {MessageId(*self.sent)} at position {self.then_pos}"
+        )
+
+
+class Contradiction(QuireError):
+    """The logs put some event before itself, so that nothing can be said about what happened before what."""
+
+    def __init__(self, cycle: Sequence[CycleStep]) -> None:
+        super().__init__(f"the logs contradict each other: {', and '.join(map(str, cycle))}")
+        self.cycle = tuple(cycle)
+
+
+def shortest_cycle(events: Events, stuck: np.ndarray) -> list[CycleStep]:
+    """Of the circles in which processes wait for each other's messages, the one of the fewest, from its least member on.
+
+    `stuck` is what `rebuild` says of a standstill. Every process that waits, waits for the sender of one message, and that
+    one waits too, so following them from anywhere leads into a circle.
+    """
+    waiting = {process: int(origin) for process, origin in enumerate(stuck[:, 0].tolist()) if origin >= 0}
+    best: list[int] = []
+    for process in sorted(waiting):
+        path = [process]
+        while (following := waiting[path[-1]]) not in path:
+            path.append(following)
+        circle = path[path.index(following) :]
+        if not best or (len(circle), min(circle)) < (len(best), min(best)):
+            best = circle
+    least = best.index(min(best))
+    circle = best[least:] + best[:least]
+    steps = []
+    for before, member in zip([circle[-1], *circle], circle, strict=False):
+        index = int(stuck[member, 2])
+        wanted = (member, int(stuck[before, 1]))
+        own = np.flatnonzero(
+            (events.kind[index : events.start[member + 1]] == SEND)
+            & (events.origin[index : events.start[member + 1]] == member)
+            & (events.seq[index : events.start[member + 1]] == wanted[1])
+        )
+        delivered = (int(stuck[member, 0]), int(stuck[member, 1]))
+        steps.append(CycleStep(member, delivered, int(events.pos[index]), wanted, int(events.pos[index + own[0]])))
+    return steps

@@ -1,0 +1,135 @@
+"""Vector times as one loop over a segment's events.
+
+The vector time of an event says, for each process, how many of its events happened before or are this one: entry q is
+one more than the position of the last of them. It passes from a process to others only with messages, so a message has
+a row that holds its sending's vector time. Rows of one origin lie together in the order of sending, those of messages
+that were sent before the segment first.
+
+A segment may be entered without knowing what came before. Then the rows of older messages are empty, and beside each
+vector goes what it *heard*: for each origin, the last of its older messages that it knows of (its number and one more).
+Whoever knows the vectors of those messages, and those with which the processes entered, can complete every vector.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quire.pipeline.compiled import compiled
+from quire.trace.schema import DELIVER, SEND
+
+
+@compiled
+def older_deliveries(
+    turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
+    base: np.ndarray, new: np.ndarray,
+) -> tuple[np.ndarray, bool]:  # fmt: skip
+    """Deliveries of messages that this segment does not send, as (origin, number), and whether `turn` is a true order.
+
+    `base` and `new` say which numbers of each process the segment sends.
+    """
+    members = len(start) - 1
+    cursor = start[:members].copy()
+    sent = np.zeros(members, np.int64)
+    found = np.empty((np.sum(kind == DELIVER), 2), np.int64)
+    count = 0
+    for process in turn:
+        index = cursor[process]
+        cursor[process] += 1
+        source, number = origin[index], seq[index]
+        if kind[index] == SEND:
+            if source == process and number == base[process] + sent[process]:
+                sent[process] += 1
+        elif kind[index] == DELIVER and 0 <= source < members:
+            ahead = number - base[source]
+            if 0 <= ahead < new[source]:
+                if ahead >= sent[source]:
+                    return found[:count], False
+            else:
+                found[count, 0] = source
+                found[count, 1] = number
+                count += 1
+    return found[:count], True
+
+
+@compiled
+def advance(
+    first: int, last: int, turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
+    pos: np.ndarray, base: np.ndarray, new: np.ndarray, first_row: np.ndarray, old: np.ndarray, row_seq: np.ndarray,
+    cursor: np.ndarray, sent: np.ndarray, known: np.ndarray, heard: np.ndarray, vector: np.ndarray, vector_heard: np.ndarray,
+    clocks: np.ndarray, events: np.ndarray,
+) -> None:  # fmt: skip
+    """Take the steps from `first` to before `last`. State and rows are written to; call again to go on.
+
+    `clocks` gets the vector time of each step's event and `events` where the event is, unless they have no room.
+    `heard` and `vector_heard` have no columns where the rows of older messages are complete.
+    """
+    members = len(start) - 1
+    hearing = heard.shape[1]
+    for step in range(first, last):
+        process = turn[step]
+        index = cursor[process]
+        cursor[process] += 1
+        source, number = origin[index], seq[index]
+        if kind[index] == DELIVER and 0 <= source < members:
+            row = -1
+            ahead = number - base[source]
+            if ahead >= 0:
+                if ahead < new[source]:
+                    row = first_row[source] + old[source] + ahead
+            else:
+                low, high = first_row[source], first_row[source] + old[source]
+                while low < high:
+                    middle = (low + high) >> 1
+                    if row_seq[middle] < number:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low < first_row[source] + old[source] and row_seq[low] == number:
+                    row = low
+            if row >= 0:
+                for other in range(members):
+                    if vector[row, other] > known[process, other]:
+                        known[process, other] = vector[row, other]
+                for other in range(hearing):
+                    if vector_heard[row, other] > heard[process, other]:
+                        heard[process, other] = vector_heard[row, other]
+        known[process, process] = pos[index] + 1
+        if kind[index] == SEND and source == process and number == base[process] + sent[process]:
+            row = first_row[process] + old[process] + sent[process]
+            sent[process] += 1
+            for other in range(members):
+                vector[row, other] = known[process, other]
+            for other in range(hearing):
+                vector_heard[row, other] = heard[process, other]
+        if len(clocks):
+            events[step - first] = index
+            for other in range(members):
+                clocks[step - first, other] = known[process, other]
+
+
+@compiled
+def logical_times(
+    turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray
+) -> np.ndarray:  # fmt: skip
+    """The least logical times that fit a true order of the whole trace: the length of the longest chain up to each event."""
+    members = len(start) - 1
+    cursor = start[:members].copy()
+    sent = np.zeros(members, np.int64)
+    first_row = np.zeros(members + 1, np.int64)
+    for process in range(members):
+        first_row[process + 1] = first_row[process] + new[process]
+    of_message = np.zeros(first_row[members], np.int64)
+    time = np.zeros(members, np.int64)
+    lamport = np.empty(len(kind), np.int64)
+    for process in turn:
+        index = cursor[process]
+        cursor[process] += 1
+        source, number = origin[index], seq[index]
+        if kind[index] == DELIVER and 0 <= source < members and 0 <= number < new[source]:
+            time[process] = max(time[process], of_message[first_row[source] + number])
+        time[process] += 1
+        lamport[index] = time[process]
+        if kind[index] == SEND and source == process and number == sent[process]:
+            of_message[first_row[process] + number] = time[process]
+            sent[process] += 1
+    return lamport

@@ -1,0 +1,198 @@
+"""One segment of the trace: what it needs from the ones before, what it tells the ones after, and its vector times.
+
+Three kinds of tasks read a segment. A survey lists the messages that it delivers and others sent. A summary follows
+the vectors through it without knowing how it began. With the state in which it began, its vector times come out exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from quire.model.errors import BadInput
+from quire.pipeline.causality import kernel
+from quire.pipeline.causality.cycles import CycleStep, shortest_cycle
+from quire.pipeline.layout import RowGroup, World
+from quire.pipeline.merge import merge_by_lamport, rebuild
+from quire.pipeline.numbering import NUMBER_END, number_sends
+from quire.pipeline.slices import Events, read_events
+
+BLOCK_STEPS = 65_536
+
+
+class Piece(msgspec.Struct):
+    """Which events: all with `low` <= logical time < `high`, or the `whole` trace in whatever order can be found."""
+
+    world: World
+    groups: tuple[RowGroup, ...]
+    low: int | None
+    high: int | None
+    whole: bool = False
+    rebuild: bool = False
+    """The recorded logical times are missing or wrong."""
+
+
+class Start(msgspec.Struct):
+    """What is true when a segment begins: how many messages each process has sent, what each knows, and the vector times of
+    the messages that the segment delivers and others sent."""
+
+    base: np.ndarray
+    known: np.ndarray
+    origin: np.ndarray
+    seq: np.ndarray
+    vector: np.ndarray
+
+
+class SurveyTask(msgspec.Struct, tag="survey"):
+    piece: Piece
+
+
+class Survey(msgspec.Struct, kw_only=True):
+    """`fit` is false where the logical times are missing or wrong, so that segments cannot be told apart."""
+
+    fit: bool = True
+    base: np.ndarray
+    new: np.ndarray
+    older: np.ndarray
+    """The messages that it delivers and does not send, as (origin, number)."""
+    rebuilt: bool = False
+    cycle: list[CycleStep] = []
+
+
+class SummaryTask(msgspec.Struct, tag="summary"):
+    piece: Piece
+    older: np.ndarray
+    wanted: np.ndarray
+    """Messages of this segment, as (origin, number), that later segments deliver."""
+
+
+class Summary(msgspec.Struct):
+    """Vectors as far as the segment alone knows them, of each process at its end and of each wanted message."""
+
+    known: np.ndarray
+    heard: np.ndarray
+    vector: np.ndarray
+    vector_heard: np.ndarray
+
+
+class Block(msgspec.Struct):
+    """Some consecutive steps: whose turn, which event of `Events`, and the vector time of each, a row a step."""
+
+    process: np.ndarray
+    event: np.ndarray
+    clocks: np.ndarray
+
+
+def survey(task: SurveyTask) -> Survey:
+    piece = task.piece
+    events = _read(piece)
+    members = piece.world.members
+    base = np.full(members, 0 if piece.whole else -1, np.int64)
+    new, process, expected, found = number_sends(events.start, events.kind, events.origin, events.seq, base)
+    unfit = Survey(fit=False, base=base, new=new, older=np.empty((0, 2), np.int64))
+    if process >= 0:
+        if not piece.whole:
+            return unfit
+        raise BadInput(
+            f"process {process} sends message {process}:{found} where {process}:{expected} is due; "
+            "a process numbers its messages 0, 1, 2 and so on"
+        )
+    if len(events.pos) and int(events.pos.max()) >= NUMBER_END:
+        raise BadInput(f"a process has more than {NUMBER_END} events, which is more than vector times can count")
+    if events.ordered and not piece.rebuild:
+        turn = merge_by_lamport(events.start, events.lamport)
+        older, true_order = kernel.older_deliveries(turn, events.start, events.kind, events.origin, events.seq, base, new)
+        if true_order:
+            return Survey(base=base, new=new, older=np.unique(older, axis=0))
+    if not piece.whole:
+        return unfit
+    _, exists, stuck = rebuild(events.start, events.kind, events.origin, events.seq, new)
+    cycle = [] if exists else shortest_cycle(events, stuck)
+    return Survey(base=base, new=new, older=np.empty((0, 2), np.int64), rebuilt=True, cycle=cycle)
+
+
+def summarise(task: SummaryTask) -> Summary:
+    members = task.piece.world.members
+    older = task.older
+    heard = np.zeros((len(older), members), np.int32)
+    heard[np.arange(len(older)), older[:, 0]] = older[:, 1] + 1
+    walk = _Walk(task.piece, None, older, np.zeros((len(older), members), np.int32), heard)
+    walk.advance(walk.steps)
+    rows = walk.rows(task.wanted)
+    return Summary(walk.known, walk.heard, walk.vector[rows], walk.vector_heard[rows])
+
+
+def vector_times(piece: Piece, start: Start | None) -> tuple[Events, Iterator[Block]]:
+    """The segment's events, and their exact vector times in an order that puts causes first."""
+    members = piece.world.members
+    if start is None:
+        walk = _Walk(piece, None, np.empty((0, 2), np.int64), np.empty((0, members), np.int32), np.empty((0, 0), np.int32))
+    else:
+        older = np.column_stack((start.origin, start.seq))
+        walk = _Walk(piece, start, older, start.vector, np.empty((len(older), 0), np.int32))
+    return walk.events, walk.blocks()
+
+
+class _Walk:
+    """The way through one segment, from its start or from nothing."""
+
+    def __init__(
+        self, piece: Piece, start: Start | None, older: np.ndarray, older_vector: np.ndarray, older_heard: np.ndarray
+    ) -> None:  # fmt: skip
+        members = piece.world.members
+        events = self.events = _read(piece)
+        self.base = np.full(members, 0 if piece.whole else -1, np.int64) if start is None else start.base.copy()
+        self.new, *_ = number_sends(events.start, events.kind, events.origin, events.seq, self.base)
+        if piece.rebuild:
+            self.turn, *_ = rebuild(events.start, events.kind, events.origin, events.seq, self.new)
+            events.lamport = kernel.logical_times(
+                self.turn, events.start, events.kind, events.origin, events.seq, self.new
+            )  # fmt: skip
+        else:
+            self.turn = merge_by_lamport(events.start, events.lamport)
+        self.steps = len(self.turn)
+        self.old = np.bincount(older[:, 0], minlength=members).astype(np.int64)
+        self.first_row = np.concatenate(([0], np.cumsum(self.old + self.new))).astype(np.int64)
+        total, width = int(self.first_row[-1]), older_heard.shape[1]
+        at = np.repeat(self.first_row[:-1], self.old) + np.arange(len(older))
+        at -= np.repeat(np.cumsum(self.old) - self.old, self.old)
+        self.row_seq = np.zeros(total, np.int64)
+        self.vector = np.zeros((total, members), np.int32)
+        self.vector_heard = np.zeros((total, width), np.int32)
+        self.row_seq[at], self.vector[at], self.vector_heard[at] = older[:, 1], older_vector, older_heard
+        self.known = np.zeros((members, members), np.int32) if start is None else start.known.astype(np.int32)
+        self.heard = np.zeros((members, width), np.int32)
+        self.cursor = events.start[:members].copy()
+        self.sent = np.zeros(members, np.int64)
+        self.done = 0
+
+    def advance(self, steps: int, *, keep: bool = False) -> Block:
+        members = len(self.base)
+        last = min(self.done + steps, self.steps)
+        room = last - self.done if keep else 0
+        clocks, indices = np.empty((room, members), np.int32), np.empty(room, np.int64)
+        events = self.events
+        kernel.advance(
+            self.done, last, self.turn, events.start, events.kind, events.origin, events.seq, events.pos,
+            self.base, self.new, self.first_row, self.old, self.row_seq, self.cursor, self.sent,
+            self.known, self.heard, self.vector, self.vector_heard, clocks, indices,
+        )  # fmt: skip
+        block = Block(self.turn[self.done : last], indices, clocks)
+        self.done = last
+        return block
+
+    def blocks(self) -> Iterator[Block]:
+        while self.done < self.steps:
+            yield self.advance(BLOCK_STEPS, keep=True)
+
+    def rows(self, messages: np.ndarray) -> np.ndarray:
+        """Where the rows of these messages of the segment are."""
+        origin, seq = messages[:, 0], messages[:, 1]
+        rows: np.ndarray = self.first_row[origin] + self.old[origin] + seq - self.base[origin]
+        return rows
+
+
+def _read(piece: Piece) -> Events:
+    return read_events(piece.world, piece.groups, piece.low, piece.high, dests=False, pos=True, every=True)

@@ -1,0 +1,109 @@
+"""The tasks that questions about causality are made of."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from quire.pipeline.causality.critical import Path, PathTask, critical_path
+from quire.pipeline.causality.events import (
+    DescribeTask,
+    Descriptions,
+    Event,
+    Matches,
+    MatchTask,
+    SendTask,
+    describe,
+    find_matches,
+    find_send,
+)
+from quire.pipeline.causality.segments import (
+    Piece,
+    Start,
+    Summary,
+    SummaryTask,
+    Survey,
+    SurveyTask,
+    summarise,
+    survey,
+    vector_times,
+)
+from quire.pipeline.tasks import Job
+
+
+class AskTask(msgspec.Struct, tag="ask"):
+    """The vector times of some events, and the first event of each process that happened after each of them."""
+
+    piece: Piece
+    start: Start | None
+    events: tuple[Event, ...]
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    found: list[int]
+    """Which of the events are in this segment."""
+    clocks: np.ndarray
+    """Their vector times, a row each."""
+    after: np.ndarray
+    """For every event asked for and every process, the first position in this segment that the event happened before or at;
+    -1 where there is none."""
+    ordered: int
+    """How many pairs of events are ordered, the later of which is in this segment."""
+
+
+def ask(task: AskTask) -> Answer:
+    members = task.piece.world.members
+    events, blocks = vector_times(task.piece, task.start)
+    after = np.full((len(task.events), members), -1, np.int64)
+    found, clocks, ordered = [], [], 0
+    for block in blocks:
+        ordered += int(block.clocks.sum(dtype=np.int64)) - len(block.clocks)
+        pos = events.pos[block.event]
+        for index, event in enumerate(task.events):
+            later = np.flatnonzero(block.clocks[:, event.process] > event.pos)
+            # Positions ascend at each process, so that the first of each is the least.
+            processes, firsts = np.unique(block.process[later], return_index=True)
+            unset = after[index, processes] < 0
+            after[index, processes[unset]] = pos[later[firsts[unset]]]
+            here = np.flatnonzero((block.process == event.process) & (pos == event.pos))
+            if len(here):
+                found.append(index)
+                clocks.append(block.clocks[here[0]].astype(np.int64))
+    return Answer(found=found, clocks=np.array(clocks, np.int64).reshape(-1, members), after=after, ordered=ordered)
+
+
+Task = SurveyTask | SummaryTask | AskTask | MatchTask | SendTask | DescribeTask | PathTask
+Result = Survey | Summary | Answer | Matches | Descriptions | Path
+
+
+def _perform(task: Task) -> Result:
+    match task:
+        case SurveyTask():
+            return survey(task)
+        case SummaryTask():
+            return summarise(task)
+        case AskTask():
+            return ask(task)
+        case MatchTask():
+            return find_matches(task)
+        case SendTask():
+            return find_send(task)
+        case DescribeTask():
+            return describe(task)
+        case PathTask():
+            return critical_path(task)
+
+
+CAUSALITY = Job(
+    Task,
+    _perform,
+    {
+        SurveyTask: Survey,
+        SummaryTask: Summary,
+        AskTask: Answer,
+        MatchTask: Matches,
+        SendTask: Matches,
+        DescribeTask: Descriptions,
+        PathTask: Path,
+    },
+)

@@ -1,0 +1,40 @@
+"""How the messages of a process are numbered: 0, 1, 2 and so on, a repeated number being the same message sent again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quire.pipeline.compiled import compiled
+from quire.trace.schema import SEND
+
+NUMBER_END = 2**31 - 1
+"""Messages of one origin are numbered below this, so that a vector takes four bytes a member."""
+
+UNKNOWN = np.iinfo(np.int64).max // 4
+"""The first number of an origin that sends nothing in the segment: all its messages are foreign."""
+
+
+@compiled
+def number_sends(
+    start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, base: np.ndarray
+) -> tuple[np.ndarray, int, int, int]:
+    """How many new messages each process sends, and the first that skips a number as (process, expected, found).
+
+    `base` holds each process's first number; where it is negative, the first number found is written to it.
+    """
+    members = len(start) - 1
+    new = np.zeros(members, np.int64)
+    for process in range(members):
+        for event in range(start[process], start[process + 1]):
+            if kind[event] == SEND and origin[event] == process:
+                number = seq[event]
+                if base[process] < 0:
+                    base[process] = number
+                expected = base[process] + new[process]
+                if number > expected or number < 0:
+                    return new, process, expected, number
+                if number == expected:
+                    new[process] += 1
+        if base[process] < 0:
+            base[process] = UNKNOWN
+    return new, -1, 0, 0

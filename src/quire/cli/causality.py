@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quire.cli.auditing import status
+from quire.cli.spark import Master, Remote, place
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
 from quire.pipeline.layout import check_segments, lay_out
@@ -48,9 +49,8 @@ def causality(
     column: Annotated[str, typer.Option(help="Where --first and --pairs look.")] = "text",
     limit: Annotated[int, typer.Option(help="How many pairs to list.")] = 100,
     out: Annotated[Path | None, typer.Option(help="Write every event with its vector time there, as Parquet.")] = None,
-    master: Annotated[
-        str, typer.Option(help="Where Spark runs: local[N], spark://…, or sc://… for Spark Connect.")
-    ] = "local[*]",
+    master: Master = None,
+    remote: Remote = None,
     segments: Annotated[int | None, typer.Option(help="Pieces to follow in parallel; the answer is the same for any.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
@@ -66,6 +66,7 @@ def causality(
     # Before Spark is started, which takes seconds, find out whether there is anything to ask.
     named = [text for text in (past, future, concurrent, *(relation or ())) if text is not None]
     asked = [parse_event(text) for text in named]
+    where = place(master, remote)
     check_segments(segments)
     run = open_run(directory)
     lay_out(run)
@@ -73,7 +74,7 @@ def causality(
         raise BadInput(f"{out} exists already; choose another name")
     from quire.pipeline.session import session
 
-    with status("starting Spark") as say, session(master) as spark:
+    with status("starting Spark") as say, session(where) as spark:
         say(f"following {directory}")
         try:
             found = happened_before(spark, directory, segments=segments)

@@ -1,0 +1,96 @@
+"""Groups over several hosts: real interfaces, both families of addresses, keys, and a cable that is pulled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.live.hosts import Hosts, hosts
+from tests.live.test_member import QUIRE, end, quire
+
+MESSAGES = 3000
+ESTABLISHED = "01"
+
+
+def start(stack: ExitStack, here: Hosts, plan: Path, *arguments: str) -> list[subprocess.Popen[str]]:
+    members = []
+    for me in range(len(here.namespaces)):
+        process = subprocess.Popen(
+            [*here.on(me), *QUIRE, "member", plan, "--me", str(me), *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        stack.callback(end, process)
+        members.append(process)
+    return members
+
+
+def wait_until_connected(members: Sequence[subprocess.Popen[str]]) -> None:
+    """Until each has a connection to every other; what its own namespace sees is in /proc."""
+    deadline = time.monotonic() + 30
+    for member in members:
+        while time.monotonic() < deadline:
+            sockets = Path(f"/proc/{member.pid}/net/tcp").read_text().splitlines()[1:]
+            if sum(line.split()[3] == ESTABLISHED for line in sockets) >= len(members) - 1:
+                break
+            time.sleep(0.1)
+
+
+def write_plan(directory: Path, addresses: Sequence[str], *lines: str) -> Path:
+    path = directory / "group.toml"
+    members = [f"[{address}]:7000" if ":" in address else f"{address}:7000" for address in addresses]
+    path.write_text("\n".join([f"members = {members}", 'group = "board"', "timeout_s = 15", f"messages = {MESSAGES}", *lines]))
+    return path
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_members_on_hosts_of_their_own_with_certificates(tmp_path: Path, family: str) -> None:
+    assert quire("keys", "board", "--members", "3", "--out", tmp_path / "keys").exit_code == 0
+    with hosts(3) as here, ExitStack() as stack:
+        addresses = here.ipv4 if family == "ipv4" else here.ipv6
+        plan = write_plan(tmp_path, addresses, 'order = "total"', 'certificates = "keys/member-{me}"', 'out = "parts"')
+        said = [member.communicate(timeout=60) for member in start(stack, here, plan)]
+    assert [out.partition(";")[0] for out, _ in said] == [
+        f"member {me}: {MESSAGES:,} sent, {3 * MESSAGES:,} delivered" for me in range(3)
+    ], said
+    collected = quire("run", "--collect", tmp_path / "parts", "--no-audit", "--json", "--out", tmp_path / "run")
+    assert json.loads(collected.stdout)["complete"]
+
+
+def test_a_cable_that_is_pulled_for_a_while_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    assert quire("keys", "board", "--secret", "--out", tmp_path / "group.secret").exit_code == 0
+    with hosts(3) as here, ExitStack() as stack:
+        lines = ('order = "total"', 'secret_file = "group.secret"', "rate = 1000", 'out = "parts"')
+        members = start(stack, here, write_plan(tmp_path, here.ipv4, *lines))
+        wait_until_connected(members)
+        time.sleep(0.5)
+        here.cable(2, "down")
+        time.sleep(2)
+        here.cable(2, "up")
+        said = [member.communicate(timeout=60) for member in members]
+    assert [member.returncode for member in members] == [0, 0, 0], said
+    collected = quire("run", "--collect", tmp_path / "parts", "--no-audit", "--json", "--out", tmp_path / "run")
+    result = json.loads(collected.stdout)
+    assert result["complete"]
+    assert result["deliveries"] == 9 * MESSAGES
+
+
+def test_a_host_that_is_gone_for_good_is_named_at_all_others(tmp_path: Path) -> None:
+    assert quire("keys", "board", "--secret", "--out", tmp_path / "group.secret").exit_code == 0
+    with hosts(3) as here, ExitStack() as stack:
+        lines = ('order = "total"', 'secret_file = "group.secret"', "rate = 100")
+        plan = write_plan(tmp_path, here.ipv4, *lines)
+        plan.write_text(plan.read_text().replace("timeout_s = 15", "timeout_s = 5"))
+        members = start(stack, here, plan)
+        wait_until_connected(members)
+        time.sleep(0.5)
+        here.cable(2, "down")
+        said = [member.communicate(timeout=30)[1] for member in members]
+    assert [member.returncode != 0 for member in members] == [True, True, True], said
+    for complaint in said[:2]:
+        assert f"member 2 ({here.ipv4[2]}:7000) is unreachable" in complaint

@@ -128,6 +128,20 @@ def test_a_member_that_never_comes_is_named(addresses: Addresses) -> None:
     asyncio.run(main())
 
 
+def test_members_may_take_longer_to_come_than_they_may_be_silent(addresses: Addresses) -> None:
+    async def main() -> None:
+        where = addresses(2)
+        one, other = (join("test", me=me, members=where, order="fifo", timeout_s=0.3, join_s=20) for me in range(2))
+        waiting = asyncio.ensure_future(one.__aenter__())
+        await asyncio.sleep(0.7)
+        assert not waiting.done()
+        async with other:
+            await waiting
+            await asyncio.gather(one.close(), other.close())
+
+    asyncio.run(main())
+
+
 def test_a_lost_member_is_reported_at_every_other_and_nobody_hangs(addresses: Addresses) -> None:
     async def main() -> None:
         where = addresses(3)
@@ -249,6 +263,7 @@ def test_metrics_are_prometheus_text(addresses: Addresses) -> None:
         ({"members": ["10.0.0.1:1", "127.0.0.1:1"]}, "not a loopback address: give a secret or certificates"),
         ({"secret": "short"}, "at least 16 bytes"),
         ({"timeout_s": 0.0}, "timeout_s must be"),
+        ({"join_s": 0.0}, "join_s must be"),
         ({"group": ""}, "needs a name"),
     ],
 )

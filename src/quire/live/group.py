@@ -43,6 +43,7 @@ def join(
     insecure: bool = False,
     listen: str | None = None,
     timeout_s: float = 10.0,
+    join_s: float | None = None,
     on_event: Listener | None = None,
 ) -> Group:
     """A member of a live group, to be used in `async with`, which waits until all members are there.
@@ -51,9 +52,9 @@ def join(
     `order` ("total", "causal", "fifo" …) or by `protocol` and its `options`. Beyond loopback give a `secret` of at least
     16 bytes or `certificates`, the same kind everywhere, or say `insecure`. Behind a gateway or in a container, `listen` is
     where this member listens, if that is not its address in `members`. Raises BadInput where these make no sense; on
-    entering, MemberUnreachable when a member does not come within `timeout_s`, and BadInput as soon as it is certain that
-    another member was given something else. `on_event` is called with each Event: peers that come, go or stall, and
-    messages that are held back for long.
+    entering, MemberUnreachable when a member does not come within `join_s`, and BadInput as soon as it is certain that another
+    member was given something else. Later a member may be silent for `timeout_s`, which is also `join_s` if that is not
+    given. `on_event` is called with each Event: peers that come, go or stall, and messages that are held back for long.
     """
     return Group(
         read_settings(
@@ -68,6 +69,7 @@ def join(
             insecure=insecure,
             listen=listen,
             timeout_s=timeout_s,
+            join_s=join_s,
         ),
         on_event=on_event,
     )

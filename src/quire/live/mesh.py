@@ -83,7 +83,7 @@ class Mesh:
         self._tasks.append(loop.create_task(self._watch()))
         self._check_all_here()
         try:
-            async with asyncio.timeout(settings.timeout_s):
+            async with asyncio.timeout(settings.join_s):
                 await self._all_here.wait()
         except TimeoutError:
             self._misfit = self._misfit or self._unreachable(next(p for p in self.peers.values() if p.connection is None))

@@ -35,7 +35,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The directory of a member's certificate, key and authority, as `quire keys` makes it."""
     insecure: bool = False
     timeout_s: float = 60.0
-    """How long a member may take to come, or be silent, before the others give it up."""
+    """How long a member may be silent before the others give it up."""
+    join_s: float | None = None
+    """How long members may take to come; as long as they may be silent if not given."""
     messages: int | None = None
     """How many messages each sender sends."""
     size: int = 64
@@ -61,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             certificates=None if self.certificates is None else _certificates_of(self.certificates, me),
             insecure=self.insecure,
             timeout_s=self.timeout_s,
+            join_s=self.join_s,
             listen=self.listen,
         )
 

@@ -115,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     certificates: Certificates | None = None
     timeout_s: float = 10.0
     """How long another member may be silent before it counts as lost."""
+    join_s: float = 10.0
+    """How long the others may take to come."""
     handshake_s: float = 5.0
     """How long a connection may take until both sides have welcomed each other, so that another can be tried."""
     frame_bytes_max: int = FRAME_BYTES_MAX
@@ -163,6 +165,7 @@ def read_settings(
     insecure: bool = False,
     listen: str | None = None,
     timeout_s: float = 10.0,
+    join_s: float | None = None,
 ) -> Settings:
     """Check what a caller wants of a group; raises BadInput in one sentence. Options that are a struct already are those
     of a service, which has checked them."""
@@ -177,6 +180,9 @@ def read_settings(
     name, usual = (protocol, {}) if protocol is not None else registry.for_order(order or "")
     if not 0.1 <= timeout_s <= 3600:
         raise BadInput(f"timeout_s must be 0.1 to 3600 seconds, not {timeout_s}")
+    join_s = timeout_s if join_s is None else join_s
+    if not 0.1 <= join_s <= 86_400:
+        raise BadInput(f"join_s must be 0.1 to 86400 seconds, not {join_s}")
     listening = addresses[me] if listen is None else read_address(listen)
     return Settings(
         group=group,
@@ -189,6 +195,7 @@ def read_settings(
         secret=_read_secret(secret),
         certificates=certificates,
         timeout_s=timeout_s,
+        join_s=join_s,
         handshake_s=min(5.0, max(0.2, timeout_s / 4)),
     )
 

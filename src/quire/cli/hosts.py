@@ -16,9 +16,8 @@ from quire.live.plan import Plan
 def say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name = escape(hosts.name)
-    console.print(
-        f"within {plan.timeout_s if plan.join_s is None else plan.join_s:g} seconds, type on the other hosts, where {name} is the same file:"
-    )
+    time_s = plan.timeout_s if plan.join_s is None else plan.join_s
+    console.print(f"within {time_s:g} seconds, type on the other hosts, where {name} is the same file:")
     for member in remote:
         command = _member_command(plan, member, hosts)
         console.print(f"  [dim]{escape(plan.members[member])}[/]  [bold]{escape(command)}[/]")

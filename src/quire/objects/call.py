@@ -1,0 +1,88 @@
+"""What an operation, or a root, holds while it runs: whom it may call, and by whom it was called."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.objects.runtime import Promise
+from quire.protocols.objects.errors import CallAborted, CallDied
+from quire.protocols.objects.notices import Answered
+from quire.protocols.objects.packets import Instance
+
+if TYPE_CHECKING:
+    from quire.objects.executor import Executor
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(value: Any) -> bytes:
+    """Arguments and results travel as MessagePack. Raises BadInput for what it does not know."""
+    try:
+        return _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadInput(f"arguments and results must be plain data that MessagePack knows: {error}") from None
+
+
+def decode(payload: bytes) -> Any:
+    return msgspec.msgpack.decode(payload)
+
+
+class Pending:
+    """A call that was sent. Await it for its result; several may be under way at once."""
+
+    def __init__(self, promise: Promise, targets: str | Sequence[str]) -> None:
+        self._promise = promise
+        self._targets = targets
+        self._answers: dict[Instance, Answered] = {}
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._promise.__await__()
+
+    def answered(self, answer: Answered) -> None:
+        self._answers[answer.callee] = answer
+        if answer.left:
+            return
+        # By member, so that of replicas, which answer alike, it is always the same one that speaks.
+        answers = [self._answers[callee] for callee in sorted(self._answers, key=lambda each: each.member)]
+        for status in ("died", "aborted"):
+            for each in answers:
+                # A target that was not run because another one failed has nothing to say.
+                if each.status == status and (each.payload or status == "died"):
+                    self._promise.fail(_failure(each))
+                    return
+        results: dict[str, Any] = {}
+        for each in answers:
+            results.setdefault(each.callee.object, decode(each.payload))
+        self._promise.keep(results[self._targets] if isinstance(self._targets, str) else results)
+
+
+def _failure(answer: Answered) -> Exception:
+    if answer.status == "died":
+        return CallDied(answer.callee.object)
+    return CallAborted(answer.callee.object, str(decode(answer.payload)) if answer.payload else "")
+
+
+class Call:
+    """Given to every operation. `attempt` counts how often the root was tried, from 1."""
+
+    def __init__(self, executor: Executor, instance: Instance, attempt: int = 1) -> None:
+        self.instance = instance
+        self.attempt = attempt
+        self._executor = executor
+
+    def invoke(self, targets: str | Sequence[str], op: str, *args: Any, **kwargs: Any) -> Pending:
+        """Call an operation of one object, or of several at once, and await the result: what the operation returned, or a
+        mapping from objects to that. The call leaves at once; awaiting it can wait.
+
+        Raises CallAborted when it ended by an exception somewhere, which may be caught, and CallDied when it had to give
+        way, which ends the caller too: the root is then tried again. Raises BadInput where the call makes no sense.
+        """
+        return self._executor.invoke(self.instance, targets, op, encode((args, kwargs)))
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait without calling anybody, in the simulator as well."""
+        await self._executor.sleep(int(seconds * 1_000_000_000))

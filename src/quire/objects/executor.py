@@ -1,0 +1,197 @@
+"""Runs the operations of a member's objects, and the roots that its application starts.
+
+It stands between a node, which decides what may run, and a runtime, which knows how to run a coroutine. Everything that
+a node tells is dealt with after the input that caused it is over, so what a trace records is what the node did, in order.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from quire.model.errors import BadInput, WindowFull
+from quire.objects.call import Call, Pending, decode, encode
+from quire.objects.declare import Object
+from quire.objects.runtime import Promise, Runtime
+from quire.protocols.node import Notice
+from quire.protocols.objects.activity import Status
+from quire.protocols.objects.errors import CallDied
+from quire.protocols.objects.node import ObjectNode
+from quire.protocols.objects.notices import Answered, Ended, Started
+from quire.protocols.objects.packets import Instance, Pace, Stamp, Undo
+
+Program = Callable[[Call], Awaitable[Any]]
+"""What a root does: calls objects and returns something."""
+
+RETRY_NS = 2_000_000
+RETRY_DOUBLINGS = 6
+RETRIES_MAX = 1000
+
+
+class Executor:
+    def __init__(
+        self,
+        node: ObjectNode,
+        objects: Mapping[str, Object],
+        runtime: Runtime,
+        *,
+        observe: Callable[[Notice], None] | None = None,
+        retries: int = RETRIES_MAX,
+    ) -> None:
+        missing = [name for name in node.catalogue.at(node.address) if name not in objects]
+        if missing:
+            raise BadInput(f"{missing[0]} is placed at member {node.address}, but no object was given for it")
+        self.node = node
+        self.objects = objects
+        self.died = 0
+        """How many times a root was tried again."""
+        self._runtime = runtime
+        self._observe = observe
+        self._retries = retries
+        self._numbers = count()
+        self._pending: dict[tuple[Instance, int], Pending] = {}
+        self._ending: dict[Instance, Promise] = {}
+        self._room: deque[Promise] = deque()
+        self._inbox: deque[Notice] = deque()
+
+    def told(self, notice: Notice) -> None:
+        """Take what the node tells; the driver calls this with each notice."""
+        if self._observe is not None:
+            self._observe(notice)
+        if not isinstance(notice, Started | Answered | Ended):
+            return
+        if not self._inbox:
+            self._runtime.soon(self._drain)
+        self._inbox.append(notice)
+
+    def _drain(self) -> None:
+        for _ in range(len(self._inbox)):
+            notice = self._inbox.popleft()
+            if isinstance(notice, Started):
+                self._run(notice)
+            elif isinstance(notice, Answered):
+                pending = self._pending[notice.instance, notice.call]
+                if not notice.left:
+                    del self._pending[notice.instance, notice.call]
+                pending.answered(notice)
+            elif isinstance(notice, Ended):
+                self._ending.pop(notice.instance).keep(notice)
+                if self._room:
+                    self._room.popleft().keep(None)
+        if self._inbox:
+            self._runtime.soon(self._drain)
+
+    # Operations.
+
+    def _run(self, started: Started) -> None:
+        instance = started.instance
+        operation = self.objects[instance.object].operations[started.op]
+        method = operation.taken_back_by if started.undo else operation.method
+        assert method is not None
+
+        async def run() -> Any:
+            args, kwargs = decode(started.payload)
+            result = method(self.objects[instance.object], Call(self, instance), *args, **kwargs)
+            return encode(await result if inspect.isawaitable(result) else result)
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if error is None:
+                self._finish(instance, "ok", result)
+            else:
+                died = isinstance(error, CallDied)
+                self._finish(instance, "died" if died else "aborted", b"" if died else encode(_sentence(error)))
+
+        self._runtime.start(run(), done)
+
+    def _finish(self, instance: Instance, status: Status, payload: bytes) -> None:
+        self._runtime.perform(self.node.finish(self._runtime.now(), instance, status, payload))
+
+    def invoke(
+        self, instance: Instance, targets: str | Sequence[str], op: str, payload: bytes, *, undo: bool = False
+    ) -> Pending:
+        number, names = next(self._numbers), (targets,) if isinstance(targets, str) else tuple(targets)
+        effects = self.node.invoke(self._runtime.now(), instance, number, names, op, payload, undo=undo)
+        pending = self._pending[instance, number] = Pending(self._runtime.promise(), targets)
+        self._runtime.perform(effects)
+        return pending
+
+    async def sleep(self, delay_ns: int) -> None:
+        promise = self._runtime.promise()
+        self._runtime.later(delay_ns, lambda: promise.keep(None))
+        await promise
+
+    # Roots.
+
+    async def run(self, program: Program) -> Any:
+        """Run a tree of calls from its root, and again as long as it has to give way to older ones. Returns what the
+        program returns. What it raises comes out, after everything that its calls did, and that can be, is taken back."""
+        age: Stamp | None = None
+        pace: Pace = "parallel"
+        for attempt in range(1, self._retries + 1):
+            instance = await self._begin(age, pace)
+            age = self.node.age_of(instance)
+            error: Exception | None = None
+            result = None
+            try:
+                result = await program(Call(self, instance, attempt))
+            except Exception as raised:  # noqa: BLE001
+                # Whatever a root raises aborts it; the application sees it when all is taken back.
+                error = raised
+            except BaseException:
+                # The application gave up. What was done must still be taken back, but it does not wait for that.
+                self._runtime.start(self._end(instance, "aborted", age), lambda _result, _error: None)
+                raise
+            died = isinstance(error, CallDied)
+            ended = await self._end(instance, "died" if died else "ok" if error is None else "aborted", age)
+            if ended.status == "ok":
+                return result
+            if ended.status == "aborted":
+                assert error is not None
+                raise error
+            self.died += 1
+            pace = "split" if ended.own or pace == "split" else "serial"
+            await self.sleep(self._pause_ns(attempt))
+        raise CallDied
+
+    async def _begin(self, age: Stamp | None, pace: Pace) -> Instance:
+        while True:
+            try:
+                return self.node.begin(self._runtime.now(), age, pace)
+            except WindowFull:
+                self._room.append(self._runtime.promise())
+                await self._room[-1]
+
+    async def _end(self, instance: Instance, status: Status, age: Stamp) -> Ended:
+        ending = self._ending[instance] = self._runtime.promise()
+        self._finish(instance, status, b"")
+        ended: Ended = await ending
+        for undo in ended.undos:
+            await self._take_back(undo, age)
+        return ended
+
+    async def _take_back(self, undo: Undo, age: Stamp) -> None:
+        """A root of its own, which holds nothing while it waits; so it may die, and is then tried again for ever."""
+        for attempt in count(1):
+            instance = await self._begin(age, "serial")
+            status: Status = "ok"
+            try:
+                await self.invoke(instance, undo.object, undo.op, undo.payload, undo=True)
+            except CallDied:
+                status = "died"
+            finally:
+                ending = self._ending[instance] = self._runtime.promise()
+                self._finish(instance, status, b"")
+            await ending
+            if status == "ok":
+                return
+            await self.sleep(self._pause_ns(attempt))
+
+    def _pause_ns(self, attempt: int) -> int:
+        return int(RETRY_NS * 2 ** min(attempt - 1, RETRY_DOUBLINGS) * (0.5 + self._runtime.jitter()))
+
+
+def _sentence(error: BaseException) -> str:
+    return str(error) or type(error).__name__

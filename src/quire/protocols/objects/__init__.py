@@ -1,0 +1,1 @@
+"""Objects that call each other: only calls that conflict are ordered. See `node`."""

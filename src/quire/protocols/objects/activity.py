@@ -1,0 +1,78 @@
+"""An instance while it is active: what it is, what lies in its past, whom it has called."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from quire.model.messages import MessageId
+from quire.protocols.objects.packets import Instance, Pace, Past, Stamp, Undo
+from quire.protocols.objects.queue import Key
+
+Status = Literal["ok", "aborted", "died"]
+
+
+class Call(msgspec.Struct):
+    """A request of an instance, from when it is asked for until all responses are delivered."""
+
+    call: int
+    targets: tuple[str, ...]
+    op: str
+    payload: bytes
+    undo: bool
+    number: int = -1
+    """Of the message, once it is sent."""
+    rest: tuple[str, ...] = ()
+    """Of a split call, the targets that are still to be called."""
+    waiting: set[Instance] = msgspec.field(default_factory=set)
+    failed: bool = False
+    undos: list[Undo] = msgspec.field(default_factory=list)
+    gated: tuple[str, ...] = ()
+    """Of a serial call, the targets that run one after the other: those that may call others themselves."""
+    released: int = 1
+    """How many of the gated ones may run, or have run."""
+
+
+class Activity(msgspec.Struct):
+    instance: Instance
+    op: str
+    """Empty: a root."""
+    payload: bytes
+    key: Key
+    chain: tuple[Instance, ...]
+    """Itself and everybody who called it, root first."""
+    pace: Pace
+    undo: bool
+    caller: Instance | None
+    may_call: bool
+    past: Past
+    sends: int = 0
+    open: dict[int, Call] = msgspec.field(default_factory=dict)
+    """Calls under way, by the numbers that the application gave them."""
+    queued: list[Call] = msgspec.field(default_factory=list)
+    """Calls that wait for the one before, where one goes at a time."""
+    doomed: bool = False
+    """A call of it died; so it must fail, and its callers too, up to the root."""
+    own: bool = False
+    """It died of its own tree."""
+    ending: tuple[Status, bytes] | None = None
+    undos: list[Undo] = msgspec.field(default_factory=list)
+    dues: list[Undo] = msgspec.field(default_factory=list)
+
+    @property
+    def age(self) -> Stamp:
+        return self.key[0]
+
+    @property
+    def request(self) -> MessageId:
+        return MessageId(self.instance.origin, self.instance.number)
+
+    def call_of(self, callee: Instance) -> Call | None:
+        return next((call for call in self.open.values() if callee in call.waiting), None)
+
+    def to_take_back(self, status: Status) -> tuple[tuple[Undo, ...], tuple[Undo, ...]]:
+        """What its caller must take back if it fails itself, and what in any case, earliest first in both."""
+        if status != "ok":
+            return (), (*self.dues, *self.undos)
+        return tuple(self.undos), tuple(self.dues)

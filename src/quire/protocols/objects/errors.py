@@ -1,0 +1,48 @@
+"""What can go wrong with a call. Each says who has to act, and whether trying again can help."""
+
+from __future__ import annotations
+
+from quire.model.errors import BadInput, QuireError
+
+
+class UnknownObject(BadInput):
+    """No object of that name is in the group."""
+
+
+class UnknownOperation(BadInput):
+    """The object has no operation of that name."""
+
+
+class EmptyDestination(BadInput):
+    """A call must name at least one object, and none twice."""
+
+
+class InstanceEnded(QuireError):
+    """The instance that calls, or finishes, has ended already."""
+
+
+class MayNotCall(QuireError):
+    """The operation promised to call nobody: it is declared so, or its object has replicas, which would all call."""
+
+
+class CallFailed(QuireError):
+    """Base of what a caller may see of a call that did not end well."""
+
+
+class CallAborted(CallFailed):
+    """An operation that was called ended by an exception; the caller may go on without it."""
+
+    def __init__(self, object: str, why: str) -> None:
+        super().__init__(f"{object} aborted the call: {why}" if why else f"{object} aborted the call")
+        self.object = object
+        self.why = why
+
+
+class CallDied(CallFailed):
+    """The call gave way to an older one so that nobody waits for ever. The whole tree of calls is tried again from its root."""
+
+    retryable = True
+
+    def __init__(self, object: str = "") -> None:
+        super().__init__(f"the call to {object} gave way to an older one" if object else "the call gave way to an older one")
+        self.object = object

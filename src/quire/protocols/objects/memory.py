@@ -1,0 +1,63 @@
+"""Keeps the vectors of a member: what active instances have in their past, and what ended ones leave behind.
+
+An instance starts with what all ended instances that conflict with it knew, adds what it receives, and at its end leaves
+everything to those that conflict with it, whether it committed or aborted. With dense vectors it starts with what all ended
+instances of its object knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from quire.protocols.objects.activity import Activity
+from quire.protocols.objects.declarations import ObjectType
+from quire.protocols.objects.packets import Instance, Mark, Past, PastOnWire, Request, Response
+from quire.protocols.objects.vectors import dense_key, merge, prune
+
+
+class Memory:
+    def __init__(self, dense: bool, floor: Callable[[], Mapping[int, int]] | None) -> None:
+        self.dense = dense
+        self._floor = floor
+        """What is delivered everywhere, by sender; None: nothing is ever forgotten."""
+        self._stores: dict[tuple[str, str], Past] = {}
+        self._dense_counts: dict[Instance, int] = {}
+
+    def start(self, activity: Activity, type: ObjectType) -> None:
+        """The instance starts now: whatever ended here and conflicts with it is in its past."""
+        name = activity.instance.object
+        for op in ("",) if self.dense else sorted(type.conflicting[activity.op]):
+            merge(activity.past, self._stores.get((name, op), {}).items())
+
+    def receive(self, activity: Activity, message: Request | Response) -> None:
+        merge(activity.past, message.past)
+        mark = Mark(message.sends, message.clock, isinstance(message, Response))
+        merge(activity.past, [(self.key(message.sender), mark)])
+
+    def send(self, activity: Activity, clock: int, *, ends: bool) -> tuple[int, PastOnWire]:
+        """The number and the past of the message that the instance sends with this clock; the next one has this one in its
+        past."""
+        self._forget(activity.past)
+        past, key = tuple(activity.past.items()), self.key(activity.instance)
+        if self.dense:
+            activity.sends = self._dense_counts[key] = self._dense_counts.get(key, 0) + 1
+        else:
+            activity.sends += 1
+        activity.past[key] = Mark(activity.sends, clock, ends)
+        return activity.sends, past
+
+    def end(self, activity: Activity) -> None:
+        """Leave what the instance knew to those that conflict with it and start later."""
+        store = self._stores.setdefault((activity.instance.object, "" if self.dense else activity.op), {})
+        merge(store, activity.past.items())
+        self._forget(store)
+
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(map(len, self._stores.values()))
+
+    def key(self, instance: Instance) -> Instance:
+        return dense_key(instance) if self.dense else instance
+
+    def _forget(self, past: Past) -> None:
+        if self._floor is not None and past:
+            prune(past, self._floor())

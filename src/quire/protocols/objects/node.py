@@ -1,0 +1,430 @@
+"""A member of a group of objects: orders the calls that conflict, and no others.
+
+Objects live at members and call each other's operations; an operation may call further ones and answers when it is
+done. Where two operations of an object conflict, all members that have both run them in the same order and one after
+the other; whatever does not conflict runs side by side and as it comes. Every request has a Lamport stamp. One whose
+operation conflicts with something waits until everything older has come (`exchange`) and until no older one that
+conflicts waits here (`queue`); others start at once. A response says exactly which of its caller's other calls ended in
+its past (`vectors`), so it is delivered as soon as those are. Calls that would wait in a circle give way by the age of
+their roots and are tried again.
+
+Source: T. Enokido, H. Higaki, M. Takizawa, "Group protocol for distributed replicated objects", ICPP 1998: significant
+precedence (3.2), ordered delivery (3.3), object vectors (4.1), transmission and delivery (4.2, 4.3).
+
+Assumes a fixed group in which nobody crashes, and a network that may lose, repeat and reorder, but not for ever.
+
+Guarantees, at every common destination: of two conflicting requests one goes first, the same everywhere, and if it
+significantly precedes the other it is that one; responses to one instance come in significant order; conflicting instances
+of an object never overlap, but for callers of each other; no tree of calls waits for ever.
+
+Departs from the paper, whose rules lose order, contradict each other or stop (the tests keep them to show it): every send
+is numbered, by instance; vectors are merged, at abort too; a request is ordered by its own stamp and only against
+requests; stability is a floor of all members' clocks; whatever may go is delivered, not only the head of the queue; calls
+give way. Beyond it: an operation that conflicts with none does not wait for stability; waiting for operations that call
+nobody is never for ever, so nothing dies of it, and replicas, whose operations may not call, all run the same requests.
+
+Costs a request and a response for each destination, and while something waits for stability a heartbeat for each pair of
+members. A vector has an entry for each instance that sent something that is not yet delivered everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from quire.model.errors import BadInput, ProtocolViolation, WindowFull
+from quire.model.packets import Packet
+from quire.protocols.node import Effects, Node
+from quire.protocols.objects.activity import Activity, Call, Status
+from quire.protocols.objects.checks import check
+from quire.protocols.objects.declarations import Catalogue
+from quire.protocols.objects.errors import CallDied, InstanceEnded, MayNotCall
+from quire.protocols.objects.exchange import Exchange, Options
+from quire.protocols.objects.explain import Explanation, Head, explain
+from quire.protocols.objects.memory import Memory
+from quire.protocols.objects.notices import Answered, Ended, Refused, Sent, Started
+from quire.protocols.objects.packets import (
+    AnyContent,
+    Data,
+    Heartbeat,
+    Instance,
+    Nack,
+    Pace,
+    Release,
+    Request,
+    Response,
+    Stamp,
+    Undo,
+)
+from quire.protocols.objects.queue import Copy, ObjectQueue, Running
+from quire.protocols.objects.vectors import dense_key, precedes
+
+
+class ObjectNode(Node):
+    packets = (Data, Heartbeat, Nack)
+
+    def __init__(self, address: int, catalogue: Catalogue, options: Options | None = None) -> None:
+        super().__init__(address)
+        self.catalogue = catalogue
+        self.options = options or Options()
+        self.exchange = Exchange(address, catalogue.members, self.options)
+        self.queues = {name: ObjectQueue(catalogue.find(name)) for name in catalogue.at(address)}
+        self.activities: dict[Instance, Activity] = {}
+        self.roots = 0
+        self.memory = Memory(self.options.vectors == "dense", self.exchange.floor if self.options.collect else None)
+        self._numbers = 0
+        self._root_numbers = 0
+        self._responses: dict[Instance, list[Response]] = {}
+        self._heads: OrderedDict[tuple[int, int], Head] = OrderedDict()
+
+    # Requests of the application.
+
+    def begin(self, now: int, age: Stamp | None = None, pace: Pace = "parallel") -> Instance:  # noqa: ARG002
+        """Open a root, which calls objects but is at none. A root that is tried again has the `age` of the first time
+        and goes at another `pace`. Call `finish` when it is done. Raises WindowFull while too many are open."""
+        if self.roots >= self.options.roots:
+            raise WindowFull(f"member {self.address} has {self.roots} open calls; try again when one has ended")
+        stamp = self.exchange.tick()
+        instance = Instance(self.address, self._root_numbers, "", self.address)
+        self._root_numbers += 1
+        self.roots += 1
+        self.activities[instance] = Activity(instance, "", b"", (age or stamp, stamp), (instance,), pace, False, None, True, {})
+        return instance
+
+    def age_of(self, root: Instance) -> Stamp:
+        return self._active(root).age
+
+    def invoke(
+        self, now: int, instance: Instance, call: int, targets: Sequence[str], op: str, payload: bytes, *, undo: bool = False
+    ) -> Effects:
+        """Call the operation at the targets for an active instance. `Answered` follows for every copy, with this number.
+
+        Raises what is wrong with the call; CallDied if another call of the instance has died, so that this one is in vain.
+        """
+        activity, targets = self._active(instance), tuple(targets)
+        self.catalogue.check_call(targets, op)
+        if not activity.may_call:
+            raise MayNotCall(f"{activity.op} of {instance.object} may not call others: it is declared so, or has replicas")
+        if activity.ending is not None:
+            raise InstanceEnded(f"{instance} has finished and cannot call any more")
+        if call in activity.open or any(each.call == call for each in activity.queued):
+            raise BadInput(f"{instance} has a call {call} already")
+        if activity.doomed:
+            raise CallDied
+        wanted = Call(call, targets, op, payload, undo)
+        if activity.pace != "parallel" and (activity.open or activity.queued):
+            activity.queued.append(wanted)
+        else:
+            self._call(now, activity, wanted)
+        return self._flush(now)
+
+    def finish(self, now: int, instance: Instance, status: Status, payload: bytes = b"") -> Effects:
+        """The instance has done its work. It ends when its calls are over: a root with `Ended`, others with a response."""
+        activity = self._active(instance)
+        if activity.ending is not None:
+            raise InstanceEnded(f"{instance} has finished already")
+        activity.ending = (status, payload)
+        self._try_end(now, activity)
+        return self._flush(now)
+
+    def explain(self, first: tuple[int, int], second: tuple[int, int]) -> Explanation:
+        """Why two messages, each given by its sender and its number there, are ordered at this member, or that they are not."""
+        missing = [each for each in (first, second) if each not in self._heads]
+        if missing:
+            raise BadInput(f"member {self.address} has no record of the message {missing[0][0]}:{missing[0][1]}")
+        return explain(self._heads[first], self._heads[second], self.catalogue)
+
+    # Inputs of the driver.
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        if source not in self.exchange.links or not isinstance(packet, Data | Heartbeat | Nack):
+            raise ProtocolViolation(source, "it is not in the group, or sent what this protocol does not know")
+        if isinstance(packet, Data):
+            check(self.address, source, packet.content, self.catalogue)
+        for content in self.exchange.receive(now, source, packet):
+            self._accept(now, source, content)
+        return self._flush(now)
+
+    def wake(self, now: int) -> Effects:
+        self.exchange.wake(now, self._waits())
+        return self._flush(now)
+
+    def due(self) -> int | None:
+        return self.exchange.due(self._waits())
+
+    def idle(self) -> bool:
+        return not self.activities and not self._waits() and self.exchange.is_quiet()
+
+    def _waits(self) -> bool:
+        return any(queue.copies for queue in self.queues.values()) or bool(self._responses)
+
+    def vector_sizes(self) -> tuple[int, ...]:
+        """How many entries the vectors have that are kept here, for who watches over them."""
+        return (*(len(activity.past) for activity in self.activities.values()), *self.memory.sizes())
+
+    # Sending.
+
+    def _call(self, now: int, activity: Activity, call: Call) -> None:
+        activity.open[call.call] = call
+        if activity.pace == "split":
+            call.rest = call.targets[1:]
+            self._request(now, activity, call, call.targets[:1])
+        else:
+            self._request(now, activity, call, call.targets)
+
+    def _request(self, now: int, activity: Activity, call: Call, targets: tuple[str, ...]) -> None:
+        call.number, self._numbers = self._numbers, self._numbers + len(targets)
+        stamp = self.exchange.tick()
+        sends, past = self.memory.send(activity, stamp.clock, ends=False)
+        request = Request(
+            number=call.number,
+            clock=stamp.clock,
+            sender=activity.instance,
+            sends=sends,
+            past=past,
+            chain=activity.chain,
+            age=activity.age,
+            targets=targets,
+            op=call.op,
+            payload=call.payload,
+            undo=call.undo,
+            pace=activity.pace,
+        )
+        call.gated = self._gated(targets, call.op)
+        members: dict[int, None] = {}
+        for place, target in enumerate(targets):
+            placed = self.catalogue.find(target)
+            members.update(dict.fromkeys(placed.members))
+            call.waiting.update(Instance(self.address, call.number, target, member) for member in placed.members)
+            self.exchange.out.append(
+                Sent(activity.instance, call.op, call.number + place, target, placed.members, True, len(call.payload))
+            )
+            if placed.type.conflicting[call.op]:
+                self.exchange.want(stamp.clock)
+        self._post(now, members, request)
+
+    def _respond(self, now: int, activity: Activity, status: Status, payload: bytes) -> None:
+        assert activity.caller is not None
+        undos, dues = activity.to_take_back(status)
+        if status == "ok" and not activity.undo and activity.op in self.catalogue.find(activity.instance.object).type.undoable:
+            undos = (*undos, Undo(activity.request, activity.instance.object, activity.op, activity.payload))
+        stamp = self.exchange.tick()
+        sends, past = self.memory.send(activity, stamp.clock, ends=True)
+        number, self._numbers = self._numbers, self._numbers + 1
+        instance, caller = activity.instance, activity.caller
+        response = Response(number, stamp.clock, instance, sends, past, caller, status, payload, undos, dues, activity.own)
+        self.exchange.out.append(Sent(instance, activity.op, number, instance.object, (caller.member,), False, len(payload)))
+        self._post(now, (caller.member,), response)
+
+    def _post(self, now: int, members: Sequence[int] | dict[int, None], content: AnyContent) -> None:
+        self._remember(content)
+        for member in members:
+            if member == self.address:
+                self._accept(now, member, content)
+            else:
+                self.exchange.send(now, member, content)
+
+    # Receiving.
+
+    def _accept(self, now: int, source: int, content: AnyContent) -> None:
+        """A message has come, with no gap before it; now it waits for its delivery."""
+        if isinstance(content, Release):
+            self._released(now, source, content)
+            return
+        if source != self.address:
+            self._remember(content)
+        if isinstance(content, Response):
+            self.exchange.arrived(source, content.number, content.clock, 1)
+            self._responses.setdefault(content.to, []).append(content)
+            return
+        here = [target for target in content.targets if target in self.queues]
+        self.exchange.arrived(source, content.number, content.clock, len(here))
+        stamp = Stamp(content.clock, source)
+        for target in here:
+            held = content.pace == "serial" and target in self._gated(content.targets, content.op)[1:]
+            self.queues[target].add(Copy(content, target, stamp, (content.age, stamp), held))
+            if not self.queues[target].is_free(content.op):
+                self.exchange.want(content.clock)
+
+    def _gated(self, targets: tuple[str, ...], op: str) -> tuple[str, ...]:
+        return tuple(target for target in targets if self.catalogue.find(target).may_call(op))
+
+    def _released(self, now: int, source: int, release: Release) -> None:
+        queue = self.queues.get(release.object)
+        copy = queue.release((source, release.request)) if queue is not None else None
+        if queue is None or copy is None:
+            # It gave way in the meantime, and its caller will read so.
+            return
+        if not release.go:
+            # Another target failed before; which way, its caller knows.
+            queue.copies.remove(copy)
+            self._refuse(now, copy, "aborted")
+
+    # Delivering.
+
+    def _flush(self, now: int) -> Effects:
+        """Deliver whatever may be delivered, until nothing more may."""
+        moved = True
+        while moved:
+            moved = False
+            for queue in self.queues.values():
+                while (decision := queue.next_decision(self._is_stable) if queue.copies else None) is not None:
+                    copy, starts = decision
+                    (self._start if starts else self._refuse)(now, copy)
+                    moved = True
+            for instance in list(self._responses):
+                moved = self._deliver_responses(now, instance) or moved
+        out, self.exchange.out = self.exchange.out, []
+        return out
+
+    def _is_stable(self, request: Request) -> bool:
+        return self.exchange.is_stable(Stamp(request.clock, request.sender.member))
+
+    def _new(self, copy: Copy) -> Activity:
+        request, source = copy.request, copy.stamp.member
+        instance = Instance(source, request.number, copy.object, self.address)
+        return Activity(
+            instance=instance,
+            op=request.op,
+            payload=request.payload,
+            key=copy.key,
+            chain=(*request.chain, instance),
+            pace=request.pace,
+            undo=request.undo,
+            caller=request.sender,
+            may_call=not request.undo and self.queues[copy.object].placed.may_call(request.op),
+            past={},
+        )
+
+    def _start(self, now: int, copy: Copy) -> None:  # noqa: ARG002
+        activity, request = self._new(copy), copy.request
+        self.memory.start(activity, self.queues[copy.object].placed.type)
+        self.memory.receive(activity, request)
+        self.activities[activity.instance] = activity
+        self.queues[copy.object].active[activity.instance] = Running(activity.instance, request.op, copy.key, activity.may_call)
+        source = copy.stamp.member
+        self.exchange.delivered(source, request.number)
+        number = request.number + request.targets.index(copy.object)
+        self.exchange.out.append(Started(activity.instance, source, number, request.op, request.payload, request.undo))
+
+    def _refuse(self, now: int, copy: Copy, status: Status = "died") -> None:
+        activity, request = self._new(copy), copy.request
+        activity.own = copy.own
+        self.memory.receive(activity, request)
+        source, number = copy.stamp.member, request.number + request.targets.index(copy.object)
+        self.exchange.delivered(source, request.number)
+        self.exchange.out.append(Refused(source, number, copy.object, request.op, len(request.payload)))
+        self._respond(now, activity, status, b"")
+
+    def _deliver_responses(self, now: int, instance: Instance) -> bool:
+        activity, waiting = self.activities.get(instance), self._responses[instance]
+        moved = False
+        for response in list(waiting):
+            call = activity.call_of(response.sender) if activity is not None else None
+            if activity is None or call is None:
+                # Of an instance that has ended, or a second answer of one that answered: neglected.
+                self._consume(instance, response)
+            elif self._may_deliver(activity, response):
+                self._consume(instance, response)
+                self._answer(now, activity, call, response)
+                moved = True
+        return moved
+
+    def _consume(self, instance: Instance, response: Response) -> None:
+        self._responses[instance].remove(response)
+        if not self._responses[instance]:
+            del self._responses[instance]
+        self.exchange.delivered(response.sender.member, response.number)
+
+    def _may_deliver(self, activity: Activity, response: Response) -> bool:
+        """Whether no other response to this instance significantly precedes it. The exact vector tells which of its
+        other calls ended in the past of this one, come or not; the dense one cannot, and waits for stability."""
+        past = dict(response.past)
+        if not self.memory.dense:
+            outstanding = (callee for call in activity.open.values() for callee in call.waiting if callee != response.sender)
+            return not any(callee in past and past[callee].ended for callee in outstanding)
+        others = (each for each in self._responses[activity.instance] if each is not response)
+        stable = self.exchange.is_stable(Stamp(response.clock, response.sender.member))
+        return stable and not any(precedes(dense_key(each.sender), each.sends, past) for each in others)
+
+    def _answer(self, now: int, activity: Activity, call: Call, response: Response) -> None:
+        self.memory.receive(activity, response)
+        call.waiting.discard(response.sender)
+        if response.status == "died":
+            activity.doomed = True
+            activity.own = activity.own or response.own
+        if response.status != "ok":
+            call.failed, call.rest = True, ()
+        known = {(undo.request, undo.object) for undo in (*call.undos, *activity.dues)}
+        call.undos += [undo for undo in response.undos if (undo.request, undo.object) not in known]
+        activity.dues += [undo for undo in response.dues if (undo.request, undo.object) not in known]
+        self.exchange.out.append(
+            Answered(
+                instance=activity.instance,
+                op=activity.op,
+                call=call.call,
+                callee=response.sender,
+                source=response.sender.member,
+                number=response.number,
+                status=response.status,
+                payload=response.payload,
+                left=len(call.waiting) + len(call.rest),
+            )
+        )
+        if call.rest and not call.waiting:
+            target, call.rest = call.rest[:1], call.rest[1:]
+            self._request(now, activity, call, target)
+        elif not call.waiting:
+            self._end_call(now, activity, call)
+        elif activity.pace == "serial":
+            self._release_next(now, call)
+
+    def _end_call(self, now: int, activity: Activity, call: Call) -> None:
+        del activity.open[call.call]
+        # A call that failed at one of its targets is taken back at the others, whatever becomes of its caller.
+        (activity.dues if call.failed else activity.undos).extend(call.undos)
+        if activity.queued and not activity.open:
+            self._call(now, activity, activity.queued.pop(0))
+        self._try_end(now, activity)
+
+    def _release_next(self, now: int, call: Call) -> None:
+        """Let the next target of a serial call run when the one before has answered; after a failure, none any more."""
+        if any(callee.object in call.gated[: call.released] for callee in call.waiting):
+            return
+        stop = len(call.gated) if call.failed else call.released + 1
+        for target in call.gated[call.released : stop]:
+            release = Release(self._numbers, self.exchange.tick().clock, call.number, target, not call.failed)
+            self._numbers += 1
+            self._post(now, self.catalogue.find(target).members, release)
+        call.released = stop
+
+    # Ending.
+
+    def _try_end(self, now: int, activity: Activity) -> None:
+        if activity.ending is None or activity.open or activity.queued:
+            return
+        status, payload = activity.ending
+        if activity.doomed:
+            status, payload = "died", b""
+        del self.activities[activity.instance]
+        if activity.caller is None:
+            self.roots -= 1
+            _, dues = activity.to_take_back(status)
+            self.exchange.out.append(Ended(activity.instance, status, tuple(reversed(dues)), activity.own))
+            return
+        del self.queues[activity.instance.object].active[activity.instance]
+        self._respond(now, activity, status, payload)
+        # At abort as well: what the instance sent lies before whatever conflicts with it, however it ended.
+        self.memory.end(activity)
+
+    def _active(self, instance: Instance) -> Activity:
+        activity = self.activities.get(instance)
+        if activity is None:
+            raise InstanceEnded(f"{instance} is not active at member {self.address}")
+        return activity
+
+    def _remember(self, content: AnyContent) -> None:
+        if self.options.history and not isinstance(content, Release):
+            self._heads[(content.sender.member, content.number)] = Head.of(content)
+            if len(self._heads) > self.options.history:
+                self._heads.popitem(last=False)

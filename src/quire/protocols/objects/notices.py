@@ -1,0 +1,73 @@
+"""What a member of an object group tells its application, which runs the operations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from quire.protocols.node import Notice
+from quire.protocols.objects.packets import Instance, Undo
+
+
+class Sent(Notice, frozen=True):
+    """A message left: a request to one of its targets, or a response. Who keeps a trace records it."""
+
+    sender: Instance
+    op: str
+    number: int
+    object: str
+    """The target of a request; of a response, the object that answers."""
+    to: tuple[int, ...]
+    request: bool
+    size: int
+
+
+class Started(Notice, frozen=True):
+    """A request was delivered, and is now an instance. Run the operation (or take it back), then `finish`."""
+
+    instance: Instance
+    source: int
+    number: int
+    op: str
+    payload: bytes
+    undo: bool
+
+
+class Refused(Notice, frozen=True):
+    """A request was answered without being run, because it had to give way."""
+
+    source: int
+    number: int
+    object: str
+    op: str
+    size: int
+
+
+class Answered(Notice, frozen=True):
+    """A response was delivered to an instance that called. The call is over when `left` is 0."""
+
+    instance: Instance
+    op: str
+    """Of the instance that called."""
+    call: int
+    callee: Instance
+    source: int
+    number: int
+    status: Literal["ok", "aborted", "died"]
+    payload: bytes
+    left: int
+
+
+class Ended(Notice, frozen=True):
+    """A root has ended, and nothing of its tree runs any more. What `undos` lists is to be taken back, in this order."""
+
+    instance: Instance
+    status: Literal["ok", "aborted", "died"]
+    undos: tuple[Undo, ...]
+    own: bool = False
+    """It died of its own tree: only if that is split can it ever end."""
+
+
+class Suspected(Notice, frozen=True):
+    """A peer was silent for long while something waits for its clock. Only a change of membership can take it out."""
+
+    peer: int

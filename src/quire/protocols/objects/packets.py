@@ -1,0 +1,158 @@
+"""What members of an object group tell each other.
+
+A `Request`, a `Response` or a `Release` is numbered for each destination and repeated until it is acknowledged; it is
+the content of `Data`. A `Heartbeat` says how far its sender's clock is and what it has, a `Nack` what it lacks. Every
+packet acknowledges what came before, so there is no packet for that alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from quire.model.messages import Body, MessageId, Run
+from quire.model.packets import Packet
+
+
+class Stamp(NamedTuple):
+    """A Lamport time: the clock, and who read it. All stamps of a group are different and in one order."""
+
+    clock: int
+    member: int
+
+
+class Instance(NamedTuple):
+    """One execution: of a request at an object of a member, or a root (object ""), numbered at its member.
+
+    The paper's name of an instance grows with its start and serves to order messages; this one only tells instances apart.
+    """
+
+    origin: int
+    number: int
+    object: str
+    member: int
+
+    def __str__(self) -> str:
+        return f"{self.origin}:{self.number}/{self.object}@{self.member}"
+
+
+class Mark(NamedTuple):
+    """Of an instance: how many of its sends are in the past, the clock of the last, and whether that is its response."""
+
+    sends: int
+    clock: int
+    ended: bool
+
+
+Past: TypeAlias = dict[Instance, Mark]
+"""The exact vector of significant precedence, IV: what lies in the past of a message or an instance."""
+
+Pace: TypeAlias = Literal["parallel", "serial", "split"]
+"""How a tree of calls runs. Serial: one call at a time, the targets of a call released one after the other, because
+conflicting branches of one tree would kill each other for ever. Split: besides, each target is sent a request of its own,
+because a target calls another one in conflict; no order of one request at all of them could allow that."""
+
+PastOnWire: TypeAlias = tuple[tuple[Instance, Mark], ...]
+
+
+class Undo(msgspec.Struct, frozen=True, array_like=True):
+    """A completed operation that must be taken back if its call fails: which request, where, what."""
+
+    request: MessageId
+    object: str
+    op: str
+    payload: bytes
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True):
+    """Of every message: its number at its sender and its clock."""
+
+    number: int
+    clock: int
+
+
+class Request(Content, frozen=True, tag="request"):
+    """Run `op` at each of the targets. The copies for several targets have consecutive numbers from `number` on."""
+
+    sender: Instance
+    sends: int
+    """This is the sender's how-manyeth send."""
+    past: PastOnWire
+    chain: tuple[Instance, ...]
+    """The sender and everybody who called it, root first."""
+    age: Stamp
+    """When the root began for the first time: the older one waits, the younger one gives way."""
+    targets: tuple[str, ...]
+    op: str
+    payload: bytes
+    undo: bool = False
+    """Take the operation back instead. It conflicts with whatever the operation conflicts with."""
+    pace: Pace = "parallel"
+
+    @property
+    def id(self) -> tuple[int, int]:
+        return (self.sender.member, self.number)
+
+
+class Response(Content, frozen=True, tag="response"):
+    """How a copy of a request ended; `sender` is the instance that it became, or would have become."""
+
+    sender: Instance
+    sends: int
+    past: PastOnWire
+    to: Instance
+    status: Literal["ok", "aborted", "died"]
+    payload: bytes
+    undos: tuple[Undo, ...] = ()
+    """To be taken back if the receiver fails."""
+    dues: tuple[Undo, ...] = ()
+    """To be taken back whatever the receiver does."""
+    own: bool = False
+    """It died of its own tree, which must be split."""
+
+
+class Release(Content, frozen=True, tag="release"):
+    """A copy of a serial request may run now; or it must not any more."""
+
+    request: int
+    object: str
+    go: bool
+
+
+AnyContent: TypeAlias = Request | Response | Release
+
+
+class Data(Packet, frozen=True, tag="data"):
+    name = "DATA"
+
+    sequence: int
+    """From 1, for each destination."""
+    received: int
+    """The sender has everything up to this sequence number of the destination's."""
+    content: AnyContent
+
+    def carried(self) -> Run | None:
+        if isinstance(self.content, Release):
+            return None
+        return Run(self.content.sender.member, self.content.number, 1, Body(self.content.payload, len(self.content.payload)))
+
+
+class Heartbeat(Packet, frozen=True, tag="heartbeat"):
+    name = "HEARTBEAT"
+
+    received: int
+    last: int
+    """The last sequence number that went to the destination: if it has less, this clock says nothing yet."""
+    clock: int
+    wanted: int
+    """Somebody waits for clocks to reach this."""
+    row: tuple[int, ...]
+    """For each member: everything of it up to this clock that was addressed to the sender is delivered there."""
+
+
+class Nack(Packet, frozen=True, tag="nack"):
+    name = "NACK"
+
+    received: int
+    missing: tuple[int, ...]

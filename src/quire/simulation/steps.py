@@ -1,0 +1,89 @@
+"""Coroutines in virtual time: run step by step between the events of a world, without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from random import Random
+from typing import Any
+
+from quire.objects.executor import Executor
+from quire.objects.runtime import Done, Promise, Runtime
+from quire.protocols.node import Effects
+from quire.simulation.world import Place, World
+
+
+class SteppedPromise(Promise):
+    def __init__(self) -> None:
+        self.over = False
+        self.wakes: Callable[[], None] | None = None
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def keep(self, value: Any) -> None:
+        self._value = value
+        self._settle()
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self._settle()
+
+    def _settle(self) -> None:
+        self.over = True
+        if self.wakes is not None:
+            self.wakes()
+
+    def __await__(self) -> Generator[SteppedPromise, None, Any]:
+        if not self.over:
+            yield self
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class SteppedRuntime(Runtime):
+    """The runtime of one place in a world."""
+
+    def __init__(self, world: World, random: Random) -> None:
+        self.place: Place | None = None
+        self._world = world
+        self._uniform = random.random
+
+    def now(self) -> int:
+        return self._world.now
+
+    def perform(self, effects: Effects) -> None:
+        assert self.place is not None
+        self.place.act(effects)
+
+    def soon(self, act: Callable[[], None]) -> None:
+        self.later(0, act)
+
+    def later(self, delay_ns: int, act: Callable[[], None]) -> None:
+        self._world.at(self._world.now + delay_ns, lambda _: act(), None)
+
+    def promise(self) -> Promise:
+        return SteppedPromise()
+
+    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
+        try:
+            waited = coroutine.send(None)
+        except StopIteration as end:
+            done(end.value, None)
+        except Exception as error:  # noqa: BLE001
+            # Whatever an operation raises is its caller's to know.
+            done(None, error)
+        else:
+            if not isinstance(waited, SteppedPromise):
+                coroutine.close()
+                done(None, TypeError("in the simulator an operation can await calls and call.sleep, nothing else"))
+                return
+            waited.wakes = lambda: self.start(coroutine, done)
+
+    def jitter(self) -> float:
+        return self._uniform()
+
+
+def add_to_world(world: World, executor: Executor, runtime: SteppedRuntime) -> Place:
+    """Put a member with its objects into a world."""
+    runtime.place = world.add(executor.node, lambda _place, notice: executor.told(notice))
+    return runtime.place

@@ -1,0 +1,79 @@
+"""Seeded swarms of object groups: exact vectors, one order, nobody stuck, whatever the network does.
+
+QUIRE_SWARM_RUNS says how many runs of each kind there are (500 if it does not); QUIRE_SWARM_SEED runs one alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import msgspec
+import pytest
+
+from quire.protocols.objects.exchange import Options
+from quire.simulation.randomness import stream
+from tests.objects.kit import Execution, Plan, closure, order_violations, vector_errors
+
+RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+SEED = os.environ.get("QUIRE_SWARM_SEED")
+CHUNK = 125
+
+
+def random_plan(seed: int, *, cyclic: bool, options: Options) -> Plan:
+    random = stream(seed, "plan")
+    return Plan(
+        members=random.choice((3, 4)),
+        roots=random.choice((3, 5, 7)),
+        cyclic=cyclic,
+        conflict=random.choice((0.3, 0.6, 1.0)),
+        loss=random.choice((0.0, 0.2)),
+        replicas=random.random() < 0.3,
+        abort=random.choice((0.0, 0.1)),
+        options=options,
+    )
+
+
+def judge(seed: int, plan: Plan, seen: Counter[str]) -> str | None:
+    """What is wrong with the execution, if anything is; counts what could be seen in it."""
+    execution = Execution(seed, plan)
+    if not execution.play():
+        return "it is stuck"
+    unplanned = [error for error in execution.failed if "as planned" not in str(error)]
+    if unplanned:
+        return f"a call failed: {unplanned[0]!r}"
+    before = closure(execution)
+    wrong = order_violations(execution, before) + vector_errors(execution, before) + execution.differing_replicas()
+    seen["related"] += sum(map(len, before.values()))
+    seen["messages"] += len(before)
+    seen["retries"] += sum(executor.died for executor in execution.executors)
+    seen["aborts"] += len(execution.failed)
+    return wrong[0] if wrong else None
+
+
+KINDS = {
+    "exact": (False, Options(heartbeat_ms=3, collect=False, history=100_000)),
+    "collected": (True, Options(heartbeat_ms=3, history=100_000)),
+    "dense": (True, Options(heartbeat_ms=3, vectors="dense", collect=False, history=100_000)),
+}
+
+
+@pytest.mark.parametrize("chunk", range(0, RUNS, CHUNK))
+def test_every_random_execution_is_ordered_exactly_and_ends(chunk: int) -> None:
+    seen: Counter[str] = Counter()
+    seeds = [int(SEED)] if SEED is not None else range(chunk, min(chunk + CHUNK, RUNS))
+    for seed in seeds:
+        name = ("exact", "exact", "collected", "dense")[seed % 4]
+        cyclic, options = KINDS[name]
+        wrong = judge(seed, random_plan(seed, cyclic=cyclic or seed % 8 == 0, options=options), seen)
+        assert wrong is None, f"{wrong}; replay: QUIRE_SWARM_SEED={seed} pytest tests/objects/test_swarm.py ({name})"
+    if SEED is None:
+        idle = [what for what in ("related", "retries", "aborts") if not seen[what]]
+        assert not idle, f"a swarm without {idle} proves nothing"
+
+
+def test_a_seed_replays() -> None:
+    plan = random_plan(3, cyclic=True, options=msgspec.structs.replace(KINDS["exact"][1]))
+    runs = [Execution(3, plan) for _ in range(2)]
+    assert all(run.play() for run in runs)
+    assert runs[0].events == runs[1].events

@@ -1,0 +1,400 @@
+"""A client of the sequencing service: joins and leaves groups, sends to any, and delivers what is numbered in its own.
+
+The application asks for one thing at a time: `find` or `create` a group, `join` or `leave` it (one group at a time),
+`multicast` to it, as a member or not. The client repeats what is not answered, follows groups that move, reports how far
+it is, and hands over events in the order that `delivery` allows. Its *context*, how far it has seen each group, goes with
+what it sends where causes matter, without what is known to be delivered everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from quire.model.errors import ProtocolViolation
+from quire.model.messages import Body, Run
+from quire.model.packets import Packet
+from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.bodies import Bodies
+from quire.protocols.sequencing.contexts import Context, merge, prune
+from quire.protocols.sequencing.delivery import HoldBack
+from quire.protocols.sequencing.errors import AlreadyMember, Busy, GapUnrecoverable, NoSuchGroup, NotMember
+from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
+from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
+from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.outbox import Outbox, Outstanding
+
+WAIT_TICKS_MAX = 8
+"""What is repeated is repeated after one tick, then two, four … up to so many."""
+REPORTS_PER_HISTORY = 8
+"""How often clients report within what a sequencer keeps, so that it never has to refuse for want of reports."""
+
+
+class Request(msgspec.Struct):
+    """A join or leave under way, by the packet that is repeated."""
+
+    group: str
+    packet: wire.Join | wire.Leave | wire.Prepare
+    again_at: int
+    wait: int
+
+
+class Client(Node):
+    packets = (
+        Event, wire.Ack, wire.Nak, wire.NewLocation, wire.Stable, wire.Poll, wire.Overloaded, wire.Located, wire.Ready,
+        wire.Bodies, wire.Wanted,
+    )  # fmt: skip
+
+    def __init__(self, address: int, directory: int, options: Options) -> None:
+        super().__init__(address)
+        self.options = options
+        self.directory = directory
+        self.places: dict[str, int] = {}
+        """Whom to ask about each group."""
+        self.context: Context = {}
+        self.stable: Context = {}
+        self.views: dict[str, tuple[int, ...]] = {}
+        """Of the groups in which the client is, who is in them."""
+        self.hold = HoldBack(address, options.history)
+        self.outbox = Outbox(options)
+        self.bodies = Bodies(address, options.history)
+        self.request: Request | None = None
+        self.next_number = 0
+        """The number that the next message gets among all that this client sends."""
+        self._requests = 0
+        self._asked: dict[str, wire.Create | wire.Lookup] = {}
+        """Groups about which the directory was asked, and how."""
+        self._gaps: set[str] = set()
+        self._unreported = 0
+        self._report_at = 0
+        self._report_wait = options.tick_ns
+        self._tick_at: int | None = None
+        self._handlers: dict[type[Packet], Callable[[int, int, Any], Effects]] = {
+            Event: self._event,
+            wire.Ack: self._ack,
+            wire.Nak: self._nak,
+            wire.NewLocation: self._moved,
+            wire.Stable: self._stable,
+            wire.Poll: self._polled,
+            wire.Overloaded: self._overloaded,
+            wire.Located: self._located,
+            wire.Ready: self._ready,
+            wire.Bodies: self._bodies,
+            wire.Wanted: lambda _, source, packet: self.bodies.answer(source, packet),
+        }
+
+    # What an application may ask for.
+
+    def find(self, now: int, group: str) -> Effects:
+        """Look for a group; the answer is Found, or Failed with NoSuchGroup."""
+        return self._ask(now, group, wire.Lookup(group))
+
+    def create(self, now: int, group: str) -> Effects:
+        """Found a group, if there is none of that name; the answer is Found. Its founder is not in it: it may join."""
+        return self._ask(now, group, wire.Create(group))
+
+    def join(self, now: int, group: str) -> Effects:
+        """Join a group that was found. The client is in it from the notice Changed on that says so.
+
+        Raises NoSuchGroup, AlreadyMember, or Busy where it is still joining or leaving another.
+        """
+        self._check_request(group)
+        if group in self.hold.delivered:
+            raise AlreadyMember(group)
+        return self._request_join(now, group)
+
+    def leave(self, now: int, group: str) -> Effects:
+        """Leave a group. The client is in it until the notice Changed that says so, the last that it gets of it.
+
+        Raises NotMember, or Busy where it is still joining or leaving another.
+        """
+        self._check_request(group)
+        if group not in self.hold.delivered:
+            raise NotMember(group)
+        return self._begin(now, group, wire.Leave(group, self.address, self._new_request()))
+
+    def multicast(self, now: int, group: str, body: Body, count: int) -> Effects:
+        """Send `count` messages to a group that was found, whether the client is in it or not.
+
+        They are the client's messages from `next_number` on. Raises NoSuchGroup, or Overload where too many have no
+        number yet: then send again after the next Numbered.
+        """
+        if group not in self.places:
+            raise NoSuchGroup(group)
+        self.outbox.submit(group, Run(self.address, self.next_number, count, body))
+        self.next_number += count
+        return self._send_ready(now)
+
+    def move(self, now: int, group: str, sequencer: int) -> Effects:  # noqa: ARG002
+        """Have a group moved to that sequencer, with all that must go with it; for whoever runs the service."""
+        return (Send(wire.Move(group, sequencer), (self.directory,)),)
+
+    def _check_request(self, group: str) -> None:
+        if group not in self.places:
+            raise NoSuchGroup(group)
+        if self.request is not None:
+            raise Busy(self.request.group)
+
+    # The driver's inputs.
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        handler = self._handlers.get(type(packet))
+        if handler is None:
+            raise ProtocolViolation(source, f"{packet.name} is not for a client")
+        effects = handler(now, source, packet)
+        self._set_tick(now)
+        return effects
+
+    def wake(self, now: int) -> Effects:
+        effects: list[Effect] = [Send(packet, (self.directory,)) for packet in self._asked.values()]
+        request = self.request
+        if request is not None and now >= request.again_at:
+            request.wait = self._longer(request.wait)
+            request.again_at = now + request.wait
+            effects.append(self._transmit_request(request))
+        for one in self.outbox.sent():
+            if now >= one.again_at:
+                effects += self._transmit(now, one)
+        effects += self.bodies.ask()
+        if now >= self._report_at:
+            effects += self._report(now)
+        self._tick_at = None
+        self._set_tick(now)
+        return effects
+
+    def due(self) -> int | None:
+        return self._tick_at
+
+    def idle(self) -> bool:
+        return self._quiet() and not self.hold.held_events and self.bodies.idle()
+
+    def _quiet(self) -> bool:
+        """Whether nothing was asked that is not answered."""
+        return self.request is None and not self._asked and self.outbox.idle()
+
+    def _set_tick(self, now: int) -> None:
+        """In a tick where an answer is missing; otherwise when the next report is due."""
+        if not self._quiet() or not self.bodies.idle():
+            due = now + self.options.tick_ns
+        elif self.hold.delivered:
+            due = max(self._report_at, now + 1)
+        else:
+            return
+        if self._tick_at is None or due < self._tick_at:
+            self._tick_at = due
+
+    def _longer(self, wait: int) -> int:
+        return min(2 * wait, WAIT_TICKS_MAX * self.options.tick_ns) or self.options.tick_ns
+
+    # Names and places.
+
+    def _ask(self, now: int, group: str, question: wire.Create | wire.Lookup) -> Effects:
+        self._asked[group] = question
+        self._set_tick(now)
+        return (Send(question, (self.directory,)),)
+
+    def _located(self, now: int, source: int, packet: wire.Located) -> Effects:  # noqa: ARG002
+        question = self._asked.get(packet.group)
+        if question is None or (isinstance(question, wire.Create) and packet.sequencer < 0):
+            return NOTHING
+        del self._asked[packet.group]
+        if packet.sequencer < 0:
+            return (Failed(packet.group, NoSuchGroup(packet.group)),)
+        self.places[packet.group] = packet.sequencer
+        return (Found(packet.group),)
+
+    def _moved(self, now: int, source: int, packet: wire.NewLocation) -> Effects:  # noqa: ARG002
+        if packet.sequencer >= 0:
+            self.places[packet.group] = packet.sequencer
+            return NOTHING
+        return self._ask(now, packet.group, wire.Lookup(packet.group)) if packet.group not in self._asked else NOTHING
+
+    # Membership.
+
+    def _new_request(self) -> int:
+        self._requests += 1
+        return self._requests
+
+    def _begin(self, now: int, group: str, packet: wire.Join | wire.Leave | wire.Prepare) -> Effects:
+        tick = self.options.tick_ns
+        self.request = Request(group, packet, now + tick, tick)
+        self._set_tick(now)
+        return (self._transmit_request(self.request),)
+
+    def _request_join(self, now: int, group: str) -> Effects:
+        """From now on the join may have a number; it is numbered or refused at once, so that nothing waits for it long."""
+        req = self._new_request()
+        self.hold.join(group, req)
+        return self._begin(now, group, wire.Join(group, self.address, req))
+
+    def _transmit_request(self, request: Request) -> Send:
+        to = self.directory if isinstance(request.packet, wire.Prepare) else self.places[request.group]
+        return Send(request.packet, (to,))
+
+    def _nak(self, now: int, source: int, packet: wire.Nak) -> Effects:  # noqa: ARG002
+        request = self.request
+        if request is None or not isinstance(request.packet, wire.Join) or request.packet.req != packet.req:
+            return NOTHING
+        delivered = self._deliver(now, self.hold.cancel())
+        return [*delivered, *self._begin(now, request.group, wire.Prepare(request.group, self._new_request()))]
+
+    def _ready(self, now: int, source: int, packet: wire.Ready) -> Effects:  # noqa: ARG002
+        request = self.request
+        if request is None or not isinstance(request.packet, wire.Prepare) or request.packet.req != packet.req:
+            return NOTHING
+        self.places[packet.group] = packet.sequencer
+        return self._request_join(now, packet.group)
+
+    # Sending.
+
+    def _send_ready(self, now: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for one in self.outbox.ready(self.context):
+            if self.options.bodies == "direct" and one.group in self.hold.delivered:
+                one.direct = True
+                self.bodies.keep(one.group, one.run)
+                others = tuple(client for client in self.views.get(one.group, ()) if client != self.address)
+                if others:
+                    effects.append(Send(wire.Bodies(one.group, one.run), others))
+            effects += self._transmit(now, one)
+        self._set_tick(now)
+        return effects
+
+    def _transmit(self, now: int, one: Outstanding) -> list[Effect]:
+        one.wait = self._longer(one.wait)
+        one.again_at = now + one.wait
+        run = Run(one.run.origin, one.run.first, one.run.count) if one.direct else one.run
+        packet = wire.DoMulticast(
+            one.group, self.address, one.counter, self.outbox.acked(one.group), run, one.context, dict(one.ids), one.direct
+        )
+        return [Send(packet, (self.places[one.group],))]
+
+    def _ack(self, now: int, source: int, packet: wire.Ack) -> Effects:  # noqa: ARG002
+        effects = self._learn({packet.group: packet.stable})
+        one = self.outbox.at(packet.group, packet.counter)
+        return [*effects, *self._numbered(now, one, packet.seq, packet.members)] if one is not None else effects
+
+    def _numbered(self, now: int, one: Outstanding, seq: int, members: tuple[int, ...] | None) -> list[Effect]:
+        """Messages of this client have numbers: what comes next comes after them."""
+        last = seq + one.run.count - 1
+        released = self.outbox.numbered(one, seq)
+        self.saw(one.group, last)
+        self.bodies.numbered(one.group, one.run.first, last)
+        effects: list[Effect] = [Numbered(one.group, one.run.first, one.run.count, seq, members)]
+        for other in released:
+            # A sequencer knows the numbers that it gave itself.
+            if not other.ids and self.places[other.group] != self.places[one.group]:
+                effects += self._transmit(now, other)
+        return [*effects, *self._send_ready(now)]
+
+    def saw(self, group: str, number: int) -> None:
+        """An own message has this number; an answer that comes late must not lower what was seen since."""
+        if self.options.causally:
+            self.context = prune(merge(self.context, {group: number}), self.stable)
+
+    def _overloaded(self, now: int, source: int, packet: wire.Overloaded) -> Effects:  # noqa: ARG002
+        one = self.outbox.at(packet.group, packet.counter)
+        if one is not None:
+            one.wait = WAIT_TICKS_MAX * self.options.tick_ns
+            one.again_at = now + one.wait
+        return NOTHING
+
+    # Delivering.
+
+    def _event(self, now: int, source: int, event: Event) -> Effects:
+        group = event.group
+        effects: list[Effect] = [*self._learn({group: event.stable})]
+        if event.kind == MESSAGES and event.who == self.address:
+            one = self.outbox.find(group, event.run.first)
+            if one is not None:
+                effects += self._numbered(now, one, event.seq, None)
+        elif event.kind == LEAVE and event.who == self.address and group not in self.hold.delivered:
+            effects.append(Send(wire.LeftAck(group, self.address, event.seq), (source,)))
+        whole = self.bodies.whole(event) if self.hold.wants(event) else None
+        if whole is not None:
+            effects += self._deliver(now, self.hold.take(whole))
+        return effects
+
+    def _bodies(self, now: int, source: int, packet: wire.Bodies) -> Effects:
+        if packet.run.origin != source or not packet.run.is_sound():
+            raise ProtocolViolation(source, "its bodies are not its own, or less than it says")
+        if packet.group not in self.hold.delivered and packet.group != self.hold.joining:
+            return NOTHING
+        whole = self.bodies.arrived(packet)
+        return self._deliver(now, self.hold.take(whole)) if whole is not None else NOTHING
+
+    def _deliver(self, now: int, events: list[Event]) -> list[Effect]:
+        effects: list[Effect] = []
+        for event in events:
+            if event.kind == MESSAGES:
+                self._consumed(event)
+                effects.append(Delivered(event.group, event.seq, event.run))
+            else:
+                effects += self._changed(event)
+        if events:
+            self._report_wait = self.options.tick_ns
+            self._report_at = min(self._report_at, now + self._report_wait)
+            if self._unreported * REPORTS_PER_HISTORY >= self.options.history:
+                effects += self._report(now)
+        return effects
+
+    def _consumed(self, event: Event) -> None:
+        """What this client sends from now on comes after the event, and after what its sender had seen."""
+        self._unreported += event.run.count
+        if event.direct:
+            self.bodies.settle(event.group, event.who, event.run.end)
+        if self.options.causally:
+            self.context = prune(merge(merge(self.context, event.dep), {event.group: event.last}), self.stable)
+
+    def _changed(self, event: Event) -> list[Effect]:
+        group, own = event.group, event.who == self.address
+        effects: list[Effect] = [Changed(group, event.seq, event.kind, event.who, event.members)]
+        self.views[group] = event.members
+        if own:
+            self.request = None
+            self.bodies.joined(group, event.seq)
+        if own and event.kind == LEAVE:
+            del self.views[group]
+            self.bodies.drop(group)
+            effects.append(Send(wire.LeftAck(group, self.address, event.seq), (self.places[group],)))
+        return effects
+
+    # Reports.
+
+    def _polled(self, now: int, source: int, packet: wire.Poll) -> Effects:  # noqa: ARG002
+        return self._report(now)
+
+    def _report(self, now: int) -> list[Effect]:
+        """Say how far each group was delivered, which asks for all that comes after."""
+        self._report_wait = self._longer(self._report_wait)
+        self._report_at = now + self._report_wait
+        self._unreported = 0
+        asks: dict[int, set[str]] = {}
+        for group in (*self.context, *self.bodies.kept):
+            if group in self.places:
+                asks.setdefault(self.places[group], set()).add(group)
+        have: dict[int, dict[str, int]] = {}
+        for group, number in self.hold.delivered.items():
+            have.setdefault(self.places[group], {})[group] = number
+        return [
+            Send(wire.Fetch(self.address, have.get(place, {}), tuple(sorted(asks.get(place, ())))), (place,))
+            for place in sorted({*asks, *have})
+        ]
+
+    def _stable(self, now: int, source: int, packet: wire.Stable) -> Effects:  # noqa: ARG002
+        return self._learn(packet.numbers)
+
+    def _learn(self, numbers: Mapping[str, int]) -> list[Effect]:
+        """Groups are stable up to these numbers: nobody will wait for what is before them."""
+        self.stable = merge(self.stable, numbers)
+        self.context = prune(self.context, self.stable)
+        self.bodies.release(self.stable)
+        lost = [
+            group for group in numbers
+            if numbers[group] > self.hold.delivered.get(group, numbers[group]) and group not in self._gaps
+        ]  # fmt: skip
+        self._gaps.update(lost)
+        return [Failed(group, GapUnrecoverable(group)) for group in lost]

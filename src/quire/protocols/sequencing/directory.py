@@ -1,0 +1,277 @@
+"""The directory: which groups there are, who numbers them, and who is, or is about to be, in them.
+
+Its entries are the lock. A client may join only after the directory has entered it, and it is entered only if all groups
+that must then share a sequencer do. As all entries are made in one place, two joins that cross cannot both fail to see each
+other. An entry goes when the client has delivered its leave and its sequencer says so; until then the directory holds it for
+a member. So what it knows is never less than the truth, and a client or packet that is lost costs an entry too many.
+
+Moves are decided here too, one at a time: the sequencers that give and the one that takes do their parts, but whether a
+move took place is what the directory says. A move that takes longer than its lease is called off.
+
+Source: the failover design of this project, J1 to J3 and M1 to M6; it takes the place of Kindberg's test in the join
+handler, which lets two joins pass each other (K9), sees no pending joins (K11), and moves one pair of groups at a time (K10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from quire.model.errors import ProtocolViolation
+from quire.model.packets import Packet
+from quire.protocols.node import NOTHING, Effects, Node, Send
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.placement import local_components, relief, strong_component, target, to_bring_together
+
+LOAD_KEPT = 0.5
+"""How much of a group's load counts on from one time of balancing to the next."""
+
+
+class Operation(msgspec.Struct):
+    """A move under way."""
+
+    op: int
+    to: int
+    sources: tuple[int, ...]
+    groups: tuple[str, ...]
+    ends_at: int
+
+
+class Directory(Node):
+    packets = (
+        wire.Create, wire.Lookup, wire.Prepare, wire.Move, wire.Hosted, wire.JoinRequest, wire.Forget, wire.Done, wire.Query,
+        wire.Load,
+    )  # fmt: skip
+
+    def __init__(self, address: int, sequencers: Sequence[int], options: Options) -> None:
+        super().__init__(address)
+        self.options = options
+        self.sequencers = tuple(sequencers)
+        self.places: dict[str, int] = {}
+        self.entries: dict[str, dict[int, int]] = {}
+        """Who is in each group or may be about to be, with the request that said so."""
+        self.over: dict[str, dict[int, int]] = {}
+        """Requests up to here of a client are over: a late copy makes no new entry."""
+        self.loads: dict[str, float] = {}
+        self.operation: Operation | None = None
+        self.committed: dict[int, bool] = {}
+        """How moves ended."""
+        self.moved = 0
+        """How many groups have moved."""
+        self._hosting: dict[str, list[int]] = {}
+        """New groups whose sequencers do not know of them yet, and who wants to know when they do."""
+        self._ordered: list[tuple[str, int]] = []
+        """Moves that were asked for and have not begun."""
+        self._tick_at: int | None = None
+        self._balance_at = options.balance_ticks * options.tick_ns
+        self._handlers: dict[type[Packet], Callable[[int, int, Any], Effects]] = {
+            wire.Create: self._create,
+            wire.Lookup: self._lookup,
+            wire.Prepare: self._prepare,
+            wire.Move: self._move,
+            wire.Hosted: self._hosted,
+            wire.JoinRequest: self._join,
+            wire.Forget: self._forget,
+            wire.Done: self._done,
+            wire.Query: self._query,
+            wire.Load: self._load,
+        }
+
+    # Inputs.
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        handler = self._handlers.get(type(packet))
+        if handler is None:
+            raise ProtocolViolation(source, f"{packet.name} is not for the directory")
+        effects = handler(now, source, packet)
+        self._set_tick(now)
+        return effects
+
+    def wake(self, now: int) -> Effects:
+        self._tick_at = None
+        effects: list[Send] = []
+        if self.operation is not None and now >= self.operation.ends_at:
+            effects += self._end(now, committed=False)
+        if now >= self._balance_at and self.options.balance_ticks:
+            effects += self._balance(now)
+        effects += self._begin_ordered(now)
+        if self.operation is not None:
+            effects.append(self._open(self.operation))
+        effects += [Send(wire.Host(group), (self.places[group],)) for group in self._hosting]
+        self._set_tick(now)
+        return effects
+
+    def due(self) -> int | None:
+        return self._tick_at
+
+    def idle(self) -> bool:
+        return self.operation is None and not self._hosting and not self._ordered
+
+    def _set_tick(self, now: int) -> None:
+        if self._tick_at is None:
+            if not self.idle():
+                self._tick_at = now + self.options.tick_ns
+            elif self.options.balance_ticks and any(self.loads.values()):
+                self._tick_at = max(self._balance_at, now + self.options.tick_ns)
+
+    # Names.
+
+    def _create(self, now: int, source: int, packet: wire.Create) -> Effects:
+        group = packet.group
+        if group not in self.places:
+            self.places[group] = self._least_loaded()
+            self.entries[group], self.over[group] = {}, {}
+            self._hosting[group] = []
+        if group not in self._hosting:
+            return self._lookup(now, source, wire.Lookup(group))
+        self._hosting[group].append(source)
+        return (Send(wire.Host(group), (self.places[group],)),)
+
+    def _least_loaded(self) -> int:
+        def load(sequencer: int) -> tuple[float, int, int]:
+            own = [group for group, place in self.places.items() if place == sequencer]
+            return sum(self.loads.get(group, 0.0) for group in own), len(own), sequencer
+
+        return min(self.sequencers, key=load)
+
+    def _hosted(self, now: int, source: int, packet: wire.Hosted) -> Effects:  # noqa: ARG002
+        waiting = self._hosting.pop(packet.group, None)
+        return (Send(wire.Located(packet.group, self.places[packet.group]), _once(waiting)),) if waiting else NOTHING
+
+    def _lookup(self, now: int, source: int, packet: wire.Lookup) -> Effects:  # noqa: ARG002
+        place = -1 if packet.group in self._hosting else self.places.get(packet.group, -1)
+        return (Send(wire.Located(packet.group, place), (source,)),)
+
+    # Joins.
+
+    def _join(self, now: int, source: int, packet: wire.JoinRequest) -> Effects:  # noqa: ARG002
+        """Grant a join here and now, or not at all."""
+        group, client, req = packet.group, packet.client, packet.req
+        if group not in self.places:
+            raise ProtocolViolation(source, f"it numbers {group!r}, which does not exist")
+        granted = self.operation is None and self.places[group] == source and req > self.over[group].get(client, -1)
+        if granted:
+            before = self.entries[group].get(client)
+            self.entries[group][client] = max(req, before or 0)
+            if self._apart(group) is not None:
+                granted = False
+                if before is None:
+                    del self.entries[group][client]
+                else:
+                    self.entries[group][client] = before
+        return (Send(wire.JoinAnswer(group, client, req, granted), (source,)),)
+
+    def _prepare(self, now: int, source: int, packet: wire.Prepare) -> Effects:
+        """Enter the client; bring together what must be; answer when it is."""
+        group, client, req = packet.group, source, packet.req
+        if group not in self.places:
+            return (Send(wire.Located(group, -1), (source,)),)
+        if self.operation is not None or req <= self.over[group].get(client, -1):
+            return NOTHING
+        self.entries[group][client] = max(req, self.entries[group].get(client, -1))
+        apart = self._apart(group)
+        if apart is None:
+            return (Send(wire.Ready(group, req, self.places[group]), (source,)),)
+        return self._start(now, apart, target(apart, self.places, self.loads))
+
+    def _apart(self, group: str) -> frozenset[str] | None:
+        """Groups that must share a sequencer because of this one, and do not."""
+        if not self.options.totally:
+            return None
+        return to_bring_together(group, self.entries, self.places, acyclic=self.options.acyclic)
+
+    def _forget(self, now: int, source: int, packet: wire.Forget) -> Effects:  # noqa: ARG002
+        group, client, req = packet.group, packet.client, packet.req
+        if group in self.places:
+            # The client may have asked to join anew since.
+            if self.entries[group].get(client, req) < req:
+                del self.entries[group][client]
+            self.over[group][client] = max(req, self.over[group].get(client, -1))
+        return (Send(wire.Forgotten(group, client, req), (source,)),)
+
+    # Moves.
+
+    def _start(self, now: int, groups: Iterable[str], to: int) -> list[Send]:
+        moving = tuple(sorted(group for group in groups if self.places[group] != to))
+        if not moving:
+            return []
+        sources = tuple(sorted({self.places[group] for group in moving}))
+        ends_at = now + self.options.lease_ticks * self.options.tick_ns
+        self.operation = Operation(len(self.committed), to, sources, moving, ends_at)
+        return [self._open(self.operation)]
+
+    def _open(self, operation: Operation) -> Send:
+        return Send(wire.Open(operation.op, operation.groups, operation.to), operation.sources)
+
+    def _done(self, now: int, source: int, packet: wire.Done) -> Effects:
+        if self.operation is not None and self.operation.op == packet.op and self.operation.to == source:
+            return self._end(now, committed=True)
+        return self._query(now, source, wire.Query(packet.op))
+
+    def _end(self, now: int, *, committed: bool) -> list[Send]:
+        operation = self.operation
+        assert operation is not None
+        self.operation = None
+        self.committed[operation.op] = committed
+        if committed:
+            self.places.update(dict.fromkeys(operation.groups, operation.to))
+            self.moved += len(operation.groups)
+        # What was just moved stays for a while, so that groups do not wander to and fro.
+        self._balance_at = now + self.options.balance_ticks * self.options.tick_ns
+        concerned = tuple(sorted({*operation.sources, operation.to}))
+        return [Send(wire.Outcome(operation.op, committed), concerned), *self._begin_ordered(now)]
+
+    def _query(self, now: int, source: int, packet: wire.Query) -> Effects:  # noqa: ARG002
+        if packet.op not in self.committed:
+            return NOTHING
+        return (Send(wire.Outcome(packet.op, self.committed[packet.op]), (source,)),)
+
+    def _move(self, now: int, source: int, packet: wire.Move) -> Effects:
+        if packet.group not in self.places or packet.sequencer not in self.sequencers:
+            raise ProtocolViolation(source, f"it wants {packet.group!r} at {packet.sequencer}, one of which does not exist")
+        if (packet.group, packet.sequencer) not in self._ordered:
+            self._ordered.append((packet.group, packet.sequencer))
+        return self._begin_ordered(now)
+
+    def _begin_ordered(self, now: int) -> list[Send]:
+        while self._ordered and self.operation is None:
+            group, to = self._ordered.pop(0)
+            effects = self._start(now, self._with(group), to)
+            if effects:
+                return effects
+        return []
+
+    def _with(self, group: str) -> frozenset[str]:
+        """What moves with a group."""
+        if not self.options.totally:
+            return frozenset({group})
+        if self.options.acyclic:
+            return next(part for part in local_components(self.entries, self.places) if group in part)
+        return strong_component(group, self.entries)
+
+    def _load(self, now: int, source: int, packet: wire.Load) -> Effects:  # noqa: ARG002
+        for group, numbered in packet.numbered.items():
+            if group in self.places:
+                self.loads[group] = self.loads.get(group, 0.0) + numbered
+        return NOTHING
+
+    def _balance(self, now: int) -> list[Send]:
+        self._balance_at = now + self.options.balance_ticks * self.options.tick_ns
+        effects: list[Send] = []
+        if self.operation is None and len(self.sequencers) > 1 and self.places:
+            members = self.entries if self.options.totally else dict.fromkeys(self.places, ())
+            found = relief(
+                members, self.places, self.sequencers, self.loads,
+                acyclic=self.options.acyclic, least=self.options.hysteresis / 100,
+            )  # fmt: skip
+            if found is not None:
+                effects = self._start(now, *found)
+        self.loads = {group: kept for group, load in self.loads.items() if (kept := load * LOAD_KEPT) >= 1.0}
+        return effects
+
+
+def _once(clients: Iterable[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(clients))

@@ -1,0 +1,54 @@
+"""What can go wrong in the sequencing service, by what the application has to do about it."""
+
+from __future__ import annotations
+
+from quire.model.errors import BadInput, QuireError, WindowFull
+
+
+class NoSuchGroup(BadInput):
+    """Nobody has created a group of this name, or this client has not looked for it."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"there is no group {group!r}; create it first")
+        self.group = group
+
+
+class AlreadyMember(BadInput):
+    """A client joins a group in which it is already."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"this client is a member of {group!r} already")
+        self.group = group
+
+
+class NotMember(BadInput):
+    """A client leaves a group in which it is not."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"this client is no member of {group!r}")
+        self.group = group
+
+
+class Busy(QuireError):
+    """A client joins and leaves one group at a time; ask again when the request under way has ended."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"this client is still joining or leaving {group!r}; ask again when that has ended")
+        self.group = group
+
+
+class Overload(WindowFull):
+    """A client has as many messages without a number as it may have; send again after the next is numbered."""
+
+
+class GapUnrecoverable(QuireError):
+    """Messages that this client lacks are kept nowhere any more: leave the group, join it anew, and ask a member for
+    what is missing."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"messages of {group!r} are missing here and kept nowhere; leave it and join it anew")
+        self.group = group
+
+
+class Evicted(QuireError):
+    """The service took this client for dead and removed it from all of its groups; start anew under another number."""

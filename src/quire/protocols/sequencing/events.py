@@ -1,0 +1,49 @@
+"""What has a number in a group: messages, joins and leaves.
+
+The numbers of a group are one sequence, and every kind of event takes from it, so that membership changes between two
+messages for everybody alike. A run of k messages takes k numbers and has one context.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from quire.model.messages import Run
+from quire.model.packets import Packet
+
+MESSAGES, JOIN, LEAVE = range(3)
+KINDS = ("MSG", "JOIN", "LEAVE")
+
+NO_RUN = Run(0, 0, 0)
+
+
+class Event(Packet, frozen=True, tag=10):
+    """What has a number: a run of messages from `seq` on, or that `who` joined or left."""
+
+    name: ClassVar[str] = "ACCEPT"
+    group: str
+    seq: int
+    kind: int
+    who: int
+    req: int = -1
+    run: Run = NO_RUN
+    tot: dict[str, int] = msgspec.field(default_factory=dict)
+    """How far the groups that share a client and this sequencer were numbered."""
+    dep: dict[str, int] = msgspec.field(default_factory=dict)
+    """How far the sender had seen the other groups."""
+    members: tuple[int, ...] = ()
+    """Of a join or a leave: the members from then on."""
+    stable: int = 0
+    """What is numbered up to here every member has delivered."""
+    direct: bool = False
+    """The bodies come from the sender itself."""
+
+    def carried(self) -> Run | None:
+        return self.run if self.kind == MESSAGES else None
+
+    @property
+    def last(self) -> int:
+        """The number of the last of its messages."""
+        return self.seq + (self.run.count - 1 if self.kind == MESSAGES else 0)

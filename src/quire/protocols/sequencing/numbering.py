@@ -1,0 +1,190 @@
+"""How a sequencer numbers messages: known repeats apart, after what their senders sent before, each run with one context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quire.model.errors import ProtocolViolation
+from quire.model.messages import Run
+from quire.protocols.node import NOTHING, Effects, Node, Send
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.contexts import Context, merge
+from quire.protocols.sequencing.events import LEAVE, MESSAGES, NO_RUN, Event
+from quire.protocols.sequencing.moves import Moves
+from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.state import GroupState, Numbers
+
+
+class Numbering(Node):
+    """The part of a sequencer that numbers."""
+
+    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
+        super().__init__(address)
+        self.options = options
+        self.others = tuple(each for each in sequencers if each != address)
+        self.directory = directory
+        self.groups: dict[str, GroupState] = {}
+        self.forward: dict[str, int] = {}
+        self.moves = Moves(self.groups, self.forward, directory, options)
+        self.numbered = 0
+        """How many messages were numbered here."""
+        self.held: dict[int, dict[tuple[str, int], wire.DoMulticast]] = {}
+        """By client, messages that wait for a number of an earlier one of the same client."""
+        self.elsewhere: Context = {}
+        """How far groups of other sequencers are stable."""
+        self._near: dict[str, list[GroupState]] = {}
+        self._news = False
+        """Whether there is something to report to the directory or the other sequencers."""
+
+    def queue(self) -> int:
+        """How many messages wait here: for a number, or for members to have delivered them."""
+        held = sum(packet.run.count for packets in self.held.values() for packet in packets.values())
+        return held + sum(state.kept for state in self.groups.values())
+
+    def _multicast(self, source: int, packet: wire.DoMulticast) -> Effects:
+        state = self.groups.get(packet.group)
+        if state is None:
+            return self._redirect(source, packet)
+        check_client(source, packet.client, self.others)
+        if not packet.run.is_sound():
+            raise ProtocolViolation(source, "its run holds less than it says")
+        numbers = state.senders.get(packet.client)
+        if numbers is not None and packet.counter < numbers.next:
+            return self._known(state, numbers, packet)
+        if self.moves.suspended(packet.group):
+            return NOTHING
+        if state.kept + packet.run.count > self.options.history:
+            return (Send(wire.Overloaded(packet.group, packet.counter), (packet.client,)),)
+        effects: list[Send] = []
+        if not self._number(state, packet, effects):
+            self._hold(packet)
+        elif packet.client in self.held:
+            self._retry(packet.client, effects)
+        return effects
+
+    def _known(self, state: GroupState, numbers: Numbers, packet: wire.DoMulticast) -> Effects:
+        """The answer to a repeat: the number that it got when it first came."""
+        before = numbers.window.get(packet.counter)
+        if before is None:
+            return NOTHING
+        _, seq, members = before
+        return (Send(wire.Ack(state.group, packet.counter, seq, members, state.stable), (packet.client,)),)
+
+    def _number(self, state: GroupState, packet: wire.DoMulticast, effects: list[Send]) -> bool:
+        """Number the messages, unless something that they must come after has no number yet."""
+        numbers = state.senders.setdefault(packet.client, Numbers())
+        dep = self._resolve(packet)
+        if packet.counter != numbers.next or dep is None:
+            return False
+        seq = state.seq + 1
+        effects.append(self._emit(state, MESSAGES, packet.client, run=packet.run, dep=dep, direct=packet.direct))
+        numbers.next += packet.run.count
+        self.numbered += packet.run.count
+        for counter, (count, *_) in list(numbers.window.items()):
+            if counter + count > packet.acked:
+                break
+            del numbers.window[counter]
+        members = None if packet.client in state.members else tuple(state.members)
+        numbers.window[packet.counter] = (packet.run.count, seq, members)
+        if members is not None:
+            effects.append(Send(wire.Ack(state.group, packet.counter, seq, members, state.stable), (packet.client,)))
+        return True
+
+    def _resolve(self, packet: wire.DoMulticast) -> Context | None:
+        """What the sender had seen, with the numbers of its own messages; None if one of those has none here."""
+        seen = packet.ctx
+        for group, counter in packet.ids.items():
+            number = self._number_of(packet.client, group, counter)
+            if number is None:
+                return None
+            seen = merge(seen, {group: number})
+        return {group: number for group, number in seen.items() if group != packet.group and number > self._stable(group)}
+
+    def _number_of(self, client: int, group: str, counter: int) -> int | None:
+        state = self.groups.get(group)
+        numbers = state.senders.get(client) if state is not None else None
+        for first, (count, seq, _) in numbers.window.items() if numbers is not None else ():
+            if first <= counter < first + count:
+                return seq + counter - first
+        return None
+
+    def _hold(self, packet: wire.DoMulticast) -> None:
+        held = self.held.setdefault(packet.client, {})
+        key = (packet.group, packet.counter)
+        if key in held or sum(each.run.count for each in held.values()) + packet.run.count <= self.options.window:
+            held[key] = packet
+
+    def _retry(self, client: int, effects: list[Send]) -> None:
+        """Number what waited for something of this client that has a number now."""
+        held, progress = self.held[client], True
+        while progress:
+            progress = False
+            for key, packet in sorted(held.items()):
+                state = self.groups.get(packet.group)
+                if state is None or self.moves.suspended(packet.group):
+                    del held[key]  # The client repeats it where the group is then.
+                elif packet.counter < state.senders[client].next:
+                    del held[key]
+                elif state.kept + packet.run.count <= self.options.history and self._number(state, packet, effects):
+                    del held[key]
+                    progress = True
+        if not held:
+            del self.held[client]
+
+    def _emit(
+        self,
+        state: GroupState,
+        kind: int,
+        who: int,
+        *,
+        req: int = -1,
+        run: Run = NO_RUN,
+        dep: Context | None = None,
+        direct: bool = False,
+    ) -> Send:
+        """Give something the next number, and send it to all members and whoever just left."""
+        members = tuple(state.members)
+        event = Event(
+            state.group, state.seq + 1, kind, who, req, run, self._together(state), dep or {},
+            members if kind != MESSAGES else (), state.stable, direct,
+        )  # fmt: skip
+        state.record(event)
+        self._news = True
+        if not state.reached:
+            state.collect()
+        return Send(event, (*members, who) if kind == LEAVE else members)
+
+    def _together(self, state: GroupState) -> Context:
+        """How far the groups here were numbered that have a client in common with this one."""
+        if not self.options.totally:
+            return {}
+        near = self._near.get(state.group)
+        if near is None:
+            mine = state.effective()
+            near = [other for other in self.groups.values() if other is not state and mine & other.effective()]
+            self._near[state.group] = near
+        return {other.group: other.seq for other in near}
+
+    def _stable(self, group: str) -> int:
+        state = self.groups.get(group)
+        return self.elsewhere.get(group, -1) if state is None else state.stable
+
+    def _redirect(self, source: int, packet: Any, group: str | None = None) -> list[Send]:
+        """Pass a request on to where its group went, and tell the client, who then asks there. What was passed on once is
+        not passed on again, so that it cannot go in circles."""
+        group = packet.group if group is None else group
+        assert group is not None
+        if self.moves.is_expected(group):
+            return []
+        to = self.forward.get(group, -1)
+        effects = [Send(wire.NewLocation(group, to), (packet.client,))]
+        if to >= 0 and source == packet.client:
+            effects.append(Send(packet, (to,)))
+        return effects
+
+
+def check_client(source: int, client: int, others: Sequence[int]) -> None:
+    """Nobody speaks for a client but itself, and a sequencer that passes on what it said."""
+    if source != client and source not in others:
+        raise ProtocolViolation(source, f"it speaks for client {client}")

@@ -1,0 +1,104 @@
+"""What a client has sent that has no number yet.
+
+A client that waits sends one run at a time, with the context that it has by then. A client that does not wait names its
+own messages that have no numbers by their counters; as numbers become known they take the place of the counters, and the
+run is sent again where the sequencer could not know them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from quire.model.messages import Run
+from quire.protocols.sequencing.contexts import Context, merge
+from quire.protocols.sequencing.errors import Overload
+from quire.protocols.sequencing.options import Options
+
+
+class Outstanding:
+    """A run on its way to a number."""
+
+    __slots__ = ("again_at", "context", "counter", "direct", "group", "ids", "run", "wait")
+
+    def __init__(self, group: str, run: Run) -> None:
+        self.group = group
+        self.run = run
+        self.counter = -1
+        self.context: Context = {}
+        self.ids: dict[str, int] = {}
+        self.direct = False
+        self.again_at = 0
+        self.wait = 0
+
+    @property
+    def last(self) -> int:
+        return self.counter + self.run.count - 1
+
+
+class Outbox:
+    def __init__(self, options: Options) -> None:
+        self.messages = 0
+        """How many have no number."""
+        self._options = options
+        self._waits = options.causally and not options.pipelined
+        self._next: dict[str, int] = {}
+        self._sent: dict[str, dict[int, Outstanding]] = {}
+        """By group and counter, in order."""
+        self._queue: deque[Outstanding] = deque()
+
+    def submit(self, group: str, run: Run) -> None:
+        """Raises Overload where too many have no number."""
+        if self.messages + run.count > self._options.window:
+            raise Overload(f"{self.messages} messages have no number yet, of at most {self._options.window}; wait for one")
+        self.messages += run.count
+        self._queue.append(Outstanding(group, run))
+
+    def ready(self, context: Context) -> Iterator[Outstanding]:
+        """The runs that may be sent now, after what was seen up to now."""
+        while self._queue and not (self._waits and self._sent):
+            one = self._queue.popleft()
+            one.counter = self._next.get(one.group, 0)
+            self._next[one.group] = one.counter + one.run.count
+            if self._options.causally:
+                one.context = dict(context)
+                one.ids = {
+                    group: next(reversed(sent.values())).last for group, sent in self._sent.items() if group != one.group
+                }
+            self._sent.setdefault(one.group, {})[one.counter] = one
+            yield one
+
+    def acked(self, group: str) -> int:
+        """The numbers of all messages to the group before this counter are known."""
+        return next(iter(self._sent[group]))
+
+    def find(self, group: str, first: int) -> Outstanding | None:
+        """The run to this group that begins with this number of the client's own."""
+        return next((one for one in self._sent.get(group, {}).values() if one.run.first == first), None)
+
+    def at(self, group: str, counter: int) -> Outstanding | None:
+        return self._sent.get(group, {}).get(counter)
+
+    def numbered(self, one: Outstanding, seq: int) -> list[Outstanding]:
+        """A run has its numbers, from `seq` on. Returns those that waited for them and may be sent again."""
+        sent = self._sent[one.group]
+        del sent[one.counter]
+        if not sent:
+            del self._sent[one.group]
+        self.messages -= one.run.count
+        released = []
+        for other in self.sent():
+            counter = other.ids.get(one.group)
+            if counter is not None and one.counter <= counter <= one.last:
+                del other.ids[one.group]
+                other.context = merge(other.context, {one.group: seq + counter - one.counter})
+                released.append(other)
+        return released
+
+    def sent(self) -> Iterator[Outstanding]:
+        """All that were sent and have no number."""
+        for sent in self._sent.values():
+            yield from sent.values()
+
+    def idle(self) -> bool:
+        return not self.messages

@@ -1,0 +1,144 @@
+"""Which groups must have one sequencer, and which sequencer that should be.
+
+Two groups with two clients in common must share a sequencer, for two clients could otherwise disagree (S2). What follows
+from that follows through others too: the *strong component* of a group, all that is reached from it through pairs of
+clients in common, moves as a whole.
+
+That makes any two clients agree, and no more: three groups that share one client each, pair by pair, may still be
+delivered in a circle. The orders of all clients have no cycle if, and for some schedule only if, the following graph is a
+forest (S3). Take, at every sequencer, the connected components of groups that share any client. The graph joins each such
+component with each client in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+Members = Mapping[str, Iterable[int]]
+"""Who is, or may be about to be, in each group."""
+Places = Mapping[str, int]
+"""The sequencer of each group."""
+
+
+def strong_component(group: str, members: Members) -> frozenset[str]:
+    """The group, and all that two clients in common lead to from it."""
+    return _reached(group, members, _groups_of(members), 2)
+
+
+def components(members: Members, at_least: int) -> list[frozenset[str]]:
+    """All groups, divided into what so many clients in common lead to."""
+    groups_of, found, seen = _groups_of(members), [], set[str]()
+    for group in members:
+        if group not in seen:
+            found.append(_reached(group, members, groups_of, at_least))
+            seen |= found[-1]
+    return found
+
+
+def _groups_of(members: Members) -> dict[int, list[str]]:
+    groups_of: dict[int, list[str]] = {}
+    for group, clients in members.items():
+        for client in clients:
+            groups_of.setdefault(client, []).append(group)
+    return groups_of
+
+
+def _reached(group: str, members: Members, groups_of: Mapping[int, Sequence[str]], at_least: int) -> frozenset[str]:
+    reached, todo = {group}, [group]
+    while todo:
+        shared: dict[str, int] = {}
+        for client in members[todo.pop()]:
+            for other in groups_of[client]:
+                shared[other] = shared.get(other, 0) + 1
+        new = [other for other, count in shared.items() if count >= at_least and other not in reached]
+        reached.update(new)
+        todo.extend(new)
+    return frozenset(reached)
+
+
+def local_components(members: Members, places: Places) -> list[frozenset[str]]:
+    """The connected components of groups that share a sequencer and any client."""
+    by_place: dict[int, dict[str, Iterable[int]]] = {}
+    for group, clients in members.items():
+        by_place.setdefault(places[group], {})[group] = clients
+    return [component for local in by_place.values() for component in components(local, 1)]
+
+
+def cycle(members: Members, places: Places) -> frozenset[str] | None:
+    """The groups of components and clients that form a circle; None if there is none (S3)."""
+    graph: dict[str | int, list[str | int]] = {}
+    parts: dict[str, frozenset[str]] = {}
+    for part in local_components(members, places):
+        name = min(part)
+        parts[name] = part
+        graph[name] = []
+        for client in sorted({client for group in part for client in members[group]}):
+            path = _path(graph, name, client)
+            if path is not None:
+                return frozenset(group for node in path if isinstance(node, str) for group in parts[node])
+            graph[name].append(client)
+            graph.setdefault(client, []).append(name)
+    return None
+
+
+def _path(graph: Mapping[str | int, Sequence[str | int]], start: str | int, end: str | int) -> list[str | int] | None:
+    """The way between two nodes of a forest."""
+    if end not in graph:
+        return None
+    before: dict[str | int, str | int | None] = {start: None}
+    todo = [start]
+    while todo:
+        node = todo.pop()
+        if node == end:
+            path, step = [], before[node]
+            while step is not None:
+                path.append(step)
+                step = before[step]
+            return [end, *path]
+        for other in graph[node]:
+            if other not in before:
+                before[other] = node
+                todo.append(other)
+    return None
+
+
+def to_bring_together(group: str, members: Members, places: Places, *, acyclic: bool) -> frozenset[str] | None:
+    """Groups that must get one sequencer and have several, for the sake of this group; None if all is well."""
+    strong = strong_component(group, members)
+    if len({places[each] for each in strong}) > 1:
+        # A part of a component that is left behind alone would cut what is ordered there in two.
+        return _whole(strong, members, places) if acyclic else strong
+    return cycle(members, places) if acyclic else None
+
+
+def _whole(groups: frozenset[str], members: Members, places: Places) -> frozenset[str]:
+    return frozenset().union(*(part for part in local_components(members, places) if part & groups))
+
+
+def target(groups: Iterable[str], places: Places, loads: Mapping[str, float]) -> int:
+    """Where to bring them together: where most of their load is, so that the least moves; then where there is least."""
+    groups = sorted(groups)
+    here = {place: sum(loads.get(group, 0.0) for group in groups if places[group] == place) for place in places.values()}
+    total = {place: sum(loads.get(group, 0.0) for group in places if places[group] == place) for place in here}
+    count = {place: sum(places[group] == place for group in groups) for place in here}
+    candidates = {places[group] for group in groups}
+    return min(candidates, key=lambda place: (-here[place], -count[place], total[place], place))
+
+
+def relief(
+    members: Members, places: Places, sequencers: Sequence[int], loads: Mapping[str, float], *, acyclic: bool, least: float
+) -> tuple[frozenset[str], int] | None:
+    """What to move where so that the busiest sequencer has less to do; None if no move relieves it by the share `least`."""
+    total = dict.fromkeys(sequencers, 0.0)
+    for group, place in places.items():
+        total[place] += loads.get(group, 0.0)
+    busiest = max(sequencers, key=lambda place: (total[place], -place))
+    idlest = min(sequencers, key=lambda place: (total[place], place))
+    here = {group: clients for group, clients in members.items() if places[group] == busiest}
+    best: tuple[float, frozenset[str]] | None = None
+    for part in components(here, 1 if acyclic else 2):
+        load = sum(loads.get(group, 0.0) for group in part)
+        after = max(total[busiest] - load, total[idlest] + load)
+        if after <= total[busiest] * (1.0 - least) and load and (best is None or after < best[0]):
+            best = after, part
+    return None if best is None else (best[1], idlest)

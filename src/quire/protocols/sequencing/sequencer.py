@@ -1,0 +1,255 @@
+"""A sequencer: gives numbers to the messages, joins and leaves of its groups, and keeps them until everybody has them.
+
+A client sends messages to the sequencer of their group, which numbers them and sends them to all members. What it numbers it
+marks with a context, by which clients put the groups in order: `tot`, how far the other groups here were numbered that have
+a client in common with this one, and `dep`, how far the sender had seen others. Groups that two clients have in common are
+always at one sequencer, because a join is granted by the directory only then; otherwise groups are spread over several, and
+move when membership or load changes. Nothing is believed to arrive: requests are repeated until they are answered, clients
+say now and then how far they are, and get what they lack.
+
+Source: T. Kindberg, "A Sequencing Service for Group Communication", 1995, sections 3 to 6.
+Assumes: any network that does not lose everything; it may lose, repeat and reorder. Nobody crashes; a client that is gone
+can be evicted.
+Guarantees: `total`: any two clients deliver what both deliver in one order (pairwise over overlapping groups; without any
+cycle if `acyclic`), and sender order in each group. `hybrid`: one order in each group, causal order across groups.
+`causal-total`: both. In each group, what a client delivers is one unbroken slice from its join to its leave.
+Departures, by the numbers of the errata (K): joins and leaves take numbers and a joiner starts at its own (K1, K3, K6);
+contexts are lower bounds and groups without an entry are skipped (K2, K4), kept apart as `tot` and `dep` (K13) and not
+stored (K5); leavers count until they have delivered their leave (K7); groups are separated only when all is delivered (K8);
+the directory linearises joins and moves (K9, K11) of whole strong components (K10), computed from memberships (K12); `hybrid`
+has no `tot` (K14); an acknowledgement never lowers a context (K15); ids of messages without numbers never reach clients:
+the sequencer resolves them before it numbers (K16, K17, K18); repeats are known by counters that outlive the history (K19),
+of joins and leaves too (K20); clients report periodically (K21); history moves with its group (K22); total is called what it
+is, pairwise (K23).
+Cost: a message of a member takes one request and one multicast, of another client one acknowledgement more. Header: one
+number for each co-located group that shares a client, and for each group in the sender's context; never one a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quire.model.errors import ProtocolViolation
+from quire.model.packets import Packet
+from quire.protocols.node import NOTHING, Effects, Send
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.contexts import merge
+from quire.protocols.sequencing.events import JOIN, LEAVE
+from quire.protocols.sequencing.numbering import Numbering, check_client
+from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.state import GroupState
+
+FETCHED_EVENTS_MAX = 64
+"""How many events answer one report; the next report asks for the rest."""
+
+
+class Sequencer(Numbering):
+    packets = (
+        wire.DoMulticast, wire.Join, wire.Leave, wire.LeftAck, wire.Fetch, wire.Host, wire.JoinAnswer, wire.Forgotten,
+        wire.Open, wire.Transfer, wire.Outcome, wire.Stable,
+    )  # fmt: skip
+
+    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
+        super().__init__(address, sequencers, directory, options)
+        self._forgetting: dict[tuple[str, int], int] = {}
+        """Clients that have left, with the request by which they did, until the directory knows."""
+        self._founded: set[str] = set()
+        """Groups that began here; a late copy must not found one again that has moved away."""
+        self._tick_at: int | None = None
+        self._handlers: dict[type[Packet], Callable[[int, Any], Effects]] = {
+            wire.DoMulticast: self._multicast,
+            wire.Fetch: self._fetch,
+            wire.Join: self._join,
+            wire.Leave: self._leave,
+            wire.LeftAck: self._left,
+            wire.Host: self._host,
+            wire.JoinAnswer: self._join_answered,
+            wire.Forgotten: self._forgotten,
+            wire.Open: lambda _, packet: self.moves.open(packet),
+            wire.Transfer: lambda _, packet: self.moves.take(packet),
+            wire.Outcome: self._moved,
+            wire.Stable: self._stable_elsewhere,
+        }
+
+    # Inputs.
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        handler = self._handlers.get(type(packet))
+        if handler is None:
+            raise ProtocolViolation(source, f"{packet.name} is not for a sequencer")
+        effects = handler(source, packet)
+        if self._tick_at is None and (self._news or not self.idle()):
+            self._tick_at = now + self.options.tick_ns
+        return effects
+
+    def wake(self, now: int) -> Effects:
+        effects = self._leaves_again()
+        effects += [Send(wire.Forget(*who, req), (self.directory,)) for who, req in self._forgetting.items()]
+        effects += self.moves.repeat()
+        effects += self._report()
+        self._tick_at = None if self.idle() else now + self.options.tick_ns
+        return effects
+
+    def due(self) -> int | None:
+        return self._tick_at
+
+    def idle(self) -> bool:
+        """Whether everybody has everything that was numbered here."""
+        return (
+            self.moves.idle()
+            and not self.held
+            and not self._forgetting
+            and not any(state.history or state.departing for state in self.groups.values())
+        )
+
+    # Membership.
+
+    def _join(self, source: int, packet: wire.Join) -> Effects:
+        group, client, req = packet.group, packet.client, packet.req
+        state = self.groups.get(group)
+        if state is None:
+            return self._redirect(source, packet)
+        check_client(source, client, self.others)
+        if self.moves.on_the_way(group) or req < state.requests.get(client, -1):
+            return NOTHING
+        if req == state.requests.get(client):
+            return self._answer_again(state, client, req, state.members.get(client))
+        if client in state.members:
+            return NOTHING
+        # Whoever joins anew has delivered its leave.
+        effects = self._departed(state, client) if client in state.departing else []
+        if self.moves.suspended(group):
+            return [*effects, self._refuse(state, client, req)]
+        return [*effects, Send(wire.JoinRequest(group, client, req), (self.directory,))]
+
+    def _join_answered(self, source: int, packet: wire.JoinAnswer) -> Effects:  # noqa: ARG002
+        group, client, req = packet.group, packet.client, packet.req
+        state = self.groups.get(group)
+        if state is None or self.moves.on_the_way(group) or req <= state.requests.get(client, -1) or client in state.members:
+            return NOTHING
+        if not packet.granted or self.moves.suspended(group):
+            return (self._refuse(state, client, req),)
+        state.requests[client] = req
+        state.members[client], state.reached[client] = state.seq + 1, state.seq
+        self._near.clear()
+        return (self._emit(state, JOIN, client, req=req),)
+
+    def _refuse(self, state: GroupState, client: int, req: int) -> Send:
+        """The request is dead from now on, whatever copies of it are still to come."""
+        state.requests[client] = state.refused[client] = req
+        return Send(wire.Nak(state.group, req), (client,))
+
+    def _leave(self, source: int, packet: wire.Leave) -> Effects:
+        group, client, req = packet.group, packet.client, packet.req
+        state = self.groups.get(group)
+        if state is None:
+            return self._redirect(source, packet)
+        check_client(source, client, self.others)
+        if req == state.requests.get(client):
+            return self._answer_again(state, client, req, state.departing.get(client))
+        if req < state.requests.get(client, -1) or client not in state.members or self.moves.suspended(group):
+            return NOTHING
+        state.requests[client] = req
+        del state.members[client]
+        state.departing[client] = state.seq + 1
+        return (self._emit(state, LEAVE, client, req=req),)
+
+    def _answer_again(self, state: GroupState, client: int, req: int, number: int | None) -> Effects:
+        """What a join or leave was answered before; nothing if the client must have delivered it."""
+        if state.refused.get(client) == req:
+            return (Send(wire.Nak(state.group, req), (client,)),)
+        event = state.history.get(-1 if number is None else number)
+        return (Send(event, (client,)),) if event is not None and event.req == req else NOTHING
+
+    def _left(self, source: int, packet: wire.LeftAck) -> Effects:
+        state = self.groups.get(packet.group)
+        if state is None:
+            return self._redirect(source, packet)
+        check_client(source, packet.client, self.others)
+        if state.departing.get(packet.client) != packet.seq or self.moves.on_the_way(packet.group):
+            return NOTHING
+        return [*self._departed(state, packet.client), *self.moves.proceed()]
+
+    def _departed(self, state: GroupState, client: int) -> list[Send]:
+        """A leaver has delivered everything: it counts no more."""
+        del state.departing[client], state.reached[client]
+        state.collect()
+        self._near.clear()
+        req = self._forgetting[state.group, client] = state.requests[client]
+        return [Send(wire.Forget(state.group, client, req), (self.directory,))]
+
+    def _forgotten(self, source: int, packet: wire.Forgotten) -> Effects:  # noqa: ARG002
+        if self._forgetting.get((packet.group, packet.client)) == packet.req:
+            del self._forgetting[packet.group, packet.client]
+        return NOTHING
+
+    def _leaves_again(self) -> list[Send]:
+        return [
+            Send(state.history[number], (client,))
+            for state in self.groups.values()
+            for client, number in state.departing.items()
+        ]
+
+    # Recovery.
+
+    def _fetch(self, source: int, packet: wire.Fetch) -> Effects:
+        check_client(source, packet.client, self.others)
+        effects: list[Send] = []
+        elsewhere: dict[str, int] = {}
+        for group, number in packet.have.items():
+            state = self.groups.get(group)
+            if state is None:
+                elsewhere[group] = number
+                continue
+            if not self.moves.on_the_way(group):
+                before = state.stable
+                state.report(packet.client, number)
+                self._news |= state.stable > before
+            effects += [Send(event, (packet.client,)) for event in state.lacking(packet.client, number)[:FETCHED_EVENTS_MAX]]
+        for group, number in elsewhere.items():
+            effects += self._redirect(source, wire.Fetch(packet.client, {group: number}), group)
+        if packet.ask:
+            stable = {group: number for group in packet.ask if (number := self._stable(group)) >= 0}
+            effects.append(Send(wire.Stable(stable), (packet.client,)))
+            moved = [group for group in packet.ask if group in self.forward]
+            effects += [Send(wire.NewLocation(group, self.forward[group]), (packet.client,)) for group in moved]
+        return [*effects, *self.moves.proceed()]
+
+    def _stable_elsewhere(self, source: int, packet: wire.Stable) -> Effects:  # noqa: ARG002
+        self.elsewhere = merge(self.elsewhere, packet.numbers)
+        return NOTHING
+
+    def _report(self) -> list[Send]:
+        """Tell the directory of the load, and the other sequencers what is stable."""
+        if not self._news or not self.others:
+            self._news = False
+            return []
+        self._news = False
+        load = {group: state.numbered for group, state in self.groups.items() if state.numbered}
+        for group in load:
+            self.groups[group].numbered = 0
+        effects = [Send(wire.Load(load), (self.directory,))] if load else []
+        if self.options.causally:
+            numbers = {group: state.stable for group, state in self.groups.items()}
+            effects.append(Send(wire.Stable(numbers), self.others))
+        return effects
+
+    # Places.
+
+    def _host(self, source: int, packet: wire.Host) -> Effects:
+        group = packet.group
+        if group not in self._founded:
+            self._founded.add(group)
+            self.groups[group] = GroupState(group)
+        return (Send(wire.Hosted(group), (source,)),)
+
+    def _moved(self, source: int, packet: wire.Outcome) -> Effects:  # noqa: ARG002
+        if self.moves.end(packet):
+            self._near.clear()
+            self._news = True
+            effects: list[Send] = []
+            for client in [*self.held]:
+                self._retry(client, effects)
+            return effects
+        return NOTHING

@@ -1,0 +1,83 @@
+"""All that a sequencer knows of one group, so that it can be handed to another sequencer whole.
+
+A client that leaves is *departing* until it says that it has delivered everything up to its leave. Members and departing
+clients together are the *effective* members, by which every decision about order is made. What all of them have delivered
+is *stable*, and forgotten. What is needed to know a repeat again is kept apart from the history and outlives it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from quire.protocols.sequencing.events import MESSAGES, Event
+
+
+class Numbers(msgspec.Struct):
+    """What is known of a sender's messages to the group."""
+
+    next: int = 0
+    """The counter of the first message that has no number yet."""
+    window: dict[int, tuple[int, int, tuple[int, ...] | None]] = {}
+    """By the counter of their first message: how many were numbered together, from which number on, and if the sender was
+    no member, who was. Only those whose numbers the sender may not know."""
+
+
+class GroupState(msgspec.Struct):
+    group: str
+    seq: int = 0
+    members: dict[int, int] = {}
+    """Each with the number of its join; 0 for a founder."""
+    departing: dict[int, int] = {}
+    """Each with the number of its leave."""
+    history: dict[int, Event] = {}
+    """By number, in order: what some effective member may lack."""
+    kept: int = 0
+    """How many messages the history holds."""
+    reached: dict[int, int] = {}
+    """How far each effective member has reported to have delivered."""
+    stable: int = 0
+    senders: dict[int, Numbers] = {}
+    requests: dict[int, int] = {}
+    """The last request of each client that was answered."""
+    refused: dict[int, int] = {}
+    """The last request of each client that was refused."""
+    numbered: int = 0
+    """How many messages were numbered since the load was last reported."""
+
+    def effective(self) -> frozenset[int]:
+        return frozenset(self.members) | frozenset(self.departing)
+
+    def record(self, event: Event) -> None:
+        """Take the numbers of the event and keep it."""
+        self.history[event.seq] = event
+        self.seq = event.last
+        if event.kind == MESSAGES:
+            self.kept += event.run.count
+            self.numbered += event.run.count
+
+    def report(self, client: int, number: int) -> None:
+        """An effective member has delivered everything up to this number."""
+        if number > self.reached.get(client, number):
+            self.reached[client] = number
+            self.collect()
+
+    def collect(self) -> None:
+        """Forget what is stable."""
+        self.stable = max(self.stable, min(self.reached.values(), default=self.seq))
+        for number, event in list(self.history.items()):
+            if event.last > self.stable:
+                break
+            del self.history[number]
+            if event.kind == MESSAGES:
+                self.kept -= event.run.count
+
+    def lacking(self, client: int, number: int) -> list[Event]:
+        """The events after this number that are for this client."""
+        if client not in self.reached:
+            return []
+        until = self.departing.get(client, self.seq)
+        return [event for event in self.history.values() if number < event.last and event.seq <= until]
+
+    def drained(self, number: int) -> bool:
+        """Whether nobody is departing and every member has delivered everything up to this number."""
+        return not self.departing and all(reached >= number for reached in self.reached.values())

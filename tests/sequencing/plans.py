@@ -1,0 +1,73 @@
+"""Random runs of a sequencing service: everything about one follows from its order and its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+import msgspec
+
+from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.placement import components
+from tests.sequencing.kit import RIGHT, TICK_MS, Action, Faults, Kinds, Service
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One random run: everything that follows from its seed."""
+
+    options: Options
+    initial: dict[str, tuple[int, tuple[int, ...]]]
+    clients: int
+    sequencers: int
+    faults: Faults
+    actions: tuple[Action, ...]
+    seed: int
+
+    def play(self, kinds: Kinds = RIGHT) -> Service:
+        service = Service(
+            self.options, self.initial, clients=self.clients, sequencers=self.sequencers, seed=self.seed,
+            faults=self.faults, kinds=kinds,
+        )  # fmt: skip
+        return service.play(self.actions).run()
+
+
+def random_plan(seed: int, order: str, *, pipelined: bool | None = None, quick: bool = False, **fixed: object) -> Plan:
+    """Overlapping groups that are sent to, joined, left and moved on a network that may be very bad."""
+    random = Random(f"{order} {seed}")
+    clients, sequencers = random.randint(2, 4), random.randint(1, 3)
+    names = [f"G{number}" for number in range(random.randint(1, 4))]
+    acyclic = order != "hybrid" and random.random() < 0.25
+    options = Options(
+        order=order,  # type: ignore[arg-type]
+        acyclic=acyclic,
+        pipelined=random.random() < 0.5 if pipelined is None else pipelined,
+        bodies=random.choice(("relay", "relay", "direct")),
+        window=random.choice((4, 1 << 16)),
+        history=random.choice((8, 1 << 20)),
+        tick_ms=TICK_MS,
+        lease_ticks=random.choice((10, 60)),
+        balance_ticks=random.choice((0, 5)),
+    )
+    options = msgspec.structs.replace(options, window=min(options.window, options.history), **fixed)
+    members = {name: tuple(sorted(random.sample(range(clients), random.randint(0, clients)))) for name in names}
+    # Where there are no joins yet, groups lie as they must.
+    initial = {name: (0 if options.totally else random.randrange(sequencers), members[name]) for name in names}
+    if options.totally and not acyclic:
+        initial = _spread(random, members, sequencers)
+    faults = Faults(
+        loss=random.choice((0.0, 0.1, 0.3, 0.45)),
+        duplicate=random.choice((0.0, 0.1, 0.3)),
+        delay=random.choice(("exponential:5", "uniform:1:10", "exponential:20")),
+    )
+    actions, at = [], 0
+    for _ in range(random.randint(4, 10 if quick else 16)):
+        at += random.choice((0, 1, 3, 10, 30, 100))
+        kind = random.choice(("send", "send", "send", "join", "leave", "move"))
+        actions.append(Action(at, kind, random.randrange(clients), random.choice(names), random.randint(1, 3)))
+    return Plan(options, initial, clients, sequencers, faults, tuple(actions), seed)
+
+
+def _spread(random: Random, members: Mapping[str, tuple[int, ...]], sequencers: int) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Each strong component at a sequencer of its own."""
+    places = {group: place for part in components(members, 2) for place in [random.randrange(sequencers)] for group in part}
+    return {group: (places[group], clients) for group, clients in members.items()}

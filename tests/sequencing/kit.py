@@ -158,7 +158,7 @@ class Service:
         if isinstance(notice, Delivered):
             run = notice.run
             self.delivered[me].append(Seen(notice.group, notice.seq, MESSAGES, run.origin, run.first, run.count))
-            if run.payloads() != [b"%d" % number for number in range(run.first, run.end)]:
+            if list(run.payloads()) != [b"%d" % number for number in range(run.first, run.end)]:
                 self.violations.append(f"corrupt: {notice}")
             for number in range(run.first, run.end):
                 message = (run.origin, number)

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from quire.model.orders import Guarantee
+from quire.model.orders import OF_ANY_MESSAGES
 from quire.pipeline.auditing.auditor import audit_with
 from quire.pipeline.auditing.findings import judge_trace
 from quire.pipeline.auditing.tasks import AUDIT
@@ -79,7 +79,7 @@ def write_trace(directory: Path, members: int, deliveries: int) -> None:
         writer.finish(
             RunInfo(
                 run="benchmark", source="benchmark", protocol="benchmark", options={}, members=members,
-                groups={"all": tuple(range(members))}, promises=tuple(Guarantee),
+                groups={"all": tuple(range(members))}, promises=OF_ANY_MESSAGES,
                 outcome=Outcome(complete=True, messages=messages, deliveries=messages * members),
             )
         )  # fmt: skip

@@ -197,7 +197,8 @@ def test_an_unknown_order_ends_with_2_before_spark_starts(tmp_path: Path) -> Non
 
     assert result.returncode == 2
     assert result.stderr == (
-        "quire: --expect knows no order 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic\n"
+        "quire: --expect knows no order 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic, "
+        "hybrid, spells, significant, serialisable\n"
     )
 
 

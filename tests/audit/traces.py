@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from quire.model.orders import Guarantee
+from quire.model.orders import OF_ANY_MESSAGES, Guarantee
 from quire.trace.schema import SCHEMA, Outcome, RunInfo
 from quire.trace.store import RunWriter
 from tests.audit.oracle import Event, Logs, Message
@@ -124,7 +124,7 @@ def table(process: int, log: Sequence[Event], clocks: Sequence[int | None], run:
 
 
 def write(
-    directory: Path, trace: Trace, *, run: str = "test", promises: tuple[Guarantee, ...] = tuple(Guarantee),
+    directory: Path, trace: Trace, *, run: str = "test", promises: tuple[Guarantee, ...] = OF_ANY_MESSAGES,
     rows_per_append: int = 1 << 30,
 ) -> Path:  # fmt: skip
     """A run directory with this trace; a small `rows_per_append` makes small row groups."""

@@ -9,6 +9,16 @@ fifo        a member delivers nothing of a sender before what that sender addres
 causal      a member delivers nothing before a message addressed to it that happened before it
 total       any two members deliver the messages that both deliver in the same relative order
 acyclic     all members' delivery orders together have no cycle, even through a third group
+
+Those are orders of any messages. The others speak of what only some systems have:
+
+hybrid        total within each group, and causal across all of them
+spells        what a member delivers of a group is a slice of the group's one log, from its join to its leave
+significant   conflicting requests, and answers to one caller, in the order of what significantly precedes what; and
+              conflicting requests that have several destinations in common in the same order at all of them
+serialisable  one order of the committed transactions, one after the other on one copy, explains what each of them read
+
+Where members come and go, total order is asked only of two members that were in both messages' groups at once.
 """
 
 from __future__ import annotations
@@ -24,14 +34,24 @@ class Guarantee(StrEnum):
     CAUSAL = "causal"
     TOTAL = "total"
     ACYCLIC = "acyclic"
+    HYBRID = "hybrid"
+    SPELLS = "spells"
+    SIGNIFICANT = "significant"
+    SERIALISABLE = "serialisable"
 
 
 _IMPLIES: dict[Guarantee, frozenset[Guarantee]] = {
     Guarantee.CAUSAL: frozenset({Guarantee.FIFO}),
     Guarantee.ACYCLIC: frozenset({Guarantee.TOTAL}),
+    Guarantee.HYBRID: frozenset({Guarantee.CAUSAL}),
 }
 
 RELIABLE = frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT})
+
+OF_ANY_MESSAGES = (
+    Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL, Guarantee.TOTAL, Guarantee.ACYCLIC,
+)  # fmt: skip
+"""What can be asked of every run, whatever its messages are for."""
 
 
 def implied_by(guarantees: Iterable[Guarantee]) -> frozenset[Guarantee]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quire.model.orders import RELIABLE, Guarantee, implied_by, in_order
+from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee, implied_by, in_order
 from quire.pipeline.auditing.findings import Findings, judge_trace
 from quire.pipeline.auditing.tasks import AUDIT
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
@@ -55,6 +55,9 @@ def audit_with(
     expected, expectation = _expectation(expect, stored.info)
     found = judge_trace(layout, segments or segment_count(layout), run_tasks)
     checks = _checks(found, tell(layout, found, run_tasks), layout)
+    for guarantee in expected:
+        if guarantee not in checks:
+            checks[guarantee] = Check(verdict=Verdict.UNDECIDED, because="no check of it exists")
     wall_s = time.perf_counter() - began
     return Audit(
         run=stored.info.run,
@@ -88,7 +91,7 @@ def _checks(found: Findings, stories: dict[Guarantee, Story], layout: Layout) ->
         Guarantee.ACYCLIC: found.total.knots,
     }
     checks = {}
-    for guarantee in Guarantee:
+    for guarantee in OF_ANY_MESSAGES:
         count = counts[guarantee]
         if count:
             witness, because = stories[guarantee]

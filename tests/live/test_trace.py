@@ -31,7 +31,7 @@ def record(directory: Path, plan: Plan = PLAN) -> Path:
         spool.recorder.deliver(0, 0, 4, 12, SECOND + (me + 1) * 2_000_000, 0, 64)
         spool.recorder.deliver(0, 4, 6, 16, SECOND + (me + 1) * 4_000_000, 0, 64)
         spool.finish()
-        write_part(directory, plan, plan.settings(me), spool.recorder.packet_names())
+        write_part(directory, plan, plan.settings(me), spool.recorder)
     return directory
 
 

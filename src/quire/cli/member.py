@@ -17,9 +17,11 @@ from rich.console import Console
 
 from quire.cli.run import override
 from quire.live import Group
-from quire.live.member import Ended, Member, Progress, run, stop_on_signals
+from quire.live.member import Member, run, stop_on_signals, take_part
 from quire.live.parts import description_file
 from quire.live.plan import Plan, read_plan
+from quire.live.progress import Ended, Progress
+from quire.live.services import SERVICES
 from quire.model.errors import BadInput, QuireError
 from quire.model.messages import MessageId
 from quire.protocols.contract import Deliver
@@ -76,13 +78,15 @@ async def _take_part(plan: Plan, me: int, parts: Path | None, *, json: bool) -> 
         elif status is not None:
             status.stop()
 
-    member = Member(plan, me, parts, tell)
-    stop_on_signals(member.stop)
     if status is not None:
         status.start()
     try:
         if plan.messages is not None:
-            return await member.take_part(member.send_load, member.count_load)
+            return await take_part(plan, me, parts, tell, stop_on_signals)
+        if plan.protocol in SERVICES:
+            raise BadInput(f"{plan.protocol} does a planned load only; say how much with --messages")
+        member = Member(plan, me, parts, tell)
+        stop_on_signals(member.stop)
         lines = _Lines(member)
         return await member.take_part(lines.send, lines.print)
     finally:

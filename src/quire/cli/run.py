@@ -24,12 +24,14 @@ from rich.table import Table
 from quire.cli.auditing import COLOURS, EXIT_CODES, audit_run, status
 from quire.cli.hosts import say_what_is_missing, say_what_to_type
 from quire.cli.spark import Master, Remote, place
-from quire.cli.summary import add_costs, add_counts
+from quire.cli.summary import add_costs, add_counts, add_details
 from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
-from quire.live.member import Progress as MemberProgress
 from quire.live.parts import LiveSummary, assemble
 from quire.live.plan import Plan, read_plan
+from quire.live.progress import Progress as MemberProgress
+from quire.live.services import SERVICES
 from quire.model.errors import BadInput
+from quire.protocols.registry import convert_options
 from quire.simulation.config import parse_members, parse_options
 from quire.trace.store import check_new
 
@@ -85,7 +87,7 @@ def run(
             _plan(hosts, members), protocol=protocol, option=option, senders=senders, insecure=insecure,
             messages=messages, size=size, rate=rate, timeout_s=timeout,
         )  # fmt: skip
-        plan = msgspec.structs.replace(plan, messages=MESSAGES if plan.messages is None else plan.messages)
+        plan = _complete(plan, grow=hosts is None)
         out = out or Path("runs") / plan.run_name(plan.settings(0))
         check_new(out, force=force)
         _check_runnable(plan)
@@ -130,6 +132,19 @@ def _plan(hosts: Path | None, members: int | None) -> Plan:
     if members not in (None, len(plan.members)):
         raise BadInput(f"{hosts} has {len(plan.members)} members, not {members}; leave --members out")
     return plan
+
+
+def _complete(plan: Plan, *, grow: bool) -> Plan:
+    """The plan with a load, and where it may `grow`, with all the processes that a service needs for its members."""
+    service = SERVICES.get(plan.protocol or "")
+    if plan.messages is None:
+        plan = msgspec.structs.replace(plan, messages=MESSAGES if service is None else service.messages)
+    if service is None or not grow:
+        return plan
+    needed = service.processes(len(plan.members), convert_options(service.name, service.options, plan.options))
+    if needed > MEMBERS_MAX:
+        raise BadInput(f"that takes {needed} processes on this machine, and {MEMBERS_MAX} may be; ask for fewer")
+    return msgspec.structs.replace(plan, members=free_addresses(needed))
 
 
 def _check_runnable(plan: Plan) -> None:
@@ -241,7 +256,7 @@ def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
         TextColumn("{task.completed:,.0f} delivered"), TextColumn("[dim]{task.fields[state]}"),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        total = plan.messages_in_all()
+        total = None if plan.protocol in SERVICES else plan.messages_in_all()
         tasks = {member: bars.add_task(str(member), total=total, state="joining") for member in local}
 
         def watch(member: int, progress: MemberProgress) -> None:
@@ -259,6 +274,7 @@ def _show(summary: LiveSummary, audit: Audit | None) -> None:
     add_counts(table, summary, {})
     table.add_row("deliveries/s", f"{summary.deliveries_per_s:,.0f} at the slowest member")
     add_costs(table, summary)
+    add_details(table, summary.details)
     table.add_row("digest", summary.digest)
     table.add_row("run", escape(str(summary.trace)))
     if audit is not None:

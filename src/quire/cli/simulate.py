@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from quire.cli.summary import add_costs, add_counts
+from quire.cli.summary import add_costs, add_counts, add_details
 from quire.simulation import simulate as simulation
 from quire.simulation.config import (
     FaultConfig,
@@ -134,8 +134,7 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
             table.add_row(f"arrivals at {role}", f"{share.mean:,.1f} on average, {share.max:,} at most, of {share.members:,}")
     if result.link_packets:
         table.add_row("repair of links", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
-    for name, value in result.details.items():
-        table.add_row(name.replace("_", " "), _detail(value))
+    add_details(table, result.details)
     table.add_row("simulated", f"{result.simulated_ms:,.1f} ms in {result.wall_s:.2f} s")
     table.add_row("digest", result.digest)
     if result.trace is not None:
@@ -144,11 +143,3 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     console.print(table)
     if result.trace is not None:
         console.print(f"next: [bold]quire audit {result.trace}[/bold]", highlight=False, soft_wrap=True)
-
-
-def _detail(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_detail(each)}" for name, each in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_detail, value))
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

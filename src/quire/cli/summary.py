@@ -46,3 +46,17 @@ def _latency_text(latency: Latency | None) -> str:
     if latency is None:
         return "nothing delivered"
     return f"p50 {latency.p50:g}, p99 {latency.p99:g}, max {latency.max:g}, mean {latency.mean:.4g} ms"
+
+
+def add_details(table: Table, details: Mapping[str, object]) -> None:
+    """What only a service can say of a run."""
+    for name, value in details.items():
+        table.add_row(name.replace("_", " "), _detail(value))
+
+
+def _detail(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_detail(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_detail, value))
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from quire.live.member import Ended, Progress
 from quire.live.plan import Plan
+from quire.live.progress import Ended, Progress
 from quire.live.settings import read_address
 from quire.model.errors import BadInput, QuireError
 

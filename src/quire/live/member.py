@@ -22,37 +22,18 @@ import msgspec
 
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
 from quire.live.group import Group
-from quire.live.parts import description_file, records_file, write_part
+from quire.live.parts import open_spool, write_part
 from quire.live.plan import Plan
+from quire.live.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.services import SERVICES
 from quire.live.settings import Settings
-from quire.live.spool import Spool
+from quire.live.sharing import take_share
 from quire.model.errors import BadInput, QuireError
 from quire.protocols.contract import Deliver
-
-PROGRESS_S = 0.1
 
 Result = TypeVar("Result")
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """How far a member is: messages accepted from it, and messages delivered to it."""
-
-    sent: int
-    delivered: int
-
-
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """How it went. `stopped`: the group was closed before everything planned was sent; what was sent is delivered.
-    `error`: a sentence, where the member could not join or not everything is known to be delivered."""
-
-    sent: int
-    delivered: int
-    stopped: bool = False
-    error: str = ""
-    bad_input: bool = False
-
-
-Tell = Callable[[Progress], None]
 Source = Callable[[Group], Coroutine[Any, Any, None]]
 """Sends until there is nothing more to send or the group takes nothing more."""
 Sink = Callable[[Deliver], Coroutine[Any, Any, bool]]
@@ -79,7 +60,7 @@ class Member:
 
     async def take_part(self, source: Source, sink: Sink) -> Ended:
         """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
-        spool = self._open_spool()
+        spool = None if self._parts is None else open_spool(self._parts, self.settings)
         try:
             self._joining = asyncio.current_task()
             async with Group(self.settings, spool) as group:
@@ -88,7 +69,7 @@ class Member:
         except (GroupFailed, NotDelivered) as error:
             if spool is not None:
                 spool.discard()
-            return self._ended(error=_sentence(error))
+            return self._ended(error=sentence(error))
         except (asyncio.CancelledError, QuireError, OSError):
             if spool is not None:
                 spool.discard()
@@ -96,18 +77,8 @@ class Member:
                 raise
             return self._ended()
         if spool is not None and self._parts is not None:
-            write_part(self._parts, self.plan, self.settings, spool.recorder.packet_names())
+            write_part(self._parts, self.plan, self.settings, spool.recorder)
         return self._ended()
-
-    def _open_spool(self) -> Spool | None:
-        if self._parts is None:
-            return None
-        try:
-            self._parts.mkdir(parents=True, exist_ok=True)
-            description_file(self._parts, self.settings.me).unlink(missing_ok=True)
-        except OSError as error:
-            raise BadInput(f"cannot write {self._parts}: {error.strerror}") from error
-        return Spool(self.settings.me, len(self.settings.members), records_file(self._parts, self.settings.me))
 
     def _ended(self, error: str = "") -> Ended:
         return Ended(self.sent, self.delivered, self._stop.is_set(), error)
@@ -175,12 +146,6 @@ async def _send(group: Group, source: Source) -> None:
         await source(group)
 
 
-def _sentence(error: QuireError) -> str:
-    """What went wrong, and what it led to."""
-    cause = error.__cause__
-    return f"{cause}; {error}" if isinstance(cause, QuireError) else str(error)
-
-
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine on the fastest event loop that is here."""
     try:
@@ -217,19 +182,29 @@ def _say(said: Progress | Ended) -> None:
         os.write(1, msgspec.json.encode(said) + b"\n")
 
 
-async def _main(plan: Plan, me: int, parts: Path) -> Ended:
-    member = Member(plan, me, parts, _say)
-    stop_on_signals(member.stop)
-    _say(Progress(0, 0))  # From now on it can be asked to stop.
-    _stop_with_parent(member.stop)
+async def take_part(plan: Plan, me: int, parts: Path | None, tell: Tell, ready: Callable[[Callable[[], None]], None]) -> Ended:
+    """Take part in what is planned, as a member of a group or as a process of a service. `ready` is called once, with what
+    has it end early."""
+    service = SERVICES.get(plan.protocol or "")
+    if service is not None:
+        return await take_share(service, plan, me, parts, tell, ready)
+    member = Member(plan, me, parts, tell)
+    ready(member.stop)
     return await member.take_part(member.send_load, member.count_load)
+
+
+def _ready(stop: Callable[[], None]) -> None:
+    stop_on_signals(stop)
+    _say(Progress(0, 0))  # From now on it can be asked to stop.
+    _stop_with_parent(stop)
 
 
 def main() -> None:
     """Take part in a planned load as a process of a fleet."""
     plan_file, me, parts = sys.argv[1:]
     try:
-        ended = run(_main(msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan), int(me), Path(parts)))
+        plan = msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan)
+        ended = run(take_part(plan, int(me), Path(parts), _say, _ready))
     except QuireError as error:
         ended = Ended(0, 0, error=str(error), bad_input=isinstance(error, BadInput))
     _say(ended)

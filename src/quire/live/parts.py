@@ -16,18 +16,28 @@ import msgspec
 import numpy as np
 
 from quire.live.plan import Plan
+from quire.live.services import SERVICES
+from quire.live.serving import Share
 from quire.live.settings import Settings
-from quire.live.spool import GROUP_NAME, make_recorder, read_spool
+from quire.live.spool import GROUP_NAME, Spool, make_recorder, read_spool
 from quire.model.errors import BadInput
-from quire.model.orders import implied_by, in_order
+from quire.model.orders import Guarantee, implied_by, in_order
 from quire.protocols import registry
-from quire.trace.recorder import RECORD_FIELDS, Integers
+from quire.trace.recorder import RECORD_FIELDS, Address, Integers, Recorder
 from quire.trace.schema import DELIVER, FORMAT, SEND, Outcome, RunInfo
 from quire.trace.statistics import Statistics, Summary
 from quire.trace.store import RunWriter
 
 _MICROSECOND_NS = 1000
 _SECOND_NS = 1_000_000_000
+
+
+class ShareResult(msgspec.Struct, frozen=True):
+    """What a process of a service says at its end; promises and groups are the same in all of them."""
+
+    promises: tuple[Guarantee, ...]
+    groups: dict[str, tuple[int, ...]]
+    details: dict[str, object]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +53,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     process: int
     packet_names: tuple[str, ...]
+    addresses: tuple[Address, ...]
     records: int
+    share: ShareResult | None = None
+    """What a process of a service says of it."""
 
 
 class LiveSummary(Summary, frozen=True, kw_only=True):
@@ -52,6 +65,8 @@ class LiveSummary(Summary, frozen=True, kw_only=True):
 
     source: str
     deliveries_per_s: float
+    details: dict[str, object]
+    """What only a service can say of a run."""
 
 
 def records_file(directory: Path, process: int) -> Path:
@@ -62,7 +77,17 @@ def description_file(directory: Path, process: int) -> Path:
     return directory / f"p{process:05d}.json"
 
 
-def write_part(directory: Path, plan: Plan, settings: Settings, packet_names: Sequence[str]) -> None:
+def open_spool(directory: Path, settings: Settings) -> Spool:
+    """Where a member records its events; they become a part of a run once they are described."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        description_file(directory, settings.me).unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot write {directory}: {error.strerror}") from error
+    return Spool(settings.me, len(settings.members), records_file(directory, settings.me))
+
+
+def write_part(directory: Path, plan: Plan, settings: Settings, recorder: Recorder, share: Share | None = None) -> None:
     """Describe the records that this member has left in the directory; from then on they are a part of a run."""
     part = Part(
         run=plan.run_name(settings),
@@ -73,7 +98,11 @@ def write_part(directory: Path, plan: Plan, settings: Settings, packet_names: Se
         load=msgspec.to_builtins(plan.load()),
         versions={"quire": version("quire")},
         process=settings.me,
-        packet_names=tuple(packet_names),
+        packet_names=tuple(recorder.packet_names()),
+        addresses=tuple(recorder.addresses()),
+        share=None
+        if share is None
+        else ShareResult(in_order(share.promises()), dict(share.groups()), msgspec.to_builtins(share.details())),
         records=records_file(directory, settings.me).stat().st_size // (RECORD_FIELDS * 8),
     )
     whole = description_file(directory, settings.me)
@@ -93,12 +122,16 @@ def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
             recorder = make_recorder(part.process, part.members)
             for name in part.packet_names:
                 recorder.packet_type(name)
+            for address in part.addresses:
+                recorder.address(address)
             for records in read_spool(records_file(directory, part.process)):
                 recorder.write(records.tobytes())
                 statistics.absorb(recorder)
                 clock.absorb(part.process, records, statistics)
                 writer.append(part.process, recorder.take(part.run))
-        info = _info(parts[0], statistics)
+        shares = [part.share for part in parts if part.share is not None]
+        details = SERVICES[parts[0].protocol].summarise([share.details for share in shares]) if shares else {}
+        info = _info(parts[0], statistics, details)
         writer.finish(info)
     return LiveSummary(
         run=info.run,
@@ -111,6 +144,7 @@ def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
         complete=info.outcome.complete,
         crashed=(),
         deliveries_per_s=clock.deliveries_per_s(statistics),
+        details=details,
         packets=statistics.packet_counts(),
         packets_point_to_point=statistics.copy_counts(),
         latency=statistics.latency(),
@@ -158,17 +192,24 @@ def _read_part(path: Path) -> Part:
     return part
 
 
-def _info(part: Part, statistics: Statistics) -> RunInfo:
+def _info(part: Part, statistics: Statistics, details: dict[str, object]) -> RunInfo:
     everything = bool((statistics.delivered == statistics.due).all())
+    settings: dict[str, object] = {"group": part.group, "load": part.load}
+    if part.share is None:
+        groups = {GROUP_NAME: tuple(range(part.members))}
+        promises = in_order(implied_by(registry.find(part.protocol).protocol.promises))
+    else:
+        groups, promises = part.share.groups, in_order(implied_by(frozenset(part.share.promises)))
+        settings["details"] = details
     return RunInfo(
         run=part.run,
         source="run",
         protocol=part.protocol,
         options=part.options,
         members=part.members,
-        groups={GROUP_NAME: tuple(range(part.members))},
-        promises=in_order(implied_by(registry.find(part.protocol).protocol.promises)),
-        settings={"group": part.group, "load": part.load},
+        groups=groups,
+        promises=promises,
+        settings=settings,
         versions=part.versions,
         outcome=Outcome(complete=everything, messages=int(statistics.sent.sum()), deliveries=int(statistics.delivered.sum())),
     )

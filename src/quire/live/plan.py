@@ -11,8 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from quire.live.services import SERVICES
 from quire.live.settings import Certificates, Settings, read_settings
 from quire.model.errors import BadInput
+from quire.protocols.registry import convert_options
 
 MESSAGES_MAX = 1_000_000_000
 SIZE_MAX = 1 << 20
@@ -52,13 +54,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def settings(self, me: int) -> Settings:
         """What this member needs to join; raises BadInput in one sentence where the plan makes no sense."""
         self._check_load()
+        service = SERVICES.get(self.protocol or "")
         return read_settings(
             self.group,
             me,
             self.members,
             order=self.order,
             protocol=self.protocol,
-            options=self.options,
+            options=self.options if service is None else convert_options(service.name, service.options, self.options),
             secret=None if self.secret_file is None else _read_secret(Path(self.secret_file)),
             certificates=None if self.certificates is None else _certificates_of(self.certificates, me),
             insecure=self.insecure,

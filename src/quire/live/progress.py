@@ -1,0 +1,38 @@
+"""What a process that takes part in a run tells whoever started it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from quire.model.errors import QuireError
+
+PROGRESS_S = 0.1
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How far a member is: messages accepted from it, and messages delivered to it."""
+
+    sent: int
+    delivered: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """How it went. `stopped`: the group was closed before everything planned was sent; what was sent is delivered.
+    `error`: a sentence, where the member could not join or not everything is known to be delivered."""
+
+    sent: int
+    delivered: int
+    stopped: bool = False
+    error: str = ""
+    bad_input: bool = False
+
+
+Tell = Callable[[Progress], None]
+
+
+def sentence(error: QuireError) -> str:
+    """What went wrong, and what it led to."""
+    cause = error.__cause__
+    return f"{cause}; {error}" if isinstance(cause, QuireError) else str(error)

@@ -1,0 +1,10 @@
+"""Every live service by name. A service is added here by one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quire.live.serving import Service
+
+_SERVICES: tuple[Service, ...] = ()
+SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

@@ -1,0 +1,110 @@
+"""Services on real sockets, as `quire run` starts them: each process does its share of a planned load and leaves its trace.
+
+A group protocol needs no more than a name, because every member does the same. A service brings its own processes:
+sequencers and clients, objects and their callers, replicas and transactions. `Share` is what one process does; `NodeShare` is
+that for a node on the mesh, which is all that most services need.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from quire.live.nodes import Host
+from quire.live.settings import Settings
+from quire.live.spool import Spool
+from quire.model.orders import Guarantee
+from quire.protocols.node import Node, Notice
+
+if TYPE_CHECKING:
+    from quire.live.plan import Plan
+
+Details = Mapping[str, object]
+
+
+class Share(ABC):
+    """What one process of a service does. Made once, and used once."""
+
+    def __init__(self, plan: Plan, settings: Settings, spool: Spool | None) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.spool = spool
+        self.sent = 0
+        self.delivered = 0
+        self.stopping = False
+        """Whether it was asked to end before it has done everything."""
+
+    def stop(self) -> None:
+        """Begin nothing new, and end when what was begun is done."""
+        self.stopping = True
+
+    @abstractmethod
+    async def take_part(self) -> None:
+        """Join, do everything, and return when it is done everywhere. Raises GroupFailed or NotDelivered."""
+
+    @abstractmethod
+    def promises(self) -> frozenset[Guarantee]:
+        """What the trace of this run must satisfy; the same in all processes."""
+
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        """The groups by name, each with those that were its members at some time; the same in all processes."""
+        return {}
+
+    def details(self) -> Details:
+        """What only this process can say of how it went."""
+        return {}
+
+
+class NodeShare(Share):
+    """The share of a node on the mesh, where every process reaches every other."""
+
+    survives: ClassVar[bool] = False
+    """Whether the service goes on without processes that are lost."""
+
+    @abstractmethod
+    def make_node(self) -> Node:
+        """The node of this process."""
+
+    @abstractmethod
+    def told(self, host: Host, notice: Notice) -> None:
+        """The node says something."""
+
+    @abstractmethod
+    async def work(self, host: Host) -> None:
+        """Do everything; heed `stopping`, and that `host.failure` may come at any time."""
+
+    async def take_part(self) -> None:
+        host = Host(self.settings, self.make_node(), self.told, spool=self.spool, survives=self.survives)
+        async with host:
+            await self.work(host)
+
+
+def add_up(details: Sequence[Details]) -> dict[str, object]:
+    """What all processes say together: numbers are added, and where something else differs the first counts."""
+    together: dict[str, object] = {}
+    for each in details:
+        for name, value in each.items():
+            before = together.get(name)
+            if isinstance(value, int | float) and isinstance(before, int | float):
+                together[name] = before + value
+            else:
+                together.setdefault(name, value)
+    return together
+
+
+class Service(msgspec.Struct, frozen=True):
+    """How a live service is found and set up; as a protocol's entry in the registry."""
+
+    name: str
+    summary: str
+    options: type[msgspec.Struct]
+    share: type[Share]
+    processes: Callable[[int, Any], int] = lambda members, _options: members
+    """How many processes there are for so many members and these options; members come first."""
+    messages: int = 1000
+    """How much each member does if nobody says."""
+    summarise: Callable[[Sequence[Details]], dict[str, object]] = add_up
+    """What the processes say, put together for the result of a run."""

@@ -1,0 +1,49 @@
+"""One process of a service: it does its share and leaves its part of the trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from quire.live.errors import GroupFailed, NotDelivered
+from quire.live.parts import open_spool, write_part
+from quire.live.plan import Plan
+from quire.live.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.serving import Service, Share
+
+
+async def take_share(
+    service: Service, plan: Plan, me: int, parts: Path | None, tell: Tell, ready: Callable[[Callable[[], None]], None]
+) -> Ended:
+    """Join, do everything that is planned, and return when it is done everywhere."""
+    settings = plan.settings(me)
+    spool = None if parts is None else open_spool(parts, settings)
+    share = service.share(plan, settings, spool)
+    ready(share.stop)
+    telling = asyncio.ensure_future(_tell_progress(share, tell))
+    try:
+        await share.take_part()
+    except (GroupFailed, NotDelivered) as error:
+        if spool is not None:
+            spool.discard()
+        return Ended(share.sent, share.delivered, share.stopping, sentence(error))
+    except BaseException:
+        if spool is not None:
+            spool.discard()
+        raise
+    finally:
+        telling.cancel()
+        with suppress(asyncio.CancelledError):
+            await telling
+    tell(Progress(share.sent, share.delivered))
+    if spool is not None and parts is not None:
+        write_part(parts, plan, settings, spool.recorder, share=share)
+    return Ended(share.sent, share.delivered, share.stopping)
+
+
+async def _tell_progress(share: Share, tell: Tell) -> None:
+    while True:
+        tell(Progress(share.sent, share.delivered))
+        await asyncio.sleep(PROGRESS_S)

@@ -1,0 +1,77 @@
+"""A service in processes of its own: shares are done, parts become a run with what only the service can say."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from quire.live.fleet import free_addresses
+from quire.live.nodes import Host
+from quire.live.parts import assemble
+from quire.live.plan import Plan
+from quire.live.progress import Progress
+from quire.live.services import SERVICES
+from quire.live.serving import NodeShare, Service
+from quire.live.sharing import take_share
+from quire.model.orders import Guarantee
+from quire.protocols.node import Notice
+from quire.trace.recorder import Address
+from quire.trace.store import read_info
+from tests.live.test_nodes import MEMBERS, Answered, Curious, Options
+
+ROUNDS = 10
+TALK = Address("talk", tuple(range(MEMBERS)))
+
+
+class Asking(NodeShare):
+    """Asks all members everything, and records each answer as a message of its own to itself."""
+
+    def make_node(self) -> Curious:
+        return Curious(self.settings.me, ROUNDS)
+
+    def told(self, host: Host, notice: Notice) -> None:
+        answer = cast(Answered, notice)
+        me = self.settings.me
+        host.record_send(me, self.sent, Address(None, (me,), op=f"by-{answer.by}"), 0)
+        host.record_delivery(me, self.sent, Address(None, (me,), op=f"by-{answer.by}"), 0)
+        self.sent += 1
+        self.delivered += 1
+
+    async def work(self, host: Host) -> None:
+        while not host.node.idle() and host.failure is None:
+            await asyncio.sleep(0.01)
+
+    def promises(self) -> frozenset[Guarantee]:
+        return frozenset({Guarantee.FIFO})
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        return {"talk": TALK.dests}
+
+    def details(self) -> dict[str, object]:
+        return {"answers": self.sent, "kind": "curious"}
+
+
+def test_shares_are_done_and_their_parts_become_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service("curious", "asks and answers", Options, Asking)
+    monkeypatch.setitem(cast(dict[str, Service], SERVICES), "curious", service)
+    plan = Plan(members=free_addresses(MEMBERS), protocol="curious", options={"rounds": "3"}, messages=ROUNDS, timeout_s=10)
+    told: list[Progress] = []
+
+    async def main() -> None:
+        shares = (take_share(service, plan, me, tmp_path / "parts", told.append, lambda _stop: None) for me in range(MEMBERS))
+        for ended in await asyncio.gather(*shares):
+            assert (ended.sent, ended.error, ended.stopped) == (ROUNDS * MEMBERS, "", False)
+
+    asyncio.run(main())
+    assert told[-1] == Progress(ROUNDS * MEMBERS, ROUNDS * MEMBERS)
+    summary = assemble(tmp_path / "parts", tmp_path / "run")
+    assert summary.details == {"answers": ROUNDS * MEMBERS * MEMBERS, "kind": "curious"}
+    assert summary.complete
+    assert summary.packets["QUESTION"] >= ROUNDS * MEMBERS
+    info = read_info(tmp_path / "run")
+    assert info.groups == {"talk": TALK.dests}
+    assert info.promises == (Guarantee.FIFO,)
+    assert info.options == {"rounds": 3}

@@ -45,7 +45,7 @@ def random_plan(seed: int, order: str, *, pipelined: bool | None = None, quick: 
         window=random.choice((4, 1 << 16)),
         history=random.choice((8, 1 << 20)),
         tick_ms=TICK_MS,
-        lease_ticks=random.choice((10, 60)),
+        lease_ticks=random.choice((3, 60)),
         balance_ticks=random.choice((0, 5)),
     )
     options = msgspec.structs.replace(options, window=min(options.window, options.history), **fixed)

@@ -117,7 +117,7 @@ class Run(ABC):
             source="simulation",
             protocol=config.protocol,
             options=config.options,
-            members=config.members,
+            members=self.statistics.members,  # All processes that have a trace, of which a service has more than members.
             groups=dict(self.groups()),
             promises=in_order(implied_by(self.promises())),
             seed=config.seed,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quire.simulation.scenario import Service
+from quire.simulation.sequencing import Ring, RingOptions
 
-_SERVICES: tuple[Service, ...] = ()
+_SERVICES: tuple[Service, ...] = (
+    Service("sequencer", "overlapping groups over several sequencers (Kindberg)", Ring, RingOptions),
+)
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

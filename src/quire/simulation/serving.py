@@ -12,6 +12,7 @@ from quire.simulation.delays import to_ns
 from quire.simulation.runs import Progress, Run, make_network
 from quire.simulation.scenario import Service
 from quire.simulation.world import World
+from quire.trace.recorder import Address
 from quire.trace.schema import Outcome
 from quire.trace.store import RunWriter
 
@@ -51,6 +52,8 @@ class ServiceRun(Run):
 
     def _absorb(self, writer: RunWriter | None, *, everything: bool) -> None:
         for place in self.world.places:
+            if everything:
+                place.recorder.settle_rest(place.recorder.address(Address()))
             self.take(place.recorder, writer, everything=everything)
         self.statistics.origin.add(self.scenario.origin_waits)
         self.statistics.remote.add(self.scenario.remote_waits)

@@ -21,6 +21,7 @@ from quire.trace.schema import DELIVER, KINDS, PACKET, SCHEMA, SEND, VIEW
 RECORD_FIELDS = 8
 # kind, origin, first number, count, logical time of the first, time, then:
 #   send, deliver, view: address, bytes of each message   packet: type, header bytes (origin: fanout, first: payload bytes)
+_ADDRESS_FIELD = 6
 
 pack_record = Struct(f"={RECORD_FIELDS}q").pack
 """One record as bytes. A driver whose loop cannot afford a call for each event packs it and writes it itself."""
@@ -52,6 +53,9 @@ class Recorder:
         self._records = array("q")
         self._packet_types: dict[str, int] = {}
         self._rows_taken = 0
+        self._records_gone = 0
+        self._deferred: dict[int, None] = {}
+        """Sends whose address is not known yet, by their place among all records, in order."""
         # Copying packed bytes is four times as fast as having an array take eight integers.
         self.write = self._records.frombytes
         """Takes the bytes of `pack_record`."""
@@ -59,6 +63,24 @@ class Recorder:
     def send(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> None:
         """`count` messages numbered from `first` were sent; the first has logical time `lamport`."""
         self.write(pack_record(SEND, origin, first, count, lamport, time_ns, address, size))
+
+    def defer_send(self, origin: int, first: int, count: int, lamport: int, time_ns: int, size: int) -> int:
+        """The same where whom the messages go to is not known yet: `settle` what is returned when it is. Until then this
+        record, and all after it, stay here."""
+        place = self._records_gone + len(self._records) // RECORD_FIELDS
+        self._deferred[place] = None
+        self.send(origin, first, count, lamport, time_ns, 0, size)
+        return place
+
+    def settle(self, place: int, address: int) -> None:
+        """Say whom the messages of a deferred send go to."""
+        del self._deferred[place]
+        self._records[(place - self._records_gone) * RECORD_FIELDS + _ADDRESS_FIELD] = address
+
+    def settle_rest(self, address: int) -> None:
+        """Nobody will ever know whom the rest went to."""
+        for place in tuple(self._deferred):
+            self.settle(place, address)
 
     def deliver(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> None:
         self.write(pack_record(DELIVER, origin, first, count, lamport, time_ns, address, size))
@@ -88,22 +110,27 @@ class Recorder:
         return tuple(self._packet_types)
 
     def pending_records(self) -> int:
+        """How many records are here that nothing is to be said about any more."""
+        if self._deferred:
+            return next(iter(self._deferred)) - self._records_gone
         return len(self._records) // RECORD_FIELDS
 
     def records(self) -> Integers:
-        """A copy of everything recorded since the last `take` or `drop`, one record a row."""
-        return np.array(self._records, dtype=np.int64).reshape(-1, RECORD_FIELDS)
+        """A copy of everything pending since the last `take` or `drop`, one record a row."""
+        return np.array(self._records, dtype=np.int64)[: self.pending_records() * RECORD_FIELDS].reshape(-1, RECORD_FIELDS)
 
     def take(self, run: str) -> pa.Table:
-        """The rows of everything recorded since the last call."""
+        """The rows of everything pending since the last call."""
         table = self._spread(run, self.records())
         self._rows_taken += table.num_rows
         self.drop()
         return table
 
     def drop(self) -> None:
-        """Forget what is recorded and not taken."""
-        del self._records[:]
+        """Forget what is pending and not taken."""
+        pending = self.pending_records()
+        self._records_gone += pending
+        del self._records[: pending * RECORD_FIELDS]
 
     def _spread(self, run: str, records: Integers) -> pa.Table:
         counts = records[:, 3]

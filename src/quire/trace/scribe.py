@@ -23,6 +23,15 @@ class Scribe(ABC):
         if self.recorder is not None:
             self.recorder.send(origin, seq, count, lamport, self.time_ns(), self.recorder.address(address), size)
 
+    def defer_send(self, origin: int, seq: int, size: int, count: int = 1) -> int:
+        """Record a send of which it will be known later whom it went to: `settle` what is returned then."""
+        lamport = self.tick(count)
+        return -1 if self.recorder is None else self.recorder.defer_send(origin, seq, count, lamport, self.time_ns(), size)
+
+    def settle(self, place: int, address: Address) -> None:
+        if self.recorder is not None:
+            self.recorder.settle(place, self.recorder.address(address))
+
     def record_delivery(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> None:
         lamport = self.tick(count)
         if self.recorder is not None:

@@ -56,6 +56,9 @@ class Sequencer(Numbering):
         """Clients that have left, with the request by which they did, until the directory knows."""
         self._founded: set[str] = set()
         """Groups that began here; a late copy must not found one again that has moved away."""
+        self._marks: dict[str, tuple[int, int, int]] = {}
+        """Of each group: a time, how far it was numbered then, and how far at the time before."""
+        self._now = 0
         self._tick_at: int | None = None
         self._handlers: dict[type[Packet], Callable[[int, Any], Effects]] = {
             wire.DoMulticast: self._multicast,
@@ -78,6 +81,7 @@ class Sequencer(Numbering):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a sequencer")
+        self._now = now
         effects = handler(source, packet)
         if self._tick_at is None and (self._news or not self.idle()):
             self._tick_at = now + self.options.tick_ns
@@ -206,7 +210,8 @@ class Sequencer(Numbering):
                 before = state.stable
                 state.report(packet.client, number)
                 self._news |= state.stable > before
-            effects += [Send(event, (packet.client,)) for event in state.lacking(packet.client, number)[:FETCHED_EVENTS_MAX]]
+            lacking = state.lacking(packet.client, number, self._old(state))[:FETCHED_EVENTS_MAX]
+            effects += [Send(event, (packet.client,)) for event in lacking]
         for group, number in elsewhere.items():
             effects += self._redirect(source, wire.Fetch(packet.client, {group: number}), group)
         if packet.ask:
@@ -215,6 +220,14 @@ class Sequencer(Numbering):
             moved = [group for group in packet.ask if group in self.forward]
             effects += [Send(wire.NewLocation(group, self.forward[group]), (packet.client,)) for group in moved]
         return [*effects, *self.moves.proceed()]
+
+    def _old(self, state: GroupState) -> int:
+        """What is numbered up to here was sent a tick ago or more, so that it may be lost and not only on its way."""
+        since, newest, old = self._marks.get(state.group, (0, 0, 0))
+        if self._now - since >= self.options.tick_ns:
+            self._marks[state.group] = (self._now, state.seq, newest)
+            return newest
+        return old
 
     def _stable_elsewhere(self, source: int, packet: wire.Stable) -> Effects:  # noqa: ARG002
         self.elsewhere = merge(self.elsewhere, packet.numbers)

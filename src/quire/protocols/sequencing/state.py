@@ -71,11 +71,11 @@ class GroupState(msgspec.Struct):
             if event.kind == MESSAGES:
                 self.kept -= event.run.count
 
-    def lacking(self, client: int, number: int) -> list[Event]:
-        """The events after this number that are for this client."""
+    def lacking(self, client: int, number: int, until: int) -> list[Event]:
+        """The events after a number, and up to another, that are for this client."""
         if client not in self.reached:
             return []
-        until = self.departing.get(client, self.seq)
+        until = min(until, self.departing.get(client, self.seq))
         return [event for event in self.history.values() if number < event.last and event.seq <= until]
 
     def drained(self, number: int) -> bool:

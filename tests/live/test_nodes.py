@@ -12,9 +12,10 @@ from quire.live.errors import NotDelivered
 from quire.live.fleet import free_addresses
 from quire.live.nodes import Host
 from quire.live.settings import Settings, read_settings
-from quire.live.spool import Spool, read_spool
+from quire.live.spool import Spool
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
+from quire.trace.logs import read_records
 from quire.trace.schema import PACKET
 
 MEMBERS = 3
@@ -99,7 +100,7 @@ def test_everybody_gets_all_answers_and_closing_waits_for_all(tmp_path: Path) ->
     asyncio.run(main())
     for me, told in enumerate(heard):
         assert len(told) == ROUNDS * MEMBERS
-        records = next(read_spool(tmp_path / str(me)))
+        records = next(read_records(tmp_path / str(me)))
         assert (records[:, 0] == PACKET).sum() >= ROUNDS * (1 + MEMBERS)
 
 

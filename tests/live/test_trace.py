@@ -12,8 +12,9 @@ import pytest
 
 from quire.live.parts import assemble, write_part
 from quire.live.plan import Plan
-from quire.live.spool import ROWS_MAX, Spool, read_spool
+from quire.live.spool import Spool
 from quire.model.errors import BadInput
+from quire.trace.logs import ROWS_MAX, read_records
 from quire.trace.store import open_run
 
 PLAN = Plan(members=("127.0.0.1:1", "127.0.0.1:2"), protocol="fifo", messages=10)
@@ -79,7 +80,7 @@ def test_long_runs_are_read_in_pieces_of_bounded_size(tmp_path: Path) -> None:
         spool.recorder.deliver(0, number * 8192, 8192, 1 + number * 8192, number, 0, 0)
     spool.finish()
 
-    pieces = list(read_spool(tmp_path / "records"))
+    pieces = list(read_records(tmp_path / "records"))
 
     assert len(pieces) > 1
     assert all(piece[:, 3].sum() <= ROWS_MAX for piece in pieces)

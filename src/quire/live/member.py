@@ -28,6 +28,7 @@ from quire.live.progress import PROGRESS_S, Ended, Progress, Tell, sentence
 from quire.live.services import SERVICES
 from quire.live.settings import Settings
 from quire.live.sharing import take_share
+from quire.live.spool import Spool, spill_regularly
 from quire.model.errors import BadInput, QuireError
 from quire.protocols.contract import Deliver
 
@@ -60,12 +61,12 @@ class Member:
 
     async def take_part(self, source: Source, sink: Sink) -> Ended:
         """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
-        spool = None if self._parts is None else open_spool(self._parts, self.settings)
+        spool = None if self._parts is None else open_spool(self._parts, self.plan, self.settings)
         try:
             self._joining = asyncio.current_task()
             async with Group(self.settings, spool) as group:
                 self._joining = None
-                await self._exchange(group, source, sink)
+                await self._exchange(group, source, sink, spool)
         except (GroupFailed, NotDelivered) as error:
             if spool is not None:
                 spool.discard()
@@ -83,9 +84,11 @@ class Member:
     def _ended(self, error: str = "") -> Ended:
         return Ended(self.sent, self.delivered, self._stop.is_set(), error)
 
-    async def _exchange(self, group: Group, source: Source, sink: Sink) -> None:
+    async def _exchange(self, group: Group, source: Source, sink: Sink, spool: Spool | None) -> None:
         async with asyncio.TaskGroup() as tasks:
             helpers = [tasks.create_task(self._close_when_asked(group)), tasks.create_task(self._tell_progress())]
+            if spool is not None:
+                helpers.append(tasks.create_task(spill_regularly(spool)))
             sending = tasks.create_task(_send(group, source))
             try:
                 async with aclosing(group.runs()) as deliveries:

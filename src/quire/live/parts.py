@@ -19,10 +19,11 @@ from quire.live.plan import Plan
 from quire.live.services import SERVICES
 from quire.live.serving import Share
 from quire.live.settings import Settings
-from quire.live.spool import GROUP_NAME, Spool, make_recorder, read_spool
+from quire.live.spool import GROUP_NAME, Spool, make_recorder
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee, implied_by, in_order
 from quire.protocols import registry
+from quire.trace.logs import RECORD_BYTES, count_records, read_records, records_file
 from quire.trace.recorder import RECORD_FIELDS, Address, Integers, Recorder
 from quire.trace.schema import DELIVER, FORMAT, SEND, Outcome, RunInfo
 from quire.trace.statistics import Statistics, Summary
@@ -69,22 +70,18 @@ class LiveSummary(Summary, frozen=True, kw_only=True):
     """What only a service can say of a run."""
 
 
-def records_file(directory: Path, process: int) -> Path:
-    return directory / f"p{process:05d}.records"
-
-
 def description_file(directory: Path, process: int) -> Path:
     return directory / f"p{process:05d}.json"
 
 
-def open_spool(directory: Path, settings: Settings) -> Spool:
+def open_spool(directory: Path, plan: Plan, settings: Settings) -> Spool:
     """Where a member records its events; they become a part of a run once they are described."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         description_file(directory, settings.me).unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(f"cannot write {directory}: {error.strerror}") from error
-    return Spool(settings.me, len(settings.members), records_file(directory, settings.me))
+    return Spool(settings.me, len(settings.members), records_file(directory, settings.me), plan.run_name(settings))
 
 
 def write_part(directory: Path, plan: Plan, settings: Settings, recorder: Recorder, share: Share | None = None) -> None:
@@ -103,7 +100,7 @@ def write_part(directory: Path, plan: Plan, settings: Settings, recorder: Record
         share=None
         if share is None
         else ShareResult(in_order(share.promises()), dict(share.groups()), msgspec.to_builtins(share.details())),
-        records=records_file(directory, settings.me).stat().st_size // (RECORD_FIELDS * 8),
+        records=count_records(records_file(directory, settings.me)),
     )
     whole = description_file(directory, settings.me)
     partial = whole.with_suffix(".partial")
@@ -124,7 +121,7 @@ def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
                 recorder.packet_type(name)
             for address in part.addresses:
                 recorder.address(address)
-            for records in read_spool(records_file(directory, part.process)):
+            for records in read_records(records_file(directory, part.process)):
                 recorder.write(records.tobytes())
                 statistics.absorb(recorder)
                 clock.absorb(part.process, records, statistics)
@@ -187,7 +184,7 @@ def _read_part(path: Path) -> Part:
         raise BadInput(f"cannot read {error.filename}: {error.strerror}") from error
     except msgspec.DecodeError as error:
         raise BadInput(f"{path} does not describe a member's part of a run: {error}") from error
-    if size != part.records * RECORD_FIELDS * 8:
+    if size != part.records * RECORD_BYTES:
         raise BadInput(f"{records_file(path.parent, part.process)} is not whole; copy it again")
     return part
 
@@ -217,7 +214,7 @@ def _info(part: Part, statistics: Statistics, details: dict[str, object]) -> Run
 
 def _sends(directory: Path, part: Part) -> tuple[Integers, Integers]:
     """The number of the first message of every run that a member sent, and when it sent it."""
-    sends = [records[records[:, 0] == SEND] for records in read_spool(records_file(directory, part.process))]
+    sends = [records[records[:, 0] == SEND] for records in read_records(records_file(directory, part.process))]
     together = np.concatenate(sends) if sends else np.empty((0, RECORD_FIELDS), np.int64)
     return together[:, 2], together[:, 5]
 

@@ -12,6 +12,7 @@ from quire.live.parts import open_spool, write_part
 from quire.live.plan import Plan
 from quire.live.progress import PROGRESS_S, Ended, Progress, Tell, sentence
 from quire.live.serving import Service, Share
+from quire.live.spool import spill_regularly
 
 
 async def take_share(
@@ -19,10 +20,12 @@ async def take_share(
 ) -> Ended:
     """Join, do everything that is planned, and return when it is done everywhere."""
     settings = plan.settings(me)
-    spool = None if parts is None else open_spool(parts, settings)
+    spool = None if parts is None else open_spool(parts, plan, settings)
     share = service.share(plan, settings, spool)
     ready(share.stop)
-    telling = asyncio.ensure_future(_tell_progress(share, tell))
+    helpers = [asyncio.ensure_future(_tell_progress(share, tell))]
+    if spool is not None:
+        helpers.append(asyncio.ensure_future(spill_regularly(spool)))
     try:
         await share.take_part()
     except (GroupFailed, NotDelivered) as error:
@@ -34,9 +37,10 @@ async def take_share(
             spool.discard()
         raise
     finally:
-        telling.cancel()
-        with suppress(asyncio.CancelledError):
-            await telling
+        for helper in helpers:
+            helper.cancel()
+            with suppress(asyncio.CancelledError):
+                await helper
     tell(Progress(share.sent, share.delivered))
     if spool is not None and parts is not None:
         write_part(parts, plan, settings, spool.recorder, share=share)

@@ -47,12 +47,12 @@ class Address(msgspec.Struct, frozen=True):
 class Recorder:
     """The events of one process in local order. `addresses` are those that it will use often, numbered from 0."""
 
-    def __init__(self, process: int, addresses: Sequence[Address] = ()) -> None:
+    def __init__(self, process: int, addresses: Sequence[Address] = (), *, rows_taken: int = 0) -> None:
         self.process = process
         self._addresses = {address: number for number, address in enumerate(addresses)}
         self._records = array("q")
         self._packet_types: dict[str, int] = {}
-        self._rows_taken = 0
+        self._rows_taken = rows_taken
         self._records_gone = 0
         self._deferred: dict[int, None] = {}
         """Sends whose address is not known yet, by their place among all records, in order."""

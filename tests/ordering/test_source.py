@@ -1,0 +1,155 @@
+"""The data source `quire` on finished runs, on what members leave, and on a group that is running."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from quire.live.spool import Spool
+from quire.model.errors import BadInput
+from quire.pipeline.source import QuireDataSource, Span, members_of, register
+from quire.simulation.config import SimulationConfig, WorkloadConfig
+from quire.simulation.simulate import simulate
+from quire.trace.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SIMPLE = [name for name in SCHEMA.names if name != "dests"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "simulated"
+    simulate(SimulationConfig(members=3, seed=1, workload=WorkloadConfig(messages=20)), out=out)
+    return out
+
+
+@pytest.fixture
+def reading(spark: SparkSession) -> SparkSession:
+    register(spark)
+    return spark
+
+
+def stored(run: Path) -> list[dict[str, Any]]:
+    rows = [row for path in sorted((run / "trace").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    return sorted(rows, key=lambda row: (row["process"], row["pos"]))
+
+
+def found(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.orderBy("process", "pos").collect()]
+
+
+def test_a_run_is_read_as_it_is_stored(reading: SparkSession, run: Path) -> None:
+    assert found(reading.read.format("quire").load(str(run))) == stored(run)
+    assert members_of(run) == 3
+
+
+def spooled(directory: Path) -> Spool:
+    directory.mkdir()
+    spool = Spool(0, 2, directory / "p00000.records", "live")
+    spool.recorder.send(0, 0, 3, 1, 10, 0, 64)
+    spool.recorder.packet("GOP", 1, 4, 11, 40, 192)
+    spool.finish()
+    return spool
+
+
+def test_records_are_read_while_their_process_goes_on(reading: SparkSession, tmp_path: Path) -> None:
+    spooled(tmp_path / "parts")
+    with (tmp_path / "parts" / "p00000.records").open("ab") as file:
+        file.write(b"half a record")
+
+    rows = found(reading.read.format("quire").load(str(tmp_path / "parts")))
+
+    assert [(row["run"], row["pos"], row["kind"], row["seq"], row["lamport"], row["packet"]) for row in rows] == [
+        ("live", 0, "send", 0, 1, None), ("live", 1, "send", 1, 2, None), ("live", 2, "send", 2, 3, None),
+        ("live", 3, "packet", None, 4, "GOP"),
+    ]  # fmt: skip
+    assert rows[0]["dests"] == [0, 1]
+    assert members_of(tmp_path / "parts") == 2
+
+
+def test_a_span_of_records_is_found_in_parquet_when_they_are_gone(tmp_path: Path, run: Path) -> None:
+    """What a stream was promised while the run was live, it gets from the files that the records became."""
+    out = tmp_path / "run"
+    shutil.copytree(run, out)
+    source = QuireDataSource({"path": str(out)})
+    reader = source.streamReader(source.schema())
+
+    batches: Any = reader.read(Span(1, (5, 12), (2, 4)))
+    rows = [row for batch in batches for row in batch.to_pylist()]
+
+    assert rows == [row for row in stored(run) if row["process"] == 1][5:12]
+    end = reader.latestOffset({"1": {"records": 4, "rows": 12}}, None)  # type: ignore[arg-type]
+    assert end["1"] == {"records": -1, "rows": len([row for row in stored(run) if row["process"] == 1])}
+
+
+def test_another_run_is_not_taken_for_the_one_that_was_followed(tmp_path: Path, run: Path) -> None:
+    source = QuireDataSource({"path": str(run)})
+
+    with pytest.raises(BadInput, match="holds another run"):
+        source.streamReader(source.schema()).latestOffset({"1": {"records": 9, "rows": 10_000}}, None)  # type: ignore[arg-type]
+
+
+def test_where_nothing_is_a_stream_waits_and_a_batch_is_refused(tmp_path: Path) -> None:
+    source = QuireDataSource({"path": str(tmp_path / "nothing")})
+
+    assert source.streamReader(source.schema()).latestOffset({}, None) == {}  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="neither a run nor a place"):
+        source.reader(source.schema()).partitions()
+    with pytest.raises(BadInput, match="neither a run nor a place"):
+        members_of(tmp_path / "nothing")
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A real group of three processes that takes a few seconds."""
+    out = tmp_path / "runs" / "group"
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("quire"),
+        "run",
+        "--members",
+        "3",
+        "--messages",
+        "1500",
+        "--rate",
+        "300",
+    ]
+    process = subprocess.Popen([*command, "--no-audit", "--out", out], stdout=subprocess.DEVNULL)
+    yield process, out
+    process.kill()
+    process.wait()
+
+
+def test_a_running_group_is_followed_to_its_end(
+    reading: SparkSession, running: tuple[subprocess.Popen[bytes], Path], tmp_path: Path
+) -> None:  # fmt: skip
+    process, out = running
+    rows: list[dict[str, Any]] = []
+    ages_s: list[float] = []
+
+    def take(frame: DataFrame, batch: int) -> None:
+        new = [row.asDict() for row in frame.collect()]
+        rows.extend(new)
+        if new and process.poll() is None:
+            ages_s.append(time.time() - max(row["time_ns"] for row in new) / 1e9)
+
+    stream = reading.readStream.format("quire").load(str(out))
+    query = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        assert process.wait(120) == 0
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+    assert sorted(rows, key=lambda row: (row["process"], row["pos"])) == stored(out)
+    assert len(ages_s) >= 3, "it was to be followed while it ran"
+    print("age of the newest event, s:", ages_s)

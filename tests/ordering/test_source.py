@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from quire.live.fleet import free_addresses
 from quire.live.spool import Spool
 from quire.model.errors import BadInput
 from quire.pipeline.source import QuireDataSource, Span, members_of, register
@@ -109,47 +112,74 @@ def test_where_nothing_is_a_stream_waits_and_a_batch_is_refused(tmp_path: Path) 
         members_of(tmp_path / "nothing")
 
 
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A real group of three processes that takes a few seconds."""
-    out = tmp_path / "runs" / "group"
-    command: list[str | Path] = [
-        Path(sys.executable).with_name("quire"),
-        "run",
-        "--members",
-        "3",
-        "--messages",
-        "1500",
-        "--rate",
-        "300",
-    ]
-    process = subprocess.Popen([*command, "--no-audit", "--out", out], stdout=subprocess.DEVNULL)
-    yield process, out
-    process.kill()
-    process.wait()
+COMMAND = Path(sys.executable).with_name("quire")
 
 
-def test_a_running_group_is_followed_to_its_end(
-    reading: SparkSession, running: tuple[subprocess.Popen[bytes], Path], tmp_path: Path
-) -> None:  # fmt: skip
-    process, out = running
-    rows: list[dict[str, Any]] = []
-    ages_s: list[float] = []
-
-    def take(frame: DataFrame, batch: int) -> None:
-        new = [row.asDict() for row in frame.collect()]
-        rows.extend(new)
-        if new and process.poll() is None:
-            ages_s.append(time.time() - max(row["time_ns"] for row in new) / 1e9)
-
-    stream = reading.readStream.format("quire").load(str(out))
-    query = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+@contextmanager
+def started(*commands: Sequence[str | Path], **pipes: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """These commands, ended with the block whatever happens in it."""
+    processes = [subprocess.Popen([COMMAND, *command], stdout=subprocess.DEVNULL, **pipes) for command in commands]  # type: ignore[call-overload]
     try:
-        assert process.wait(120) == 0
-        query.processAllAvailable()
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+@contextmanager
+def following(spark: SparkSession, path: Path, checkpoint: Path, take: Callable[[DataFrame, int], None]) -> Iterator[Any]:
+    stream = spark.readStream.format("quire").load(str(path))
+    query = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
+    try:
+        query.processAllAvailable()  # Spark gives the source's process ten seconds, which it may need before others start.
+        yield query
     finally:
         query.stop()
 
+
+def test_a_run_is_followed_from_its_members_records_to_its_files(reading: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "group"
+    rows: list[dict[str, Any]] = []
+    load = ("--members", "3", "--messages", "1000", "--rate", "400", "--no-audit", "--out", out)
+    with (
+        following(reading, out, tmp_path / "checkpoint", lambda frame, _: rows.extend(found(frame))) as query,
+        started(("run", *load)) as (group,),
+    ):
+        assert group.wait(120) == 0
+        query.processAllAvailable()
+
     assert sorted(rows, key=lambda row: (row["process"], row["pos"])) == stored(out)
-    assert len(ages_s) >= 3, "it was to be followed while it ran"
-    print("age of the newest event, s:", ages_s)
+
+
+def test_spark_sees_what_members_do_while_they_run(reading: SparkSession, tmp_path: Path) -> None:
+    """Every micro-batch has the members say something, and the next must bring it, until it has gone well often enough."""
+    members, out = free_addresses(2), tmp_path / "parts"
+    plan = tmp_path / "plan.toml"
+    plan.write_text(f'members = {list(members)}\norder = "total"\nout = "{out}"\n')
+    rows: list[dict[str, Any]] = []
+    waits_s: list[float] = []
+    goes_on = threading.Event()
+    said_at = [time.monotonic()]
+
+    def take(frame: DataFrame, batch: int) -> None:
+        rows.extend(found(frame))
+        waits_s.append(time.monotonic() - said_at[0])
+        goes_on.set()
+
+    commands = [("member", plan, "--me", str(me)) for me in range(2)]
+    with following(reading, out, tmp_path / "checkpoint", take), started(*commands, stdin=subprocess.PIPE) as group:
+        for number in range(6):
+            said_at[0] = time.monotonic()
+            goes_on.clear()
+            for process in group:
+                assert process.stdin is not None
+                process.stdin.write(b"line %d\n" % number)
+                process.stdin.flush()
+            assert goes_on.wait(60), f"micro-batch {number}"
+        assert all(process.poll() is None for process in group)
+
+    sends = [(row["process"], row["seq"]) for row in rows if row["kind"] == "send"]
+    assert sorted(set(sends)) == sorted(sends)
+    assert {(0, 0), (1, 0), (0, 4), (1, 4)} <= set(sends)
+    print("from a line to Spark, s:", [round(wait, 2) for wait in waits_s])

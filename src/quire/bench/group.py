@@ -15,7 +15,8 @@ from quire.live.settings import read_settings
 from quire.live.spool import Spool
 
 SECRET = "a secret for a benchmark on loopback"  # noqa: S105
-SETTLE_S = 0.002
+TAKEN_MAX = 256
+SETTLE_S = 0.005
 TIMEOUT_S = 30.0
 
 
@@ -66,17 +67,23 @@ async def _take_runs(group: Group, tally: Tally, members: int) -> None:
 async def _take_messages(group: Group, tally: Tally, members: int) -> None:
     taken: list[bytes] = []
 
+    def settle() -> None:
+        tally.take_each(taken)
+        taken.clear()
+
     async def take() -> None:
         append = taken.append
         async for message in group:
             append(message.payload)
+            # Soon, as an application is done with a message soon: thousands that live together cost memory and time.
+            if len(taken) == TAKEN_MAX:
+                settle()
 
     taking = asyncio.create_task(take())
     while tally.senders_done < members:
-        # Now and then, so that the loop above holds nothing but what an application would do with a message.
+        # The last messages do not fill a batch.
         await asyncio.sleep(SETTLE_S)
-        tally.take_each(taken)
-        taken.clear()
+        settle()
     taking.cancel()
     with suppress(asyncio.CancelledError):
         await taking

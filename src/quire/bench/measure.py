@@ -43,7 +43,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     members: int = 3
     sizes: tuple[int, ...] = (64, 1024)
     messages: int | None = None
-    seconds: float = 1.0
+    seconds: float = 2.0
     rounds: int = 5
     round_trips: int = ROUND_TRIPS
     rivals: bool = True

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 def bench(
     members: Annotated[int, typer.Option(help="How many members each group has.")] = 3,
     size: Annotated[list[int] | None, typer.Option(help="Bytes of each message; repeatable. 64 and 1024 if not given.")] = None,
-    seconds: Annotated[float, typer.Option(help="How long members send in each round.")] = 1.0,
+    seconds: Annotated[float, typer.Option(help="How long members send in each round.")] = 2.0,
     messages: Annotated[int | None, typer.Option(help="How many messages each member sends, instead of --seconds.")] = None,
     rounds: Annotated[int, typer.Option(help="Rounds, of which the median counts.")] = 5,
     rivals: Annotated[str, typer.Option(help="all, or none: Quire alone.")] = "all",

@@ -62,7 +62,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
 def pack(payloads: Sequence[bytes]) -> Body:
     """One body for these payloads, in this order."""
     lengths = tuple(map(len, payloads))
-    if len(set(lengths)) == 1:
+    if lengths and lengths.count(lengths[0]) == len(lengths):
         return Body(b"".join(payloads), lengths[0])
     return Body(b"".join(payloads), 0, lengths)
 

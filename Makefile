@@ -20,7 +20,7 @@ demo: .venv/run.stamp ## Run a live group of three processes, and prove its orde
 	$(BIN)/quire run --protocol single-phase --members 3 --messages 10000 --size 64 --out runs/demo --force
 
 test: .venv/dev.stamp ## Run the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 swarm: .venv/dev.stamp ## Make ten thousand random runs of every protocol (some minutes)
 	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest tests/swarm $(PYTEST_ARGS)

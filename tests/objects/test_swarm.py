@@ -34,10 +34,10 @@ def random_plan(seed: int, *, cyclic: bool, options: Options) -> Plan:
     )
 
 
-def judge(seed: int, plan: Plan, seen: Counter[str]) -> str | None:
+def judge(seed: int, plan: Plan, seen: Counter[str], until_ms: int = 10_000) -> str | None:
     """What is wrong with the execution, if anything is; counts what could be seen in it."""
     execution = Execution(seed, plan)
-    if not execution.play():
+    if not execution.play(until_ms):
         return "it is stuck"
     unplanned = [error for error in execution.failed if "as planned" not in str(error)]
     if unplanned:

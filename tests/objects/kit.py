@@ -22,7 +22,7 @@ from quire.protocols.objects.explain import Head
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Answered, Sent, Started
 from quire.protocols.objects.packets import Instance
-from quire.protocols.objects.vectors import ENDLESS, dense_key, precedes
+from quire.protocols.objects.vectors import ENDLESS, dense_key
 from quire.simulation.delays import parse_delays
 from quire.simulation.network import Network
 from quire.simulation.randomness import stream
@@ -280,14 +280,12 @@ def vector_errors(execution: Execution, before: dict[Id, set[Id]]) -> list[str]:
     dense = options.vectors == "dense"
     delivered = _delivered_everywhere(execution) if options.collect else {}
     sent = {event.message: place for place, event in enumerate(execution.events) if event.kind in ("send", "respond")}
+    sent_by: dict[Instance, list[tuple[int, Id]]] = {}
+    for message, head in heads.items():
+        sent_by.setdefault(dense_key(head.sender) if dense else head.sender, []).append((head.sends, message))
     wrong = []
     for second, head in heads.items():
-        past = dict(head.past)
-        said = {
-            first
-            for first, other in heads.items()
-            if first != second and precedes(dense_key(other.sender) if dense else other.sender, other.sends, past)
-        }
+        said = {first for sender, mark in head.past for sends, first in sent_by[sender] if sends <= mark.sends}
         if said - before[second] and not dense:
             wrong.append(f"the vector of {second} has {min(said - before[second])}, which does not precede it")
         missed = {first for first in before[second] - said if delivered.get(first, ENDLESS) > sent[second]}

@@ -26,11 +26,15 @@ from quire.protocols.objects.vectors import ENDLESS, dense_key
 from quire.simulation.delays import parse_delays
 from quire.simulation.network import Network
 from quire.simulation.randomness import stream
-from quire.simulation.steps import SteppedRuntime, add_to_world
+from quire.simulation.steps import SteppedRuntime
 from quire.simulation.world import World
 
 OPERATIONS = ("op0", "op1", "op2")
 Id = tuple[int, int]
+
+
+def add_to_world(world: World, executor: Executor, runtime: SteppedRuntime) -> None:
+    runtime.place = world.add(executor.node, lambda _place, notice: executor.told(notice))
 
 
 class Refusal(Exception):
@@ -149,7 +153,7 @@ class Execution:
     def _observer(self, member: int) -> Callable[[Notice], None]:
         def observe(notice: Notice) -> None:
             if isinstance(notice, Sent):
-                kind = "send" if notice.request else "respond"
+                kind = "respond" if notice.object is None else "send"
                 self.events.append(Event(kind, notice.sender, (member, notice.number)))
             elif isinstance(notice, Started):
                 self.ops[notice.instance] = notice.op

@@ -14,8 +14,9 @@ from quire.protocols.objects.node import ObjectNode
 from quire.simulation.delays import parse_delays
 from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
-from quire.simulation.steps import SteppedRuntime, add_to_world
+from quire.simulation.steps import SteppedRuntime
 from quire.simulation.world import World
+from tests.objects.kit import add_to_world
 
 OPERATIONS = ("op0", "op1")
 Play = Callable[[Call], Awaitable[Any]]

@@ -26,8 +26,9 @@ from quire.protocols.objects.packets import Data, Instance, Response
 from quire.simulation.delays import parse_delays
 from quire.simulation.network import Network
 from quire.simulation.randomness import stream
-from quire.simulation.steps import SteppedRuntime, add_to_world
+from quire.simulation.steps import SteppedRuntime
 from quire.simulation.world import World
+from tests.objects.kit import add_to_world
 
 
 class Account(Object):

@@ -39,6 +39,7 @@ class ShareResult(msgspec.Struct, frozen=True):
     promises: tuple[Guarantee, ...]
     groups: dict[str, tuple[int, ...]]
     details: dict[str, object]
+    settings: dict[str, object] = {}
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +100,12 @@ def write_part(directory: Path, plan: Plan, settings: Settings, recorder: Record
         addresses=tuple(recorder.addresses()),
         share=None
         if share is None
-        else ShareResult(in_order(share.promises()), dict(share.groups()), msgspec.to_builtins(share.details())),
+        else ShareResult(
+            in_order(share.promises()),
+            dict(share.groups()),
+            msgspec.to_builtins(share.details()),
+            msgspec.to_builtins(share.run_settings()),
+        ),
         records=count_records(records_file(directory, settings.me)),
     )
     whole = description_file(directory, settings.me)
@@ -197,7 +203,7 @@ def _info(part: Part, statistics: Statistics, details: dict[str, object]) -> Run
         promises = in_order(implied_by(registry.find(part.protocol).protocol.promises))
     else:
         groups, promises = part.share.groups, in_order(implied_by(frozenset(part.share.promises)))
-        settings["details"] = details
+        settings |= part.share.settings | {"details": details}
     return RunInfo(
         run=part.run,
         source="run",

@@ -53,6 +53,10 @@ class Share(ABC):
         """The groups by name, each with those that were its members at some time; the same in all processes."""
         return {}
 
+    def run_settings(self) -> dict[str, object]:
+        """What else the description of the run must say so that its trace can be judged; the same in all processes."""
+        return {}
+
     def details(self) -> Details:
         """What only this process can say of how it went."""
         return {}

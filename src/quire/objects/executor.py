@@ -15,7 +15,7 @@ from typing import Any
 from quire.model.errors import BadInput, WindowFull
 from quire.objects.call import Call, Pending, decode, encode
 from quire.objects.declare import Object
-from quire.objects.runtime import Promise, Runtime
+from quire.objects.runtime import Done, Promise, Runtime
 from quire.protocols.node import Notice
 from quire.protocols.objects.activity import Status
 from quire.protocols.objects.errors import CallDied
@@ -124,6 +124,10 @@ class Executor:
         await promise
 
     # Roots.
+
+    def start(self, program: Program, done: Done) -> None:
+        """Run a root beside everything else, and tell how it ended."""
+        self._runtime.start(self.run(program), done)
 
     async def run(self, program: Program) -> Any:
         """Run a tree of calls from its root, and again as long as it has to give way to older ones. Returns what the

@@ -96,6 +96,10 @@ class Run(ABC):
     def link_packets(self) -> dict[str, int]:
         return {}
 
+    def settings(self) -> dict[str, object]:
+        """What only this run can say of how it was set up."""
+        return {}
+
     def details(self) -> dict[str, object]:
         return {}
 
@@ -121,7 +125,8 @@ class Run(ABC):
             groups=dict(self.groups()),
             promises=in_order(implied_by(self.promises())),
             seed=config.seed,
-            settings={name: msgspec.to_builtins(getattr(config, name)) for name in ("network", "workload", "faults")},
+            settings={name: msgspec.to_builtins(getattr(config, name)) for name in ("network", "workload", "faults")}
+            | self.settings(),
             versions={"quire": version("quire")},
             outcome=self.outcome(),
         )

@@ -64,6 +64,10 @@ class Scenario(ABC):
     def groups(self) -> Mapping[str, tuple[int, ...]]:
         """The groups by name, each with those that were its members at some time."""
 
+    def settings(self) -> dict[str, object]:
+        """What else the description of the run must say so that its trace can be judged."""
+        return {}
+
     def details(self) -> dict[str, object]:
         """What only this service can say of a run: counts, ratios, lists of them."""
         return {}

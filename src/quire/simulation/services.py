@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from quire.simulation.objects import OBJECTS
 from quire.simulation.scenario import Service
 from quire.simulation.sequencing import Ring, RingOptions
 
 _SERVICES: tuple[Service, ...] = (
     Service("sequencer", "overlapping groups over several sequencers (Kindberg)", Ring, RingOptions),
+    OBJECTS,
 )
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

@@ -72,5 +72,8 @@ class ServiceRun(Run):
     def groups(self) -> Mapping[str, tuple[int, ...]]:
         return self.scenario.groups()
 
+    def settings(self) -> dict[str, object]:
+        return self.scenario.settings()
+
     def details(self) -> dict[str, object]:
         return self.scenario.details()

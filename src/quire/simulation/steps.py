@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine, Generator
 from random import Random
 from typing import Any
 
-from quire.objects.executor import Executor
 from quire.objects.runtime import Done, Promise, Runtime
 from quire.protocols.node import Effects
 from quire.simulation.world import Place, World
@@ -81,9 +80,3 @@ class SteppedRuntime(Runtime):
 
     def jitter(self) -> float:
         return self._uniform()
-
-
-def add_to_world(world: World, executor: Executor, runtime: SteppedRuntime) -> Place:
-    """Put a member with its objects into a world."""
-    runtime.place = world.add(executor.node, lambda _place, notice: executor.told(notice))
-    return runtime.place

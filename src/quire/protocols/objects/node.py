@@ -192,12 +192,13 @@ class ObjectNode(Node):
         )
         call.gated = self._gated(targets, call.op)
         members: dict[int, None] = {}
+        shared = call.number if len(targets) > 1 else None
         for place, target in enumerate(targets):
             placed = self.catalogue.find(target)
             members.update(dict.fromkeys(placed.members))
             call.waiting.update(Instance(self.address, call.number, target, member) for member in placed.members)
             self.exchange.out.append(
-                Sent(activity.instance, call.op, call.number + place, target, placed.members, True, len(call.payload))
+                Sent(activity.instance, call.op, call.number + place, target, placed.members, shared, len(call.payload))
             )
             if placed.type.conflicting[call.op]:
                 self.exchange.want(stamp.clock)
@@ -213,7 +214,7 @@ class ObjectNode(Node):
         number, self._numbers = self._numbers, self._numbers + 1
         instance, caller = activity.instance, activity.caller
         response = Response(number, stamp.clock, instance, sends, past, caller, status, payload, undos, dues, activity.own)
-        self.exchange.out.append(Sent(instance, activity.op, number, instance.object, (caller.member,), False, len(payload)))
+        self.exchange.out.append(Sent(instance, status, number, None, (caller.member,), None, len(payload)))
         self._post(now, (caller.member,), response)
 
     def _post(self, now: int, members: Sequence[int] | dict[int, None], content: AnyContent) -> None:
@@ -242,7 +243,7 @@ class ObjectNode(Node):
         stamp = Stamp(content.clock, source)
         for target in here:
             held = content.pace == "serial" and target in self._gated(content.targets, content.op)[1:]
-            self.queues[target].add(Copy(content, target, stamp, (content.age, stamp), held))
+            self.queues[target].add(Copy(content, target, stamp, (content.age, stamp), held, now))
             if not self.queues[target].is_free(content.op):
                 self.exchange.want(content.clock)
 
@@ -296,7 +297,7 @@ class ObjectNode(Node):
             past={},
         )
 
-    def _start(self, now: int, copy: Copy) -> None:  # noqa: ARG002
+    def _start(self, now: int, copy: Copy) -> None:
         activity, request = self._new(copy), copy.request
         self.memory.start(activity, self.queues[copy.object].placed.type)
         self.memory.receive(activity, request)
@@ -305,7 +306,9 @@ class ObjectNode(Node):
         source = copy.stamp.member
         self.exchange.delivered(source, request.number)
         number = request.number + request.targets.index(copy.object)
-        self.exchange.out.append(Started(activity.instance, source, number, request.op, request.payload, request.undo))
+        self.exchange.out.append(
+            Started(activity.instance, source, number, request.op, request.payload, request.undo, now - copy.came)
+        )
 
     def _refuse(self, now: int, copy: Copy, status: Status = "died") -> None:
         activity, request = self._new(copy), copy.request
@@ -313,7 +316,7 @@ class ObjectNode(Node):
         self.memory.receive(activity, request)
         source, number = copy.stamp.member, request.number + request.targets.index(copy.object)
         self.exchange.delivered(source, request.number)
-        self.exchange.out.append(Refused(source, number, copy.object, request.op, len(request.payload)))
+        self.exchange.out.append(Refused(activity.instance, source, number, request.op, len(request.payload)))
         self._respond(now, activity, status, b"")
 
     def _deliver_responses(self, now: int, instance: Instance) -> bool:
@@ -393,8 +396,9 @@ class ObjectNode(Node):
             return
         stop = len(call.gated) if call.failed else call.released + 1
         for target in call.gated[call.released : stop]:
-            release = Release(self._numbers, self.exchange.tick().clock, call.number, target, not call.failed)
-            self._numbers += 1
+            # Only what applications send is numbered; this has its clock for a number.
+            clock = self.exchange.tick().clock
+            release = Release(clock, clock, call.number, target, not call.failed)
             self._post(now, self.catalogue.find(target).members, release)
         call.released = stop
 

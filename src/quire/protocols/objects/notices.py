@@ -13,11 +13,13 @@ class Sent(Notice, frozen=True):
 
     sender: Instance
     op: str
+    """Of a response: how the instance ended."""
     number: int
-    object: str
-    """The target of a request; of a response, the object that answers."""
+    object: str | None
+    """The target of a request; None: it is a response."""
     to: tuple[int, ...]
-    request: bool
+    shared: int | None
+    """The first number of a request to several targets; the messages to all of them have it in common."""
     size: int
 
 
@@ -30,14 +32,17 @@ class Started(Notice, frozen=True):
     op: str
     payload: bytes
     undo: bool
+    waited: int
+    """Nanoseconds from its receipt."""
 
 
 class Refused(Notice, frozen=True):
-    """A request was answered without being run, because it had to give way."""
+    """A request was answered without being run: it had to give way, or another target of it failed."""
 
+    instance: Instance
+    """What it would have become."""
     source: int
     number: int
-    object: str
     op: str
     size: int
 

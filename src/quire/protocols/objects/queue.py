@@ -28,6 +28,7 @@ class Copy(msgspec.Struct):
     key: Key
     held: bool
     """It waits for its release."""
+    came: int
     blocked: bool = False
     own: bool = False
     """What it gives way to is of its own tree."""

@@ -1,0 +1,157 @@
+"""Objects in the simulator: the application's own classes in virtual time, and the workload of `quire simulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from quire.model.orders import Guarantee
+from quire.objects.executor import Executor, Program
+from quire.objects.placing import Placement, catalogue_of, objects_at
+from quire.objects.record import conflicts, record
+from quire.objects.workload import Aborted, Options, placements, random_program
+from quire.protocols.node import Notice
+from quire.protocols.objects.errors import CallAborted
+from quire.protocols.objects.exchange import Options as ProtocolOptions
+from quire.protocols.objects.node import ObjectNode
+from quire.protocols.objects.notices import Started
+from quire.simulation.config import SimulationConfig
+from quire.simulation.randomness import stream
+from quire.simulation.scenario import Scenario, Service
+from quire.simulation.steps import SteppedRuntime
+from quire.simulation.workload import due_times
+from quire.simulation.world import Place, World
+
+Observe = Callable[[Notice], None]
+Done = Callable[[Any, BaseException | None], None]
+
+
+class ObjectWorld:
+    """A group of objects in a world. `call` starts a root at a member; the world must run for it to end."""
+
+    def __init__(
+        self,
+        world: World,
+        members: int,
+        objects: Mapping[str, Placement],
+        options: ProtocolOptions,
+        seed: int = 0,
+        observe: Observe = lambda _notice: None,
+    ) -> None:
+        self.world = world
+        self.catalogue = catalogue_of(members, objects)
+        self.executors: list[Executor] = []
+        for member in range(members):
+            runtime = SteppedRuntime(world, stream(seed, f"retries/{member}"))
+            node = ObjectNode(member, self.catalogue, options)
+            executor = Executor(node, objects_at(member, objects), runtime)
+            runtime.place = world.add(node, _teller(executor, observe))
+            self.executors.append(executor)
+
+    def call(self, member: int, program: Program, done: Done) -> None:
+        executor = self.executors[member]
+        executor.start(program, done)
+
+
+def _teller(executor: Executor, observe: Observe) -> Callable[[Place, Notice], None]:
+    def told(place: Place, notice: Notice) -> None:
+        record(place, place.node.address, notice)
+        observe(notice)
+        executor.told(notice)
+
+    return told
+
+
+class ObjectScenario(Scenario):
+    """Members start random trees of calls; `messages` counts the roots of each."""
+
+    options: Options
+
+    @classmethod
+    def processes(cls, config: SimulationConfig, options: Options) -> int:
+        placements(config.members, options)
+        return config.members
+
+    def __init__(self, config: SimulationConfig, options: Options, world: World) -> None:
+        super().__init__(config, options, world)
+        self.group = ObjectWorld(
+            world, config.members, placements(config.members, options), options, config.seed, self._observe
+        )
+        self.begun = 0
+        self.ended = 0
+        self.aborted = 0
+        self.failed: list[BaseException] = []
+        self._vectors_kept_max = 0
+        self._due: dict[int, Iterator[int]] = {}
+        self._left = dict.fromkeys(config.senders(), config.workload.messages)
+        self._random = {sender: stream(config.seed, f"calls/{sender}") for sender in config.senders()}
+
+    def _observe(self, notice: Notice) -> None:
+        if isinstance(notice, Started):
+            self.remote_waits.append(notice.waited)
+
+    def start(self) -> None:
+        for place, sender in enumerate(self.config.senders()):
+            self._due[sender] = due_times(self.config, place, stream(self.config.seed, f"workload/{sender}"))
+            self.world.at(next(self._due[sender]), self._begin, sender)
+
+    def _begin(self, sender: int) -> None:
+        self._left[sender] -= 1
+        self.begun += 1
+        began = self.world.now
+
+        def done(_result: Any, error: BaseException | None) -> None:
+            self.ended += 1
+            self.origin_waits.append(self.world.now - began)
+            if isinstance(error, Aborted | CallAborted):
+                self.aborted += 1
+            elif error is not None:
+                self.failed.append(error)
+            kept = self.group.executors[sender].node.vector_sizes()
+            self._vectors_kept_max = max(self._vectors_kept_max, *kept, 0)
+
+        self.group.call(sender, random_program(self._random[sender], self.options), done)
+        if self._left[sender]:
+            self.world.at(max(next(self._due[sender]), self.world.now), self._begin, sender)
+
+    def done(self) -> bool:
+        return self.ended == self.total() and self.world.idle()
+
+    def sent(self) -> int:
+        return self.begun
+
+    def total(self) -> int:
+        return len(self.config.senders()) * self.config.workload.messages
+
+    def complete(self) -> bool:
+        return not self.failed and not self._differing()
+
+    def _differing(self) -> list[str]:
+        """The replicated objects whose replicas are not equal."""
+        found = []
+        for name, placed in self.group.catalogue.objects.items():
+            states = [vars(self.group.executors[member].objects[name]) for member in placed.members]
+            if any(state != states[0] for state in states):
+                found.append(name)
+        return found
+
+    def promises(self) -> frozenset[Guarantee]:
+        return frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.SIGNIFICANT})
+
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        return {"objects": tuple(range(self.config.members))}
+
+    def settings(self) -> dict[str, object]:
+        return {"conflicts": conflicts(self.group.catalogue)}
+
+    def details(self) -> dict[str, object]:
+        return {
+            "roots": self.ended,
+            "retries": sum(executor.died for executor in self.group.executors),
+            "aborted": self.aborted,
+            "vectors_kept_max": self._vectors_kept_max,
+            "replicas_differ": self._differing(),
+        }
+
+
+OBJECTS = Service("objects", "objects that call each other: only what conflicts is ordered", ObjectScenario, Options)

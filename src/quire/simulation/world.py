@@ -47,6 +47,13 @@ class Place(Scribe):
     def time_ns(self) -> int:
         return self.world.now
 
+    def begin_again(self, node: Node) -> None:
+        """Another node takes the place of the one that is gone."""
+        if not self.gone or node.address != self.node.address:
+            raise ValueError(f"only a node of address {self.node.address} can follow the one there, after it crashed")
+        self.node, self.gone, self._alarm = node, False, None
+        self.act(())
+
     def take(self, source: int, packet: Any, lamport: int) -> None:
         if not self.gone:
             self.heard(lamport)
@@ -104,6 +111,10 @@ class World:
     def crash(self, address: int) -> None:
         """The node stops for good; what it sent is still on the way."""
         self.places[address].gone = True
+
+    def restart(self, address: int, node: Node) -> None:
+        """Somebody comes back at the address of one that crashed."""
+        self.places[address].begin_again(node)
 
     def run(self, until_ns: int, done: Callable[[], bool] = lambda: False) -> bool:
         """Until `done`, asked after every event, or until that time; returns whether it was done."""

@@ -1,0 +1,26 @@
+"""Transactions over replicated keys: several clients read and write, and it is as if they had done so one after the other.
+
+The idea: a transaction takes a timestamp when it starts, and the order of timestamps is the order in which everything
+seems to have happened. A write waits beside the value as a *prewrite* until its transaction ends; replicas remember the
+youngest reader of each key. What would come too late in that order is refused, and its transaction aborts and may try
+again with a new timestamp; a read that comes too early waits. Nothing waits in a circle, and nobody sees what is not
+committed.
+
+Source: T. Enokido, T. Tachikawa, M. Takizawa, *Group Protocol for Transaction-Oriented Applications*, for read one, write all and for insignificant operations; strict timestamp ordering after Bernstein,
+Hadzilacos, Goodman, *Concurrency Control and Recovery in Database Systems* (1987), chapter 4; decisions by majorities after
+Gray and Lamport, *Consensus on Transaction Commit* (2006).
+
+Assumes: packets may be lost, repeated, overtaken and arbitrarily late. With `all`, nobody crashes. With `majority`, any
+client and any minority of the replicas may; a replica comes back with its disk, or asks the others.
+
+Guarantees: committed transactions are serialisable in the order of their timestamps; replicas are equal when nothing is
+going on; no value of a transaction that did not commit is ever seen by another. With `majority`, nobody waits for a
+client or a replica that is gone.
+
+Departures from the paper, whose protocol is wrong as printed: prewrites and commit (it cannot undo), read timestamps
+(it is not serialisable), its own writes and equal versions may be read (it aborts), timestamps order its queue (its rule
+is cyclic), and of two writes the earlier is the insignificant one. docs/transactions.md has the list.
+
+Cost: with `all`, a read is a round trip to one replica, a write to all of the key's, and the commit is one way. With
+`majority`, each is a round trip to all of the key's replicas that ends with the majority's answer, and so is the commit.
+"""

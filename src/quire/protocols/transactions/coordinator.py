@@ -1,0 +1,183 @@
+"""What every client of a store keeps of its transactions, however the store is replicated.
+
+A transaction reads and writes under the timestamp that it took at its start. Of each key it remembers the version that it
+read or wrote last (the transaction's vector V of the paper): no later read may give an older one. Whatever fails, fails
+the whole transaction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from quire.protocols.node import Notice
+from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.errors import StaleVersion, TransactionError, TxEnded
+from quire.protocols.transactions.notices import Answered, Began, Failed, Traced
+from quire.protocols.transactions.placement import Placement
+from quire.protocols.transactions.requests import Begin, Finish, Get, Put, Request
+from quire.protocols.transactions.settings import Settings
+from quire.protocols.transactions.timestamps import OPERATIONS_MAX, UNWRITTEN, Timestamp, Version, read_id, write_id
+
+Draw = Callable[[], float]
+"""A number from 0 up to 1, of a stream that whoever drives the node has chosen."""
+
+Effect = TypeVar("Effect")
+
+
+class Operation(msgspec.Struct):
+    """A read or a write that is not answered yet. `version`: what a write writes."""
+
+    number: int
+    call: int
+    key: str
+    version: Version | None
+    until_ns: int
+    missing: set[int]
+    """The replicas that have not answered yet."""
+
+
+class Transaction(msgspec.Struct):
+    t: Timestamp
+    numbers: int = 0
+    """How many operations it had, and how many of them were writes."""
+    writes: int = 0
+    seen: dict[str, Version] = {}
+    written: dict[str, tuple[Version, Value]] = {}
+    replicas: set[int] = set()
+    """Those that may hold something of it."""
+    open: dict[int, Operation] = {}
+
+
+class Coordinator(ABC, Generic[Effect]):
+    """Begins, ends and forgets transactions."""
+
+    def __init__(self, address: int, placement: Placement, settings: Settings, draw: Draw) -> None:
+        self.address = address
+        self._placement = placement
+        self._settings = settings
+        self._draw = draw
+        self.tid = 0
+        self._active: dict[Timestamp, Transaction] = {}
+        self._starts: list[tuple[int, int]] = []
+
+    def heard(self, t: Timestamp) -> None:
+        """Whatever starts here from now on is younger."""
+        self.tid = max(self.tid, t.tid)
+
+    def submit(self, now: int, call: int, request: Request) -> list[Effect | Notice]:
+        """Do what the application asks; the answer carries `call`, a number of the application's."""
+        match request:
+            case Begin(delay_ns=delay):
+                if not delay:
+                    return self._begin(call)
+                self._starts.append((now + delay, call))
+                return []
+            case Finish(t=t, commit=False):
+                transaction = self._active.get(t)
+                ended = [] if transaction is None else self._fail(now, transaction, TxEnded(t))
+                return [*ended, Answered(call, None)]
+        transaction = self._active.get(request.t)
+        if transaction is None:
+            return [Failed(call, TxEnded(request.t))]
+        try:
+            return self._operate(now, call, transaction, request)
+        except TransactionError as error:
+            return [*self._fail(now, transaction, error), Failed(call, error)]
+
+    def _begin(self, call: int) -> list[Effect | Notice]:
+        self.tid += 1
+        t = Timestamp(self.tid, self.address)
+        self._active[t] = Transaction(t)
+        return [Began(call, t)]
+
+    def _operate(self, now: int, call: int, transaction: Transaction, request: Get | Put | Finish) -> list[Effect | Notice]:
+        if isinstance(request, Finish):
+            if transaction.open:
+                raise TransactionError(f"transaction {request.t} cannot commit before its reads and writes are answered")
+            return self._commit(now, call, transaction)
+        if transaction.numbers >= OPERATIONS_MAX:
+            raise TransactionError(f"a transaction may have at most {OPERATIONS_MAX} reads and writes")
+        places = self._placement.of(request.key)
+        transaction.numbers += 1
+        if isinstance(request, Get):
+            return self._read(now, call, transaction, request.key, places)
+        return self._write(now, call, transaction, request.key, request.value, places)
+
+    def _new_read(self, now: int, call: int, transaction: Transaction, key: str, replicas: tuple[int, ...]) -> Traced:
+        number = transaction.numbers
+        transaction.open[number] = Operation(number, call, key, None, now + self._settings.patience_ns, set(replicas))
+        return Traced("send", read_id(transaction.t, number), "r", transaction.t, key, replicas)
+
+    def _new_write(
+        self, now: int, call: int, transaction: Transaction, key: str, value: Value, replicas: tuple[int, ...]
+    ) -> Traced:
+        transaction.writes += 1
+        number, version = transaction.numbers, Version(*transaction.t, transaction.writes)
+        transaction.open[number] = Operation(number, call, key, version, now + self._settings.patience_ns, set(replicas))
+        transaction.written[key] = version, value
+        transaction.seen[key] = version
+        transaction.replicas.update(replicas)
+        return Traced("send", write_id(version), "w", transaction.t, key, replicas, len(value or b""))
+
+    def _saw(
+        self, now: int, transaction: Transaction, operation: Operation, version: Version, value: Value
+    ) -> list[Effect | Notice]:
+        """A read is answered with this version."""
+        self.heard(version.writer)
+        seen = transaction.seen.get(operation.key, UNWRITTEN)
+        if version < seen:
+            return self._fail(now, transaction, StaleVersion(operation.key, version, seen))
+        transaction.seen[operation.key] = version
+        # A read of what nobody wrote delivers its own request: there is no other message to name.
+        seen_id = write_id(version) if version != UNWRITTEN else read_id(transaction.t, operation.number)
+        traced = Traced("deliver", seen_id, "r", transaction.t, operation.key, size=len(value or b""))
+        return [traced, Answered(operation.call, value)]
+
+    def _fail(self, now: int, transaction: Transaction, error: TransactionError) -> list[Effect | Notice]:
+        """Abort a transaction that nobody can have committed, and tell whoever waits for something of it."""
+        self._active.pop(transaction.t, None)
+        failures = [Failed(operation.call, error) for operation in transaction.open.values()]
+        return [*self._abort(now, transaction), *failures]
+
+    def wake(self, now: int) -> list[Effect | Notice]:
+        """Begin what was to begin by now, and give up what has taken too long."""
+        effects: list[Effect | Notice] = []
+        for start in sorted(start for start in self._starts if start[0] <= now):
+            self._starts.remove(start)
+            effects += self._begin(start[1])
+        for transaction in list(self._active.values()):
+            late = [operation for operation in transaction.open.values() if operation.until_ns <= now]
+            if late:
+                effects += self._fail(now, transaction, self._too_late(late[0]))
+        return effects
+
+    def due(self) -> int | None:
+        starts = (time for time, _ in self._starts)
+        operations = (operation.until_ns for transaction in self._active.values() for operation in transaction.open.values())
+        return min((*starts, *operations), default=None)
+
+    def idle(self) -> bool:
+        return not self._active and not self._starts
+
+    @abstractmethod
+    def _read(
+        self, now: int, call: int, transaction: Transaction, key: str, places: tuple[int, ...]
+    ) -> list[Effect | Notice]: ...
+
+    @abstractmethod
+    def _write(
+        self, now: int, call: int, transaction: Transaction, key: str, value: Value, places: tuple[int, ...]
+    ) -> list[Effect | Notice]: ...
+
+    @abstractmethod
+    def _commit(self, now: int, call: int, transaction: Transaction) -> list[Effect | Notice]: ...
+
+    @abstractmethod
+    def _abort(self, now: int, transaction: Transaction) -> list[Effect | Notice]: ...
+
+    @abstractmethod
+    def _too_late(self, operation: Operation) -> TransactionError: ...

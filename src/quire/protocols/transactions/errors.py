@@ -1,0 +1,104 @@
+"""Why a transaction did not do what it was asked to; `retryable`: the same program may do well under a new timestamp."""
+
+from __future__ import annotations
+
+from quire.model.errors import QuireError
+from quire.protocols.transactions.timestamps import Timestamp, Version
+
+
+class TransactionError(QuireError):
+    retryable = False
+
+
+class Obsolete(TransactionError):
+    """A younger transaction read or wrote first. The transaction is aborted; a new timestamp above `hint` may pass."""
+
+    retryable = True
+
+    def __init__(self, key: str, hint: Timestamp) -> None:
+        super().__init__(f"a younger transaction, {hint}, came first at {key!r}; try again with a new timestamp")
+        self.key = key
+        self.hint = hint
+
+
+class StaleVersion(TransactionError):
+    """A replica answered with an older version than the transaction has seen already. The transaction is aborted."""
+
+    retryable = True
+
+    def __init__(self, key: str, version: Version, seen: Version) -> None:
+        super().__init__(f"a replica knew {key!r} only up to {version}, after {seen} had been seen; try again")
+        self.key = key
+
+
+class TxAborted(TransactionError):
+    """Replicas ended the transaction, because its client was silent for longer than the lease."""
+
+    retryable = True
+
+    def __init__(self, t: Timestamp) -> None:
+        super().__init__(f"transaction {t} was ended by the replicas before it could commit; try again")
+
+
+class NoQuorum(TransactionError):
+    """No majority of a key's replicas answered in time. The transaction is aborted."""
+
+    retryable = True
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"no majority of the replicas of {key!r} answered in time; try again when they can be reached")
+        self.key = key
+
+
+class ReadOnlyReplicaMissing(TransactionError):
+    """The one replica that was asked to read did not answer in time. The transaction is aborted; a retry asks another."""
+
+    retryable = True
+
+    def __init__(self, key: str, replica: int) -> None:
+        super().__init__(f"replica {replica} did not answer a read of {key!r} in time; try again at another replica")
+        self.key = key
+        self.replica = replica
+
+
+class CoordinatorLost(TransactionError):
+    """A read waits for a write whose client has been silent for too long. Where all replicas must agree, only that client
+    can end it; by majorities the replicas end it themselves."""
+
+    retryable = True
+
+    def __init__(self, key: str, holder: Timestamp) -> None:
+        super().__init__(f"{key!r} waits for transaction {holder}, whose client is silent")
+        self.key = key
+        self.holder = holder
+
+
+class OutcomeUnknown(TransactionError):
+    """The client gave up waiting for the decision: the transaction may be committed or aborted. Ask later by `t`."""
+
+    def __init__(self, t: Timestamp) -> None:
+        super().__init__(f"whether transaction {t} committed could not be learnt in time; ask again later")
+        self.t = t
+
+
+class RetryLimit(TransactionError):
+    """The program was tried as often as it may be; the last reason is the cause of this error."""
+
+    def __init__(self, tries: int) -> None:
+        super().__init__(f"the transaction did not commit in {tries} tries")
+        self.tries = tries
+
+
+class UnknownObject(TransactionError):
+    """The key has no replicas."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"there is no replica for {key!r}")
+        self.key = key
+
+
+class TxEnded(TransactionError):
+    """The transaction has committed or aborted already; begin another."""
+
+    def __init__(self, t: Timestamp) -> None:
+        super().__init__(f"transaction {t} has ended; begin another")

@@ -1,0 +1,54 @@
+"""Which decisions which replicas may lack: told to them until they say that they have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quire.protocols.node import Send
+from quire.protocols.transactions.quorum_packets import Have
+from quire.protocols.transactions.timestamps import Timestamp
+
+AT_ONCE = 256
+SILENT_ROUNDS = 4
+"""A replica that said nothing for so many rounds is told less and less often."""
+
+
+class Gossip:
+    def __init__(self, me: int, replicas: Sequence[int], period_ns: int) -> None:
+        self._period_ns = period_ns
+        self._unsure: dict[int, dict[Timestamp, None]] = {replica: {} for replica in replicas if replica != me}
+        self._rounds = dict.fromkeys(self._unsure, 0)
+        self._at: dict[int, int] = {}
+
+    def decided(self, now: int, t: Timestamp) -> None:
+        """It is decided here, and who else knows is not known."""
+        for replica, unsure in self._unsure.items():
+            unsure[t] = None
+            self._at.setdefault(replica, now + self._period_ns)
+
+    def has(self, replica: int, decided: Iterable[Timestamp]) -> None:
+        """The replica says so."""
+        unsure = self._unsure[replica]
+        self._rounds[replica] = 0
+        for t in decided:
+            unsure.pop(t, None)
+        if not unsure:
+            self._at.pop(replica, None)
+
+    def wake(self, now: int) -> list[Send]:
+        sends = []
+        for replica, at in self._at.items():
+            if at <= now:
+                self._rounds[replica] += 1
+                slower = 1 << min(max(self._rounds[replica] - SILENT_ROUNDS, 0), 6)
+                self._at[replica] = now + self._period_ns * slower
+                some = tuple(t for t, _ in zip(self._unsure[replica], range(AT_ONCE), strict=False))
+                sends.append(Send(Have(some), (replica,)))
+        return sends
+
+    def due(self) -> int | None:
+        return min(self._at.values(), default=None)
+
+    def idle(self) -> bool:
+        """Whether everybody who answers has everything."""
+        return all(self._rounds[replica] > SILENT_ROUNDS for replica in self._at)

@@ -1,0 +1,45 @@
+"""What nodes of a store tell whoever drives them: answers to the application, and what belongs in a trace."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from quire.model.messages import MessageId
+from quire.protocols.node import Notice
+from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.errors import TransactionError
+from quire.protocols.transactions.timestamps import Timestamp
+
+
+class Began(Notice, frozen=True):
+    """The answer to `begin`. `call` is the number that the application gave its request, here and below."""
+
+    call: int
+    t: Timestamp
+
+
+class Answered(Notice, frozen=True):
+    """A read found this value (None: the key does not exist), or a write was taken, or the transaction ended as asked."""
+
+    call: int
+    value: Value
+
+
+class Failed(Notice, frozen=True):
+    """The request failed, and with it the transaction: whatever the error, it is not active any more."""
+
+    call: int
+    error: TransactionError
+
+
+class Traced(Notice, frozen=True):
+    """A message was sent or delivered here. What each means, and how reads name the version that they saw, is written in
+    docs/transactions.md."""
+
+    kind: Literal["send", "deliver"]
+    id: MessageId
+    op: Literal["r", "w", "commit", "abort"]
+    t: Timestamp
+    key: str | None = None
+    dests: tuple[int, ...] = ()
+    size: int = 0

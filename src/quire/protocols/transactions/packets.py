@@ -1,0 +1,84 @@
+"""What clients and replicas say to each other where every replica of a key must agree (`all`)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from quire.model.messages import Body, Run
+from quire.model.packets import Packet
+from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.timestamps import Timestamp, Version, write_id
+
+
+def carried_value(version: Version, value: Value) -> Run | None:
+    """A written value as what a packet carries for the application."""
+    return None if not value else Run(*write_id(version), 1, Body(value, len(value)))
+
+
+class Numbered(Packet, frozen=True):
+    """One of the packets that a channel numbers, repeats and puts in order. `ack`: how many of the other way have come."""
+
+    sq: int
+    ack: int
+    lc: int
+
+
+class Write(Numbered, frozen=True, tag="write"):
+    name = "WRITE"
+    t: Timestamp
+    number: int
+    key: str
+    version: Version
+    value: Value
+
+    def carried(self) -> Run | None:
+        return carried_value(self.version, self.value)
+
+
+class Read(Numbered, frozen=True, tag="read"):
+    name = "READ"
+    t: Timestamp
+    number: int
+    key: str
+
+
+class End(Numbered, frozen=True, tag="end"):
+    name = "END"
+    t: Timestamp
+    commit: bool
+    keys: tuple[str, ...]
+    """The keys that it wrote at this replica."""
+
+
+class Done(Numbered, frozen=True, tag="done"):
+    """A write was taken, or a read saw this version."""
+
+    name = "OK"
+    t: Timestamp
+    number: int
+    version: Version
+    value: Value
+
+
+class Refused(Numbered, frozen=True, tag="refused"):
+    """`late`: a younger transaction came first. `lost`: a read waits for `hint`, whose client is silent."""
+
+    name = "OBSOLETE"
+    t: Timestamp
+    number: int
+    reason: Literal["late", "lost"]
+    hint: Timestamp
+
+
+class Beat(Packet, frozen=True, tag="beat"):
+    """Still here: `sq` packets were sent so far, `ack` have come, and the next one will be later than `lc`."""
+
+    name = "HEARTBEAT"
+    sq: int
+    ack: int
+    lc: int
+
+
+Request = Write | Read
+Numbers = Write | Read | End | Done | Refused
+PACKETS: tuple[type[Packet], ...] = (Write, Read, End, Done, Refused, Beat)

@@ -1,0 +1,145 @@
+"""What clients and replicas say to each other where majorities decide (`majority`)."""
+
+from __future__ import annotations
+
+from quire.model.messages import Run
+from quire.model.packets import Packet
+from quire.protocols.transactions.cells import Cell, Value
+from quire.protocols.transactions.packets import carried_value
+from quire.protocols.transactions.timestamps import Timestamp, Version
+from quire.protocols.transactions.votes import Ballot, Decision, Incarnations
+
+
+class Prewrite(Packet, frozen=True, tag="prewrite"):
+    name = "WRITE"
+    t: Timestamp
+    number: int
+    key: str
+    version: Version
+    value: Value
+
+    def carried(self) -> Run | None:
+        return carried_value(self.version, self.value)
+
+
+class Fetch(Packet, frozen=True, tag="fetch"):
+    name = "READ"
+    t: Timestamp
+    number: int
+    key: str
+
+
+class Prepare(Packet, frozen=True, tag="prepare"):
+    """Promise to take no older ballot."""
+
+    name = "PREPARE"
+    t: Timestamp
+    ballot: Ballot
+
+
+class Propose(Packet, frozen=True, tag="propose"):
+    """Accept this decision."""
+
+    name = "PROPOSE"
+    t: Timestamp
+    ballot: Ballot
+    decision: Decision
+
+
+class Decide(Packet, frozen=True, tag="decide"):
+    """It is decided."""
+
+    name = "DECIDE"
+    t: Timestamp
+    decision: Decision
+
+
+class Answer(Packet, frozen=True):
+    """Every answer of a replica carries its incarnation, and those of others that it knows."""
+
+    incarnation: int
+    known: Incarnations
+
+
+class Granted(Answer, frozen=True, tag="granted"):
+    """A write was taken (no version), or a read saw this."""
+
+    name = "OK"
+    t: Timestamp
+    number: int
+    version: Version | None
+    value: Value
+
+
+class Denied(Answer, frozen=True, tag="denied"):
+    name = "OBSOLETE"
+    t: Timestamp
+    number: int
+    hint: Timestamp
+
+
+class Ended(Answer, frozen=True, tag="ended"):
+    """The transaction is over; nothing of it is taken any more."""
+
+    name = "ENDED"
+    t: Timestamp
+    decision: Decision
+
+
+class Promised(Answer, frozen=True, tag="promised"):
+    name = "PROMISE"
+    t: Timestamp
+    ballot: Ballot
+    accepted: tuple[Ballot, Decision] | None
+
+
+class Accepted(Answer, frozen=True, tag="accepted"):
+    name = "ACCEPTED"
+    t: Timestamp
+    ballot: Ballot
+
+
+class Rejected(Answer, frozen=True, tag="rejected"):
+    """A later ballot was promised."""
+
+    name = "REJECTED"
+    t: Timestamp
+    ballot: Ballot
+
+
+class Have(Packet, frozen=True, tag="have"):
+    """These are decided here; say which of them you have, and which you lack."""
+
+    name = "HAVE"
+    decided: tuple[Timestamp, ...]
+
+
+class Compared(Packet, frozen=True, tag="compared"):
+    name = "COMPARED"
+    has: tuple[Timestamp, ...]
+    lacks: tuple[Timestamp, ...]
+
+
+class Recover(Packet, frozen=True, tag="recover"):
+    """This replica lost its disk, and comes back under this incarnation: what is known?"""
+
+    name = "RECOVER"
+    incarnation: int
+
+
+class Snapshot(Answer, frozen=True, tag="snapshot"):
+    """Everything that a replica has to remember. `asker`: the incarnation that it was sent to."""
+
+    name = "SNAPSHOT"
+    asker: int
+    floor: Timestamp
+    cells: dict[str, Cell]
+    promised: list[tuple[Timestamp, Ballot]]
+    accepted: list[tuple[Timestamp, Ballot, Decision]]
+    decided: list[tuple[Timestamp, Decision]]
+
+
+QUORUM_PACKETS: tuple[type[Packet], ...] = (
+    Prewrite, Fetch, Prepare, Propose, Decide, Granted, Denied, Ended, Promised, Accepted, Rejected, Have, Compared,
+    Recover, Snapshot,
+)  # fmt: skip

@@ -1,0 +1,323 @@
+"""A replica where majorities decide: no client and no minority of replicas can hold anybody up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from quire.model.errors import ProtocolViolation
+from quire.model.packets import Packet
+from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
+from quire.protocols.transactions import cells
+from quire.protocols.transactions.cells import Found, TooLate
+from quire.protocols.transactions.coordinator import Draw
+from quire.protocols.transactions.durable import Durable, enough, union
+from quire.protocols.transactions.gossip import Gossip
+from quire.protocols.transactions.notices import Traced
+from quire.protocols.transactions.placement import Placement
+from quire.protocols.transactions.quorum_packets import (
+    QUORUM_PACKETS,
+    Accepted,
+    Compared,
+    Decide,
+    Denied,
+    Ended,
+    Fetch,
+    Granted,
+    Have,
+    Prepare,
+    Prewrite,
+    Promised,
+    Propose,
+    Recover,
+    Rejected,
+    Snapshot,
+)
+from quire.protocols.transactions.settings import Settings
+from quire.protocols.transactions.terminator import Termination
+from quire.protocols.transactions.timestamps import Timestamp, end_id, read_id, write_id
+from quire.protocols.transactions.votes import FIRST, Ballot, Decision, Stance, valid
+
+_BACKOFF_DOUBLINGS = 6
+
+
+class Reader(NamedTuple):
+    """A read that has to wait for an older transaction to end."""
+
+    source: int
+    fetch: Fetch
+
+
+class QuorumReplica(Node):
+    """`state`: what an earlier life of this replica, before `now`, left on its disk. `lost`: its disk was lost, and this
+    incarnation, which no earlier life had, must ask the others before it may say anything."""
+
+    packets = QUORUM_PACKETS
+
+    def __init__(
+        self,
+        address: int,
+        placement: Placement,
+        settings: Settings,
+        draw: Draw,
+        state: Durable | None = None,
+        lost: int | None = None,
+        now: int = 0,
+    ) -> None:
+        super().__init__(address)
+        self._placement = placement
+        self._settings = settings
+        self._draw = draw
+        self.state = state if state is not None else Durable(incarnation=lost or 0)
+        self._others = tuple(replica for replica in placement.replicas if replica != address)
+        self._waiting: dict[str, list[Reader]] = {}
+        self._terminations: dict[Timestamp, Termination] = {}
+        self._gossip = Gossip(address, placement.replicas, settings.gossip_ns)
+        self._snapshots: dict[int, Snapshot] = {}
+        self._ask_at: int | None = 0 if lost is not None else None
+        self._take_up(now)
+
+    @property
+    def recovering(self) -> bool:
+        return self._ask_at is not None
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        if isinstance(packet, Snapshot):
+            return self._recover(now, source, packet)
+        if self.recovering:
+            return NOTHING
+        self._check(source, packet)
+        match packet:
+            case Prewrite():
+                return self._prewrite(now, source, packet)
+            case Fetch():
+                return self._fetch(source, packet)
+            case Prepare() | Propose():
+                return self._take_ballot(now, source, packet)
+            case Promised() | Accepted() | Rejected():
+                return self._count(now, source, packet)
+            case Decide(t=t, decision=decision):
+                return self._learn(now, t, decision)
+            case Ended(t=t, decision=decision):
+                return self._learn(now, t, decision)
+            case Have(decided=decided):
+                return self._compare(source, decided)
+            case Compared(has=has, lacks=lacks):
+                self._gossip.has(source, has)
+                known = ((t, self.state.decided.get(t)) for t in lacks)
+                return [Send(Decide(t, decision), (source,)) for t, decision in known if decision is not None]
+            case Recover(incarnation=incarnation):
+                # From now on whatever is said here carries the new incarnation, so that its old votes are void beside it.
+                known_one = max(self.state.known.get(source, 0), incarnation)
+                self.state.known[source] = known_one
+                return [Send(self.state.snapshot(incarnation), (source,))]
+        raise ProtocolViolation(source, f"{type(packet).__name__} is not for a replica")
+
+    def _check(self, source: int, packet: Packet) -> None:
+        """Refuse what no correct peer sends."""
+        replicas = self._placement.replicas
+        match packet:
+            case Prewrite(t=t, key=key, version=version):
+                sound = t.pno == source and version[:2] == tuple(t) and self._holds(key)
+            case Fetch(t=t, key=key):
+                sound = t.pno == source and self._holds(key)
+            case Propose(t=t, ballot=ballot):
+                sound = t.pno == source if ballot == FIRST else source in replicas and ballot.replica == source
+            case Prepare(ballot=ballot):
+                sound = source in replicas and ballot.replica == source and ballot > FIRST
+            case Decide(t=t):
+                sound = t.pno == source or source in replicas
+            case _:
+                sound = source in replicas
+        if not sound:
+            raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send")
+
+    def _holds(self, key: str) -> bool:
+        return self.address in self._placement.of(key)
+
+    # Reads and writes
+
+    def _prewrite(self, now: int, source: int, packet: Prewrite) -> Effects:
+        t, state = packet.t, self.state
+        if t in state.decided:
+            return [self._ended(source, t)]
+        if t in state.promised:
+            # Somebody is ending it: a vote now could come too late to count.
+            return NOTHING
+        mine = state.cell(packet.key).prewrites.get(t)
+        refusal = state.prewrite(t, packet.key, cells.Prewrite(packet.version, packet.value))
+        if refusal is not None:
+            return [Send(Denied(*self._stance(), t, packet.number, refusal.hint), (source,))]
+        self._hold(now, t)
+        granted = Send(Granted(*self._stance(), t, packet.number, None, None), (source,))
+        if mine is not None and mine.version >= packet.version:
+            return [granted]
+        size = len(packet.value or b"")
+        return [Traced("deliver", write_id(packet.version), "w", t, packet.key, size=size), granted]
+
+    def _fetch(self, source: int, fetch: Fetch) -> Effects:
+        if fetch.t in self.state.decided:
+            return [self._ended(source, fetch.t)]
+        answer = self._answer(source, fetch)
+        reader = Reader(source, fetch)
+        if answer is None and reader not in self._waiting.get(fetch.key, ()):
+            self._waiting.setdefault(fetch.key, []).append(reader)
+        return answer or NOTHING
+
+    def _answer(self, source: int, fetch: Fetch) -> Effects | None:
+        match self.state.cell(fetch.key).read(fetch.t):
+            case Found(version=version, value=value):
+                if fetch.t.tid > self.state.cap:
+                    self.state.cap = fetch.t.tid + self._settings.cap_step
+                traced = Traced("deliver", read_id(fetch.t, fetch.number), "r", fetch.t, fetch.key)
+                return [traced, Send(Granted(*self._stance(), fetch.t, fetch.number, version, value), (source,))]
+            case TooLate(hint=hint):
+                return [Send(Denied(*self._stance(), fetch.t, fetch.number, hint), (source,))]
+        return None
+
+    def _stance(self) -> Stance:
+        return Stance(self.state.incarnation, dict(self.state.known))
+
+    def _ended(self, source: int, t: Timestamp) -> Send:
+        return Send(Ended(*self._stance(), t, self.state.decided[t]), (source,))
+
+    # Decisions
+
+    def _take_ballot(self, now: int, source: int, packet: Prepare | Propose) -> Effects:
+        t, ballot, state = packet.t, packet.ballot, self.state
+        if t in state.decided:
+            return [self._ended(source, t)]
+        if ballot < state.promised.get(t, FIRST):
+            return [Send(Rejected(*self._stance(), t, ballot), (source,))]
+        if isinstance(packet, Prepare):
+            state.promised[t] = ballot
+            answer: Packet = Promised(*self._stance(), t, ballot, state.accepted.get(t))
+        else:
+            if ballot > FIRST:
+                state.promised[t] = ballot
+            state.accepted[t] = ballot, packet.decision
+            answer = Accepted(*self._stance(), t, ballot)
+        self._hold(now, t)
+        return [Send(answer, (source,))]
+
+    def _learn(self, now: int, t: Timestamp, decision: Decision) -> Effects:
+        if t in self.state.decided:
+            return NOTHING
+        effects: list[Effect] = []
+        for key, (version, value) in decision.writes.items():
+            mine = self.state.cell(key).prewrites.get(t) if self._holds(key) else None
+            if self._holds(key) and (mine is None or mine.version < version):
+                effects.append(Traced("deliver", write_id(version), "w", t, key, size=len(value or b"")))
+        touched = self.state.decide(t, decision, self._holds)
+        effects.append(Traced("deliver", end_id(t), "commit" if decision.commit else "abort", t))
+        self._terminations.pop(t, None)
+        self._gossip.decided(now, t)
+        for key in touched:
+            effects += self._look_again(key)
+        return effects
+
+    def _look_again(self, key: str) -> Effects:
+        effects: list[Effect] = []
+        for reader in self._waiting.pop(key, []):
+            answer = self._answer(*reader)
+            if answer is None:
+                self._waiting.setdefault(key, []).append(reader)
+            effects += answer or NOTHING
+        return effects
+
+    def _compare(self, source: int, decided: Sequence[Timestamp]) -> Effects:
+        self._gossip.has(source, decided)
+        has = tuple(t for t in decided if t in self.state.decided)
+        lacks = tuple(t for t in decided if t not in self.state.decided)
+        return [Send(Compared(has, lacks), (source,))]
+
+    # Ending what a silent client left behind
+
+    def _hold(self, now: int, t: Timestamp) -> None:
+        """Something of an undecided transaction is held here: give its client, or whoever is ending it, time."""
+        lease = self._settings.lease_ns
+        until = now + lease + int(lease * (self.address / len(self._placement.replicas) + self._draw()) / 2)
+        termination = self._terminations.get(t)
+        if termination is None:
+            self._terminations[t] = Termination(t, until)
+        elif termination.ballot is None:
+            termination.until_ns = until
+
+    def _try_to_end(self, now: int, termination: Termination) -> Effects:
+        t, state = termination.t, self.state
+        highest = max(state.promised.get(t, FIRST), state.ballots.get(t, FIRST))
+        ballot = Ballot(highest.round + 1, state.incarnation, self.address)
+        state.ballots[t] = ballot
+        termination.start(ballot)
+        # Two that try at once defeat each other; ever longer random pauses let one of them through.
+        pause = self._settings.lease_ns << min(termination.tries - 1, _BACKOFF_DOUBLINGS)
+        termination.until_ns = now + int(pause * (0.5 + self._draw()))
+        return self._tell_all(now, Prepare(t, ballot))
+
+    def _count(self, now: int, source: int, packet: Promised | Accepted | Rejected) -> Effects:
+        termination, state, replicas = self._terminations.get(packet.t), self.state, len(self._placement.replicas)
+        if termination is None or isinstance(packet, Rejected):
+            return NOTHING
+        if isinstance(packet, Promised):
+            proposal = termination.promise(source, packet, replicas, state.known)
+            return NOTHING if proposal is None else self._tell_all(now, Propose(packet.t, packet.ballot, proposal))
+        stance = Stance(packet.incarnation, packet.known)
+        decision = termination.accept(source, packet.ballot, stance, replicas, state.known)
+        return NOTHING if decision is None else self._tell_all(now, Decide(packet.t, decision))
+
+    def _tell_all(self, now: int, packet: Prepare | Propose | Decide) -> Effects:
+        """Send it to the others, and do here what they will do."""
+        effects: list[Effect] = [Send(packet, self._others)] if self._others else []
+        for effect in self.receive(now, self.address, packet):
+            if isinstance(effect, Send) and effect.to == (self.address,):
+                effects += self.receive(now, self.address, effect.packet)
+            else:
+                effects.append(effect)
+        return effects
+
+    # After the disk was lost
+
+    def _recover(self, now: int, source: int, snapshot: Snapshot) -> Effects:
+        if not self.recovering or snapshot.asker != self.state.incarnation or source not in self._others:
+            return NOTHING
+        self._snapshots[source] = snapshot
+        stances = {each: Stance(kept.incarnation, kept.known) for each, kept in self._snapshots.items()}
+        counted = valid(stances, {})
+        if not enough(counted, self.address, self._placement.groups() | {self._placement.replicas}):
+            return NOTHING
+        chosen = [kept for each, kept in self._snapshots.items() if each in counted]
+        self.state = union(self.state.incarnation, self.address, chosen, self._holds)
+        self._snapshots, self._ask_at = {}, None
+        self._take_up(now)
+        return NOTHING
+
+    def _take_up(self, now: int) -> None:
+        """Begin with a state that was not made here."""
+        for t in self.state.undecided():
+            self._hold(now, t)
+        for t in self.state.decided:
+            self._gossip.decided(now, t)
+
+    # Time
+
+    def wake(self, now: int) -> Effects:
+        if self._ask_at is not None:
+            if self._ask_at <= now:
+                self._ask_at = now + self._settings.repeat_ns
+                return [Send(Recover(self.state.incarnation), self._others)]
+            return NOTHING
+        effects: list[Effect] = []
+        for termination in list(self._terminations.values()):
+            if termination.until_ns <= now and termination.t in self._terminations:
+                effects += self._try_to_end(now, termination)
+        return effects + self._gossip.wake(now)
+
+    def due(self) -> int | None:
+        if self._ask_at is not None:
+            return self._ask_at
+        gossip = self._gossip.due()
+        times = [termination.until_ns for termination in self._terminations.values()]
+        return min(times if gossip is None else [*times, gossip], default=None)
+
+    def idle(self) -> bool:
+        return not self.recovering and not self._terminations and not self._waiting and self._gossip.idle()

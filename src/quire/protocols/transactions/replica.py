@@ -1,0 +1,151 @@
+"""A replica where every replica of a key must agree to a write (`all`): the paper's protocol, corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from quire.protocols.node import Notice
+from quire.protocols.transactions.cells import Cell, Found, TooLate
+from quire.protocols.transactions.channels import Clock
+from quire.protocols.transactions.notices import Traced
+from quire.protocols.transactions.omission import Counts, insignificant
+from quire.protocols.transactions.packets import Done, End, Numbered, Read, Refused, Request, Write
+from quire.protocols.transactions.queue import Queued, ReceiptQueue
+from quire.protocols.transactions.settings import Settings
+from quire.protocols.transactions.timestamps import Timestamp, end_id, read_id, write_id
+
+
+class Post(NamedTuple):
+    """Send this to the peer over its channel."""
+
+    peer: int
+    content: Numbered
+
+
+Outcome = Post | Notice
+
+
+class Waiting(NamedTuple):
+    """A read that has to wait for an older transaction to end."""
+
+    source: int
+    request: Read
+    until_ns: int
+
+
+class Replica:
+    """What is stored at one processor, and the queue before it."""
+
+    def __init__(self, address: int, clients: Sequence[int], settings: Settings, clock: Clock) -> None:
+        self._clock = clock
+        self._settings = settings
+        self.cells: dict[str, Cell] = {}
+        self.queue = ReceiptQueue(address, clients)
+        self.counts = Counts()
+        self._waiting: dict[str, list[Waiting]] = {}
+        self._spare: set[tuple[str, Timestamp]] = set()
+        """Writes that the next one in the queue made insignificant, unless that one does not commit first."""
+
+    def cell(self, key: str) -> Cell:
+        return self.cells.setdefault(key, Cell())
+
+    def heard(self, source: int, lc: int) -> None:
+        """All that this peer sent up to this time has come."""
+        self.queue.heard(source, lc)
+
+    def request(self, now: int, source: int, request: Request) -> list[Outcome]:
+        if self._settings.order == "stable":
+            self.queue.put(source, request)
+            return []
+        return self._serve(now, [Queued(request.lc, source, request)], frozenset())
+
+    def deliver(self, now: int) -> list[Outcome]:
+        """Serve what is stable by now."""
+        stable = self.queue.take()
+        return self._serve(now, stable, insignificant(stable, self.queue)) if stable else []
+
+    def _serve(self, now: int, batch: list[Queued], omitted: Collection[Queued]) -> list[Outcome]:
+        self.counts.transmitted += len(batch)
+        self.counts.delivered += len(batch) - len(omitted)
+        self.counts.batches += 1
+        outcomes: list[Outcome] = []
+        for queued in batch:
+            _, source, request = queued
+            if isinstance(request, Read):
+                outcomes += self._read(now, source, request)
+            else:
+                outcomes += self._prewrite(source, request)
+                if queued in omitted:
+                    self._spare.add((request.key, request.t))
+        return outcomes
+
+    def _prewrite(self, source: int, write: Write) -> list[Outcome]:
+        refusal = self.cell(write.key).prewrite(write.t, write.version, write.value)
+        if refusal is not None:
+            return [self._refuse(source, write, refusal.hint)]
+        done = Done(0, 0, self._clock.tick(), write.t, write.number, write.version, None)
+        size = len(write.value or b"")
+        return [Traced("deliver", write_id(write.version), "w", write.t, write.key, size=size), Post(source, done)]
+
+    def _read(self, now: int, source: int, read: Read) -> list[Outcome]:
+        answer = self._answer(source, read)
+        if answer is None:
+            waiting = Waiting(source, read, now + self._settings.lease_ns)
+            self._waiting.setdefault(read.key, []).append(waiting)
+        return answer or []
+
+    def _answer(self, source: int, read: Read) -> list[Outcome] | None:
+        found = self.cell(read.key).read(read.t)
+        match found:
+            case Found(version=version, value=value):
+                done = Done(0, 0, self._clock.tick(), read.t, read.number, version, value)
+                return [Traced("deliver", read_id(read.t, read.number), "r", read.t, read.key), Post(source, done)]
+            case TooLate(hint=hint):
+                return [self._refuse(source, read, hint)]
+        return None
+
+    def _refuse(self, source: int, request: Request, hint: Timestamp) -> Post:
+        return Post(source, Refused(0, 0, self._clock.tick(), request.t, request.number, "late", hint))
+
+    def end(self, end: End) -> list[Outcome]:
+        """The client decided: install or remove what the transaction wrote here, and see who waited for it."""
+        outcomes: list[Outcome] = [Traced("deliver", end_id(end.t), "commit" if end.commit else "abort", end.t)]
+        # The end of a transaction that failed elsewhere may overtake its requests here, which nobody needs any more.
+        self.queue.drop(end.t)
+        for key in end.keys:
+            installed = self.cell(key).end(end.t, commit=end.commit)
+            if (key, end.t) in self._spare:
+                self._spare.discard((key, end.t))
+                # It was left out for the sake of one that has still not committed: now it has to be carried out.
+                self.counts.late += installed is not None
+            outcomes += self._look_again(key)
+        return outcomes
+
+    def _look_again(self, key: str) -> list[Outcome]:
+        waiting, outcomes = self._waiting.pop(key, []), list[Outcome]()
+        for reader in waiting:
+            answer = self._answer(reader.source, reader.request)
+            if answer is None:
+                self._waiting.setdefault(key, []).append(reader)
+            outcomes += answer or []
+        return outcomes
+
+    def wake(self, now: int) -> list[Outcome]:
+        """Tell readers that have waited for too long that the client they wait for is silent."""
+        outcomes: list[Outcome] = []
+        for key, waiting in list(self._waiting.items()):
+            for reader in [reader for reader in waiting if reader.until_ns <= now]:
+                waiting.remove(reader)
+                read, holder = reader.request, self.cells[key].blocker(reader.request.t)
+                assert holder is not None
+                outcomes.append(Post(reader.source, Refused(0, 0, self._clock.tick(), read.t, read.number, "lost", holder)))
+            if not waiting:
+                del self._waiting[key]
+        return outcomes
+
+    def due(self) -> int | None:
+        return min((reader.until_ns for waiting in self._waiting.values() for reader in waiting), default=None)
+
+    def idle(self) -> bool:
+        return not self._waiting and not len(self.queue) and not any(cell.prewrites for cell in self.cells.values())

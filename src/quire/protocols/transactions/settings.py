@@ -1,0 +1,28 @@
+"""Times and choices that all nodes of one store share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+MILLISECOND = 1_000_000
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Only how long things take depends on the times, never whether they are right."""
+
+    order: Literal["receipt", "stable"] = "receipt"
+    """`all` only. stable: requests wait in the order layer until none can come before them, so that some can be omitted."""
+    beat_ns: int = 20 * MILLISECOND
+    """How long a client is silent under `stable` before it says that it is still there."""
+    repeat_ns: int = 100 * MILLISECOND
+    """What is not answered or confirmed after this time is sent again."""
+    patience_ns: int = 5000 * MILLISECOND
+    """A client gives up an operation, or a decision, that takes longer."""
+    lease_ns: int = 1000 * MILLISECOND
+    """A transaction whose client is silent for longer is ended by the replicas (`majority`), or its readers told (`all`)."""
+    gossip_ns: int = 200 * MILLISECOND
+    """`majority`: how often replicas compare what was decided."""
+    cap_step: int = 64
+    """`majority`: how far ahead a replica notes on its disk that transactions have read."""

@@ -1,0 +1,62 @@
+"""Who is older: the timestamps of transactions, and the versions that they write.
+
+A transaction's timestamp is taken when it starts: a number that is larger than any that its client has seen, and the
+client's own address, so that no two are equal. A version names the write that made it: its transaction, and which of the
+transaction's writes it was. Both order as tuples do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quire.model.messages import NUMBER_MAX, MessageId
+
+OPERATIONS_MAX = (1 << 15) - 1
+"""How many reads and writes one transaction may have: as many as its message numbers have room for."""
+
+_NUMBERS = 1 << 16
+
+
+class Timestamp(NamedTuple):
+    """t(T) of the paper. Written `tid.pno` for people and in traces."""
+
+    tid: int
+    pno: int
+
+    def __str__(self) -> str:
+        return f"{self.tid}.{self.pno}"
+
+
+class Version(NamedTuple):
+    """tno of the paper: the `no`-th write of the transaction, from 1."""
+
+    tid: int
+    pno: int
+    no: int
+
+    @property
+    def writer(self) -> Timestamp:
+        return Timestamp(self.tid, self.pno)
+
+
+ZERO = Timestamp(0, 0)
+"""Before every transaction: of a key that nobody read."""
+UNWRITTEN = Version(0, 0, 0)
+"""The version of a key that nobody wrote."""
+LATEST_PNO = NUMBER_MAX
+"""After every transaction of the same number."""
+
+
+def end_id(t: Timestamp) -> MessageId:
+    """The message that ends a transaction."""
+    return MessageId(t.pno, t.tid * _NUMBERS)
+
+
+def write_id(version: Version) -> MessageId:
+    """The message that wrote a version; one can be told from the other."""
+    return MessageId(version.pno, version.tid * _NUMBERS + version.no)
+
+
+def read_id(t: Timestamp, number: int) -> MessageId:
+    """The message by which a transaction reads; `number` is that of the operation, from 1."""
+    return MessageId(t.pno, t.tid * _NUMBERS + OPERATIONS_MAX + number)

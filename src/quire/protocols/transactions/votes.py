@@ -1,0 +1,63 @@
+"""Majorities of replicas that may lose their disks: ballots, decisions, and which votes count.
+
+A replica that lost its disk comes back under a higher incarnation, after it has asked others for their state. From then
+on they tell everybody its incarnation, so that a vote that it gave before is no longer counted beside theirs: it no longer
+stands by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.timestamps import Version
+
+Incarnations = dict[int, int]
+
+
+class Ballot(NamedTuple):
+    """Who proposes a decision, and how often it was tried. The client's own comes first and is the same everywhere."""
+
+    round: int
+    incarnation: int
+    replica: int
+
+
+FIRST = Ballot(0, 0, 0)
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True):
+    """How a transaction ended, and what it wrote if it committed."""
+
+    commit: bool
+    writes: dict[str, tuple[Version, Value]] = {}
+
+
+ABORT = Decision(False)
+
+
+class Stance(NamedTuple):
+    """From which incarnation a replica spoke, and which ones of others it knew."""
+
+    incarnation: int
+    known: Incarnations
+
+
+def merge(into: Incarnations, known: Mapping[int, int]) -> None:
+    for replica, incarnation in known.items():
+        into[replica] = max(into.get(replica, 0), incarnation)
+
+
+def valid(votes: Mapping[int, Stance], known: Incarnations) -> frozenset[int]:
+    """The replicas whose votes count: nobody in the set, nor the asker, knows a later incarnation of them."""
+    latest = dict(known)
+    for stance in votes.values():
+        merge(latest, stance.known)
+    return frozenset(replica for replica, stance in votes.items() if stance.incarnation >= latest.get(replica, 0))
+
+
+def majority(replicas: int) -> int:
+    return replicas // 2 + 1

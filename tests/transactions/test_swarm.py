@@ -1,0 +1,68 @@
+"""Seeded swarms of stores: serialisable by re-execution, replicas equal at the end, nothing dirty seen, nobody stuck.
+
+QUIRE_SWARM_RUNS says how many runs of each kind there are; QUIRE_SWARM_SEED runs one alone, which is how a failure is
+replayed. Run number n has seed n, so a longer swarm contains every shorter one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from quire.protocols.transactions.errors import Obsolete, OutcomeUnknown, TxAborted
+from tests.transactions import plans
+from tests.transactions.stores import Plan, Store
+
+RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+SEED = os.environ.get("QUIRE_SWARM_SEED")
+SHARES = {"full": 1.0, "partial": 1.0, "lossy": 1.0, "stable": 0.1, "quorum": 0.5, "crashing": 1.0, "restless": 0.2}
+"""Runs of each kind, of those that are asked for; in a long swarm, all of them have all."""
+
+Make = Callable[[Random], Plan]
+
+
+def play(kind: str, seed: int) -> tuple[Store, str | None]:
+    make: Make = getattr(plans, kind)
+    store = Store(make(Random(f"{kind} {seed}")), seed)
+    return store, store.run()
+
+
+@pytest.mark.parametrize("kind", SHARES)
+def test_committed_transactions_are_as_if_one_after_the_other(kind: str) -> None:
+    runs = RUNS if RUNS > 1000 else int(RUNS * SHARES[kind])
+    seeds = range(runs) if SEED is None else [int(SEED)]
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        store, wrong = play(kind, seed)
+        replay = f"QUIRE_SWARM_SEED={seed} pytest tests/transactions/test_swarm.py -k {kind}"
+        assert wrong is None, f"{wrong}; replay with: {replay}"
+        seen.update(observed(store))
+    if SEED is None:
+        wanted = {"commit", "abort", "obsolete"} | ({"replica crash", "client crash"} if kind == "crashing" else set())
+        assert wanted <= set(seen), seen
+        print(kind, runs, dict(seen))
+
+
+def observed(store: Store) -> Counter[str]:
+    """What a swarm must show somewhere, or it has shown nothing."""
+    return (
+        Counter(
+            {
+                "transactions": len(store.history),
+                "commit": len(store.answered),
+                "abort": len(store.history) - len(store.committed()),
+                "programs given up": sum(driver.given_up for driver in store.by_address.values()),
+                "obsolete": sum(isinstance(error, Obsolete) for error in store.errors),
+                "ended by replicas": sum(isinstance(error, TxAborted) for error in store.errors),
+                "outcome unknown": sum(isinstance(error, OutcomeUnknown) for error in store.errors),
+                "committed without its client": len(store.committed() - store.answered),
+                "replica crash": len(store.durable),
+                "client crash": len(store.plan.client_crashes),
+            }
+        )
+        - Counter()
+    )

@@ -191,7 +191,7 @@ def measure(directory: Path, members: int, repeat: int, segments: int | None) ->
         best = best_of(
             repeat,
             {
-                "audit: integrity, agreement, FIFO, causal": lambda: judge_trace(layout, pieces, run, total=False),
+                "audit: integrity, agreement, FIFO, causal": lambda: judge_trace(layout, pieces, run),
                 "audit: the same, total and acyclic": lambda: audit_with(run, directory, segments=segments),
                 "Spark: read and sort by logical time": lambda: spark_sort(spark, directory),
                 "Polars: causal alone": lambda: polars_causal(directory, members),

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from quire.pipeline.labels import Labelled
 from quire.pipeline.layout import Layout, RowGroup, World
 from quire.pipeline.slices import Events
 from quire.trace.schema import KINDS, SEND
@@ -57,6 +58,29 @@ def read_from(trace: Trace) -> Callable[..., Events]:
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             columns[:, 0].astype(np.int8), columns[:, 1].astype(np.int32), columns[:, 2].copy(), columns[:, 3].copy(),
             columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered, np.empty(0, np.int64),
+            any(event.kind == "view" for log in trace.logs for event in log),
         )  # fmt: skip
 
     return read
+
+
+def labelled(trace: Trace) -> Labelled:
+    """What `read_labelled` would read, with all columns of words."""
+    logs = trace.logs
+    events = [event for log in logs for event in log]
+    clocks = [clock for own in trace.clocks for clock in own]
+    codes, words = {}, {}
+    for name in ("group", "object", "op", "txn"):
+        said = [getattr(event, name) for event in events]
+        words[name] = sorted({word for word in said if word is not None})
+        codes[name] = np.array([-1 if word is None else words[name].index(word) for word in said], np.int32)
+    return Labelled(
+        np.concatenate(([0], np.cumsum([len(log) for log in logs]))).astype(np.int64),
+        np.array([KINDS.index(event.kind) for event in events], np.int8),
+        np.array([event.origin for event in events], np.int32),
+        np.array([event.seq for event in events], np.int64),
+        np.array([clock or 0 for clock in clocks], np.int64),
+        all(clock is not None for clock in clocks) and all(a < b for own in trace.clocks for a, b in pairwise(own)),  # type: ignore[operator]
+        codes,
+        words,
+    )

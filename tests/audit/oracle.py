@@ -12,6 +12,10 @@ class Event(NamedTuple):
     origin: int
     seq: int
     dests: tuple[int, ...] | None = None
+    group: str | None = None
+    object: str | None = None
+    op: str | None = None
+    txn: str | None = None
 
 
 Message = tuple[int, int]

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from quire.pipeline.auditing import search, segments, total
+from quire.pipeline.auditing import deliveries, search, segments
+from quire.pipeline.auditing.deliveries import DeliveriesTask
 from quire.pipeline.auditing.findings import Findings, judge_trace
 from quire.pipeline.auditing.tasks import AUDIT
 from quire.pipeline.tasks import run_here
@@ -22,9 +23,10 @@ PARTS = 8
 
 def judge(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int, block_shift: int = 1) -> Findings:
     read = memory.read_from(trace)
-    for module in (segments, total, search):
+    for module in (segments, deliveries, search):
         monkeypatch.setattr(module, "read_events", read)
-    return judge_trace(memory.layout_of(trace), pieces, HERE, block_shift=block_shift)
+    layout = memory.layout_of(trace)
+    return judge_trace(layout, pieces, HERE, [DeliveriesTask(layout.world, layout.groups)], block_shift=block_shift)
 
 
 def counts(found: Findings) -> oracle.Expected:

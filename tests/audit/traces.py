@@ -119,13 +119,15 @@ def table(process: int, log: Sequence[Event], clocks: Sequence[int | None], run:
         "dests": [None if e.dests is None else list(e.dests) for e in log],
         "lamport": list(clocks),
     }
+    for name in ("group", "object", "op", "txn"):
+        columns[name] = [getattr(e, name) for e in log]
     arrays = [pa.array(columns.get(field.name, [None] * rows), field.type) for field in SCHEMA]
     return pa.table(arrays, schema=SCHEMA)
 
 
 def write(
     directory: Path, trace: Trace, *, run: str = "test", promises: tuple[Guarantee, ...] = OF_ANY_MESSAGES,
-    rows_per_append: int = 1 << 30,
+    rows_per_append: int = 1 << 30, settings: dict[str, object] | None = None,
 ) -> Path:  # fmt: skip
     """A run directory with this trace; a small `rows_per_append` makes small row groups."""
     deliveries = sum(e.kind == "deliver" for log in trace.logs for e in log)
@@ -138,6 +140,7 @@ def write(
         writer.finish(
             RunInfo(
                 run=run, source="test", protocol="none", options={}, members=len(trace.logs), groups={}, promises=promises,
+                settings=settings or {},
                 outcome=Outcome(complete=True, messages=sends, deliveries=deliveries, crashed=tuple(sorted(trace.crashed))),
             )
         )  # fmt: skip

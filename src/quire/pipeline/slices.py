@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from quire.model.errors import BadInput
 from quire.pipeline.layout import RowGroup, World
-from quire.trace.schema import DELIVER, KINDS, SEND
+from quire.trace.schema import DELIVER, KINDS, SEND, VIEW
 
 _CODES = {word: code for code, word in enumerate(KINDS)}
 
@@ -40,6 +40,8 @@ class Events(msgspec.Struct):
     """Whether the logical times of every process were there and ascended."""
     time_ns: np.ndarray
     """Empty unless it was asked for; 0 where it is not recorded."""
+    views: bool
+    """Whether there are views among the events read, or among those left out."""
 
 
 _Chunks = list[np.ndarray]
@@ -59,6 +61,7 @@ class _Part(msgspec.Struct):
     dest_count: _Chunks
     dests: _Chunks
     time_ns: _Chunks
+    views: bool
 
 
 def read_events(
@@ -94,6 +97,7 @@ def read_events(
         _gather([chunk for part in parts for chunk in part.dests], np.int32),
         ordered,
         _gather([chunk for part in parts for chunk in part.time_ns], np.int64),
+        any(part.views for part in parts),
     )
 
 
@@ -102,7 +106,8 @@ def _gather(chunks: Sequence[np.ndarray], kind: type) -> np.ndarray:
     return np.concatenate([np.empty(0, kind), *chunks], dtype=kind)
 
 
-def _join(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:
+def join(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:
+    """The pieces of a column in one array, without a copy where there is only one."""
     if len(arrays) == 1:
         return arrays[0].astype(kind, copy=False)
     return np.concatenate(arrays, dtype=kind) if arrays else np.empty(0, kind)
@@ -141,12 +146,13 @@ def _to_part(
     for name in ("origin", "seq"):
         if table[name].null_count and not _valid(table[name])[is_message].all():
             raise BadInput(f"{path} has a send or a delivery without {name}")
+    views = not is_message.all() and bool((kind == VIEW).any())
     if not every and not is_message.all():
         for chunks in (lamport, pos, time_ns):
             chunks[:] = [chunk[is_message] for chunk in chunks]
-        origin, seq = [_join(origin, np.int32)[is_message]], [_join(seq, np.int64)[is_message]]
+        origin, seq = [join(origin, np.int32)[is_message]], [join(seq, np.int64)[is_message]]
         kind = kind[is_message]
-    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests, time_ns)
+    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests, time_ns, views)
 
 
 def _check_run(world: World, path: str, column: Any) -> None:
@@ -161,12 +167,12 @@ def _check_run(world: World, path: str, column: Any) -> None:
 
 def _times(path: str, groups: Sequence[RowGroup], table: pa.Table) -> tuple[_Chunks, _Chunks, bool]:
     """Logical times and positions, and whether the times are there and ascend. Positions must: they are the local order."""
-    pos = _join(_values(table["pos"], np.int64), np.int64)
+    pos = join(_values(table["pos"], np.int64), np.int64)
     if table["pos"].null_count or pos[0] != groups[0].first_pos or not (pos[1:] == pos[:-1] + 1).all():
         raise BadInput(f"{path} does not hold the events of process {groups[0].process} in local order")
     if table["lamport"].null_count:
         return [np.zeros(len(pos), np.int64)], [pos], False
-    lamport = _join(_values(table["lamport"], np.int64), np.int64)
+    lamport = join(_values(table["lamport"], np.int64), np.int64)
     return [lamport], [pos], bool((lamport[1:] > lamport[:-1]).all())
 
 
@@ -179,40 +185,41 @@ def _kinds(path: str, column: Any) -> np.ndarray:
         words = chunk.dictionary.to_pylist()
         if unknown := [word for word in words if word not in _CODES]:
             raise BadInput(f"{path} has events of the unknown kind {unknown[0]!r}")
-        indices = _array(chunk.indices, np.int8)
+        indices = array(chunk.indices, np.int8)
         table = np.array([_CODES[word] for word in words], dtype=np.int8)
         codes.append(indices if (table == np.arange(len(table))).all() else table[indices])
-    return _join(codes, np.int8)
+    return join(codes, np.int8)
 
 
 def _values(column: Any, kind: type) -> _Chunks:
     """The numbers of a column; where it has nulls, anything."""
-    return [_array(chunk, kind) for chunk in column.chunks]
+    return [array(chunk, kind) for chunk in column.chunks]
 
 
 def _or_zero(column: Any) -> _Chunks:
     """The numbers of a column in one piece, 0 where it has nulls."""
-    return [np.where(_valid(column), _join(_values(column, np.int64), np.int64), 0)]
+    return [np.where(_valid(column), join(_values(column, np.int64), np.int64), 0)]
 
 
-def _array(chunk: Any, kind: type) -> np.ndarray:
+def array(chunk: Any, kind: type) -> np.ndarray:
     """The numbers of one piece, without a copy. Arrow's own way would import pandas, half a second for every worker."""
     if not len(chunk):
         return np.empty(0, kind)
     return np.frombuffer(chunk.buffers()[1], dtype=kind, count=chunk.offset + len(chunk))[chunk.offset :]
 
 
+def valid(chunk: Any) -> np.ndarray:
+    """Which values of one piece are not null."""
+    bits = chunk.buffers()[0] if len(chunk) else None
+    if bits is None:
+        return np.ones(len(chunk), np.bool_)
+    every = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(np.bool_)
+    present: np.ndarray = every[chunk.offset : chunk.offset + len(chunk)]
+    return present
+
+
 def _valid(column: Any) -> np.ndarray:
-    """Which values of a column are not null."""
-    found = []
-    for chunk in column.chunks:
-        bits = chunk.buffers()[0] if len(chunk) else None
-        if bits is None:
-            found.append(np.ones(len(chunk), np.bool_))
-        else:
-            every = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(np.bool_)
-            found.append(every[chunk.offset : chunk.offset + len(chunk)])
-    return _join(found, np.bool_)
+    return join([valid(chunk) for chunk in column.chunks], np.bool_)
 
 
 def _destinations(column: Any, is_send: np.ndarray) -> tuple[_Chunks, _Chunks]:
@@ -224,9 +231,9 @@ def _destinations(column: Any, is_send: np.ndarray) -> tuple[_Chunks, _Chunks]:
         start += len(chunk)
         if not len(chunk):
             continue
-        offsets = _array(chunk.offsets, np.int32)
+        offsets = array(chunk.offsets, np.int32)
         own = np.diff(offsets)[sends]
-        dests = _array(chunk.values, np.int32)[offsets[0] : offsets[-1]]
+        dests = array(chunk.values, np.int32)[offsets[0] : offsets[-1]]
         if not own.all() or own.sum() != len(dests):
             # Rare: a send without destinations, or destinations on other events, which say nothing.
             chosen = chunk.filter(pa.array(sends))

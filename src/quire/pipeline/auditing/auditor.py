@@ -6,15 +6,17 @@ The driver reads footers, hands out tasks, and puts their summaries together; no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee, implied_by, in_order
+from quire.pipeline.auditing.deliveries import DeliveriesTask
 from quire.pipeline.auditing.findings import Findings, judge_trace
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.stories import Story
+from quire.pipeline.auditing.tasks import AUDIT, Task
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
-from quire.pipeline.auditing.witness import Story, tell
+from quire.pipeline.auditing.witness import tell
 from quire.pipeline.layout import Layout, check_segments, lay_out, segment_count
 from quire.pipeline.tasks import Runner, run_on
 from quire.trace.schema import RunInfo
@@ -30,7 +32,11 @@ _HOLDS = {
     Guarantee.CAUSAL: "no member delivered a message before one that had happened before it",
     Guarantee.TOTAL: "no two members delivered two messages in different orders",
     Guarantee.ACYCLIC: "one order of all messages explains every member's deliveries",
+    Guarantee.HYBRID: "every group was delivered in one order, and no member delivered a message before one that had caused it",
+    Guarantee.SPELLS: "every member delivered one slice of each group's log, from its join to its leave",
 }
+
+_NEED_DESTINATIONS = {Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL, Guarantee.HYBRID}
 
 
 def audit(
@@ -38,8 +44,9 @@ def audit(
 ) -> Audit:
     """Check a run directory, in `segments` parallel pieces (by default as many as its size suggests).
 
-    All orders are checked; `expect` says which of them, with what they imply, decide the verdict, by default those
-    that the run promises. Raises BadInput, in one sentence, for what is not a whole trace of one run.
+    The orders of any messages are always checked, the others if they are expected; `expect` says which of them, with
+    what they imply, decide the verdict, by default those that the run promises. Raises BadInput, in one sentence, for
+    what is not a whole trace of one run.
     """
     return audit_with(run_on(spark, AUDIT), Path(directory), expect=expect, segments=segments)
 
@@ -53,11 +60,9 @@ def audit_with(
     stored = open_run(directory)
     layout = lay_out(stored)
     expected, expectation = _expectation(expect, stored.info)
-    found = judge_trace(layout, segments or segment_count(layout), run_tasks)
-    checks = _checks(found, tell(layout, found, run_tasks), layout)
-    for guarantee in expected:
-        if guarantee not in checks:
-            checks[guarantee] = Check(verdict=Verdict.UNDECIDED, because="no check of it exists")
+    wanted = in_order({*OF_ANY_MESSAGES, *expected})
+    found = judge_trace(layout, segments or segment_count(layout), run_tasks, _beside(layout, wanted))
+    checks = _checks(wanted, found, tell(layout, found, run_tasks), layout)
     wall_s = time.perf_counter() - began
     return Audit(
         run=stored.info.run,
@@ -81,7 +86,15 @@ def _expectation(expect: Iterable[Guarantee] | None, info: RunInfo) -> tuple[tup
     return in_order(RELIABLE), "the run promises no order, so only integrity and agreement are expected"
 
 
-def _checks(found: Findings, stories: dict[Guarantee, Story], layout: Layout) -> dict[Guarantee, Check]:
+def _beside(layout: Layout, wanted: Sequence[Guarantee]) -> list[Task]:
+    """The tasks for what cannot be judged in segments."""
+    grouped = Guarantee.HYBRID in wanted or Guarantee.SPELLS in wanted
+    return [DeliveriesTask(layout.world, layout.groups, grouped)]
+
+
+def _checks(
+    wanted: Sequence[Guarantee], found: Findings, stories: dict[Guarantee, Story], layout: Layout
+) -> dict[Guarantee, Check]:  # fmt: skip
     counts = {
         Guarantee.INTEGRITY: found.breaches,
         Guarantee.AGREEMENT: found.lost,
@@ -89,9 +102,11 @@ def _checks(found: Findings, stories: dict[Guarantee, Story], layout: Layout) ->
         Guarantee.CAUSAL: found.late[1],
         Guarantee.TOTAL: found.total.pairs,
         Guarantee.ACYCLIC: found.total.knots,
+        Guarantee.HYBRID: found.within.pairs + found.late[1],
+        Guarantee.SPELLS: found.spells.violations,
     }
     checks = {}
-    for guarantee in OF_ANY_MESSAGES:
+    for guarantee in wanted:
         count = counts[guarantee]
         if count:
             witness, because = stories[guarantee]
@@ -106,9 +121,13 @@ def _checks(found: Findings, stories: dict[Guarantee, Story], layout: Layout) ->
 
 def _undecided(guarantee: Guarantee, found: Findings) -> str:
     """Why a check without a violation cannot be said to hold, or nothing."""
-    if found.unordered and guarantee is Guarantee.CAUSAL:
+    if guarantee is Guarantee.SPELLS:
+        return "" if found.spells.changes else "the trace records no joins and leaves: it has no rows of the kind view"
+    if guarantee is Guarantee.HYBRID and not found.within.grouped:
+        return "the trace does not say to which groups its messages were sent"
+    if found.unordered and guarantee in (Guarantee.CAUSAL, Guarantee.HYBRID):
         origin, seq = found.unordered
         return f"the logs contradict each other: a delivery of {origin}:{seq} happened before it was sent"
-    if found.unrecorded and guarantee in (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL):
+    if found.unrecorded and guarantee in _NEED_DESTINATIONS:
         return f"the trace does not say to whom {found.unrecorded} of its {found.messages} messages were addressed"
     return ""

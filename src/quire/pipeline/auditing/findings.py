@@ -13,10 +13,13 @@ import msgspec
 import numpy as np
 
 from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.deliveries import DeliveriesResult
+from quire.pipeline.auditing.groups import WithinGroups
 from quire.pipeline.auditing.seams import Event, join_segments
 from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary, correct_members
-from quire.pipeline.auditing.tasks import Task
-from quire.pipeline.auditing.total import TotalResult, TotalTask
+from quire.pipeline.auditing.spells import SpellsResult
+from quire.pipeline.auditing.tasks import Result, Task
+from quire.pipeline.auditing.total import TotalResult
 from quire.pipeline.layout import Layout, cut, later_members, overlapping
 from quire.pipeline.tasks import Runner
 
@@ -39,29 +42,35 @@ class Findings(msgspec.Struct, kw_only=True):
     unordered: tuple[int, int] | None = None
     rebuilt: bool = False
     total: TotalResult = msgspec.field(default_factory=TotalResult)
+    within: WithinGroups = msgspec.field(default_factory=WithinGroups)
+    spells: SpellsResult = msgspec.field(default_factory=SpellsResult)
     segments: int = 1
 
 
 def judge_trace(
-    layout: Layout, segments: int, run: Runner, *, total: bool = True, block_shift: int = kernel.BLOCK_SHIFT
+    layout: Layout, segments: int, run: Runner, beside: Sequence[Task] = (), *, block_shift: int = kernel.BLOCK_SHIFT
 ) -> Findings:
-    """Judge the trace in so many segments, or in one task where that cannot be done."""
-    extra: list[Task] = [TotalTask(layout.world, layout.groups)] if total else []
-    found = _judge_in_segments(layout, segments, run, extra, block_shift) if layout.timed and segments > 1 else None
-    if found is None:
-        *totals, summary = run([*extra, _whole(layout)])
-        assert isinstance(summary, Summary)
-        found = _of_whole(summary)
-        if totals and isinstance(totals[0], TotalResult):
-            found.total = totals[0]
+    """Judge the trace in so many segments, or in one task where that cannot be done; and what these tasks judge."""
+    if layout.timed and segments > 1:
+        return _judge_in_segments(layout, segments, run, beside, block_shift)
+    *others, summary = run([*beside, _whole(layout)])
+    assert isinstance(summary, Summary)
+    found = _of_whole(summary)
+    _add_others(found, others)
     return found
+
+
+def _add_others(found: Findings, results: Sequence[Result]) -> None:
+    for result in results:
+        if isinstance(result, DeliveriesResult):
+            found.total, found.within, found.spells = result.total, result.within, result.spells
 
 
 def _whole(layout: Layout) -> SegmentTask:
     return SegmentTask(layout.world, layout.groups, 0, None, None, later_members(layout, None), whole=True)
 
 
-def _judge_in_segments(layout: Layout, segments: int, run: Runner, extra: Sequence[Task], block_shift: int) -> Findings:
+def _judge_in_segments(layout: Layout, segments: int, run: Runner, beside: Sequence[Task], block_shift: int) -> Findings:
     """Judge the segments beside each other, then their seams; in one piece if they turn out not to be separable."""
     bounds: list[int | None] = [None, *cut(layout, segments), None]
     tasks = []
@@ -71,16 +80,15 @@ def _judge_in_segments(layout: Layout, segments: int, run: Runner, extra: Sequen
         tasks.append(
             SegmentTask(layout.world, overlapping(layout.groups, low, high), segment, low, high, later, block_shift=block_shift)
         )
-    # The total order is one long task: first in the queue, so that the others fill the time beside it.
-    results = run([*extra, *tasks])
+    # What is judged beside the segments are long tasks: first in the queue, so that the others fill the time.
+    results = run([*beside, *tasks])
     summaries = [result for result in results if isinstance(result, Summary)]
-    total = next((result for result in results if isinstance(result, TotalResult)), TotalResult())
     seams = join_segments(summaries, [task.later for task in tasks], correct_members(layout.world))
     if seams.why:
         summary = run([_whole(layout)])[0]
         assert isinstance(summary, Summary)
         found = _of_whole(summary)
-        found.total = total
+        _add_others(found, results)
         return found
     again = [(task, start) for task, start in zip(tasks, seams.starts, strict=True) if start is not None]
     resumed = run([_resume(task, start, summaries[task.segment]) for task, start in again])
@@ -93,7 +101,7 @@ def _judge_in_segments(layout: Layout, segments: int, run: Runner, extra: Sequen
     _add_seams(found, summaries, seams.first_breach, seams.first_lost)
     found.breaches += seams.breaches
     found.lost += seams.lost
-    found.total = total
+    _add_others(found, results)
     return found
 
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask, judge_all_deliveries
 from quire.pipeline.auditing.search import Chain, ChainTask, FindTask, FoundEvents, find_chain, find_events
 from quire.pipeline.auditing.segments import SegmentTask, Summary, judge_segment
-from quire.pipeline.auditing.total import TotalResult, TotalTask, judge_total
 from quire.pipeline.tasks import Job
 
-Task = SegmentTask | TotalTask | FindTask | ChainTask
-Result = Summary | TotalResult | FoundEvents | Chain
+Task = SegmentTask | DeliveriesTask | FindTask | ChainTask
+Result = Summary | DeliveriesResult | FoundEvents | Chain
 
 
 def _perform(task: Task) -> Result:
     match task:
         case SegmentTask():
             return judge_segment(task)
-        case TotalTask():
-            return judge_total(task)
+        case DeliveriesTask():
+            return judge_all_deliveries(task)
         case FindTask():
             return find_events(task)
         case ChainTask():
             return find_chain(task)
 
 
-AUDIT = Job(Task, _perform, {SegmentTask: Summary, TotalTask: TotalResult, FindTask: FoundEvents, ChainTask: Chain})
+AUDIT = Job(
+    Task,
+    _perform,
+    {SegmentTask: Summary, DeliveriesTask: DeliveriesResult, FindTask: FoundEvents, ChainTask: Chain},
+)

@@ -8,23 +8,18 @@ cycles, and only messages in one part can be delivered in different orders by tw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
 from quire.pipeline.compiled import compiled
-from quire.pipeline.layout import RowGroup, World
-from quire.pipeline.slices import Events, read_events
+from quire.pipeline.slices import Events
 from quire.trace.schema import DELIVER
 
 _SEARCH_STEPS_MAX = 2_000_000_000
 """The cycle with the fewest members is searched from every message of a knot as long as that is affordable."""
-
-
-class TotalTask(msgspec.Struct, tag="total"):
-    world: World
-    groups: tuple[RowGroup, ...]
 
 
 Message = tuple[int, int]
@@ -39,27 +34,45 @@ class TotalResult(msgspec.Struct, kw_only=True):
     """(member, a, b): the member delivered a before b; the last b is the first a."""
 
 
-def judge_total(task: TotalTask) -> TotalResult:
-    """Read every correct member's deliveries and merge them."""
-    groups = tuple(group for group in task.groups if group.process not in task.world.crashed)
-    return judge_deliveries(read_events(task.world, groups, times=False, dests=False))
+Disagreement = tuple[int, int, int, int, int]
+"""How many pairs of members disagree; of the first such pair, the two members and two messages that the first delivers in
+this order."""
 
 
 def judge_deliveries(events: Events) -> TotalResult:
-    """The part of `judge_total` that needs no files."""
+    """Merge all deliveries of these events."""
     delivered = events.kind == DELIVER
     counts = [np.count_nonzero(delivered[low:high]) for low, high in pairwise(events.start)]
     start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     origin, seq = events.origin[delivered], events.seq[delivered]
-    ids, size = _identify(origin, seq)
-    ids, start = first_deliveries(ids, start, size)
+    every, size = identify(origin, seq)
+    ids, start = first_deliveries(every, start, size)
+    return judge_sequences(
+        ids,
+        start,
+        size,
+        lambda names: labels(origin, seq, every, names),
+        lambda ids, start, size, _: disagreements(ids, start, size),
+    )
+
+
+def judge_sequences(
+    ids: np.ndarray, start: np.ndarray, size: int,
+    label: Callable[[np.ndarray], list[Message]],
+    disagree: Callable[[np.ndarray, np.ndarray, int, np.ndarray], Disagreement],
+) -> TotalResult:  # fmt: skip
+    """Merge sequences of different messages, numbered below `size`; those of member p are at `start[p]` to `start[p + 1]`.
+
+    `label` names messages by their numbers. `disagree` is asked about what is in knots: sequences as here, with other
+    numbers, and for each of their entries its place in `ids`.
+    """
     head, tail = start[:-1].copy(), start[1:].copy()
     if take(ids, head, tail, size, 1) == len(ids):
         return TotalResult()
     take(ids, head, tail, size, -1)
 
-    kept = np.concatenate([ids[low:high] for low, high in zip(head, tail, strict=True)])
-    names, ids = np.unique(kept, return_inverse=True)
+    kept = np.concatenate([np.arange(low, high) for low, high in zip(head, tail, strict=True)])
+    names, ids = np.unique(ids[kept], return_inverse=True)
     start = np.concatenate(([0], np.cumsum(tail - head))).astype(np.int64)
     part = knots(ids, start, len(names))
     knotted = part >= 0
@@ -67,20 +80,20 @@ def judge_deliveries(events: Events) -> TotalResult:
     start = np.concatenate(([0], np.cumsum(keep)))[start].astype(np.int64)
     used, ids = np.unique(ids[keep], return_inverse=True)
     names, part = names[used], part[used]
-    found = disagreements(ids, start, len(names))
-    label = _labels(origin, seq, _identify(origin, seq)[0], names)
+    found = disagree(ids, start, len(names), kept[keep])
+    name = label(names)
     result = TotalResult(pairs=int(found[0]), knots=len(np.unique(part)))
     if found[0]:
         first, second, before, after = (int(value) for value in found[1:])
-        result.disagreement = (first, second, label[before], label[after])
-        result.cycle = ((first, label[before], label[after]), (second, label[after], label[before]))
+        result.disagreement = (first, second, name[before], name[after])
+        result.cycle = ((first, name[before], name[after]), (second, name[after], name[before]))
     else:
         steps = shortest_cycle(ids, start, part, _SEARCH_STEPS_MAX)
-        result.cycle = tuple((int(member), label[int(a)], label[int(b)]) for member, a, b in steps)
+        result.cycle = tuple((int(member), name[int(a)], name[int(b)]) for member, a, b in steps)
     return result
 
 
-def _identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
+def identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
     """A small number for every message: by arithmetic where numbers are dense, as they are unless something is wrong."""
     if not len(seq):
         return np.empty(0, np.int64), 0
@@ -92,7 +105,8 @@ def _identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
     return ids.reshape(-1).astype(np.int64), len(names)
 
 
-def _labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarray) -> list[Message]:
+def labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarray) -> list[Message]:
+    """The messages with these numbers."""
     order = np.argsort(ids, kind="stable")
     at = order[np.searchsorted(ids[order], names)]
     return [(int(o), int(s)) for o, s in zip(origin[at], seq[at], strict=True)]

@@ -12,6 +12,7 @@ from quire.model.orders import Guarantee
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.findings import Findings, Late
 from quire.pipeline.auditing.search import Chain, ChainTask, FindTask, Found, FoundEvents, Link, Message, by_message
+from quire.pipeline.auditing.stories import Story, tell_spells
 from quire.pipeline.auditing.tasks import Task
 from quire.pipeline.auditing.verdicts import Place, Witness
 from quire.pipeline.layout import Layout, overlapping
@@ -19,8 +20,6 @@ from quire.pipeline.tasks import Runner
 from quire.trace.schema import DELIVER, KINDS, SEND
 
 _ROWS_PER_TASK = 4_000_000
-
-Story = tuple[Witness, str]
 
 
 class _Log(msgspec.Struct):
@@ -37,9 +36,12 @@ class _Log(msgspec.Struct):
 
 def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]:
     """A story for each check that is violated, from one or two small jobs over the trace."""
+    stories: dict[Guarantee, Story] = {}
+    if found.spells.violations:
+        stories[Guarantee.SPELLS] = tell_spells(found.spells)
     messages = _named(found)
     if not messages:
-        return {}
+        return stories
     shares = (np.cumsum([group.rows for group in layout.groups]) - 1) // _ROWS_PER_TASK
     tasks: list[Task] = []
     for share in np.unique(shares):
@@ -47,7 +49,6 @@ def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]
         tasks.append(FindTask(layout.world, groups, tuple(sorted(messages))))
     results = run(tasks)
     log = _Log(by_message([event for result in results if isinstance(result, FoundEvents) for event in result.events]))
-    stories: dict[Guarantee, Story] = {}
     if found.first_breach:
         stories[Guarantee.INTEGRITY] = _tell_breach(log, *found.first_breach)
     if found.first_lost:
@@ -65,6 +66,12 @@ def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]
         stories[Guarantee.TOTAL] = _tell_cycle(log, ((one, before, after), (other, after, before)))
     if found.total.cycle:
         stories[Guarantee.ACYCLIC] = _tell_cycle(log, found.total.cycle)
+    if found.within.disagreement:
+        one, other, before, after = found.within.disagreement
+        witness, because = _tell_cycle(log, ((one, before, after), (other, after, before)))
+        stories[Guarantee.HYBRID] = (witness, f"within group {found.within.group}, {because}")
+    elif causal:
+        stories[Guarantee.HYBRID] = stories[Guarantee.CAUSAL]
     return stories
 
 
@@ -78,6 +85,8 @@ def _named(found: Findings) -> set[Message]:
         if late:
             messages |= {late[1:3], late[3:5]}
     messages |= {message for _, before, after in found.total.cycle for message in (before, after)}
+    if found.within.disagreement:
+        messages |= set(found.within.disagreement[2:])
     return messages
 
 

@@ -6,9 +6,10 @@ youngest reader of each key. What would come too late in that order is refused, 
 again with a new timestamp; a read that comes too early waits. Nothing waits in a circle, and nobody sees what is not
 committed.
 
-Source: T. Enokido, T. Tachikawa, M. Takizawa, *Group Protocol for Transaction-Oriented Applications*, for read one, write all and for insignificant operations; strict timestamp ordering after Bernstein,
-Hadzilacos, Goodman, *Concurrency Control and Recovery in Database Systems* (1987), chapter 4; decisions by majorities after
-Gray and Lamport, *Consensus on Transaction Commit* (2006).
+Source: T. Enokido, T. Tachikawa, M. Takizawa, *Group Protocol for Transaction-Oriented Applications*, for read one, write
+all and for insignificant operations; strict timestamp ordering after Bernstein, Hadzilacos, Goodman, *Concurrency Control
+and Recovery in Database Systems* (1987), chapter 4; decisions by majorities after Gray and Lamport, *Consensus on
+Transaction Commit* (2006).
 
 Assumes: packets may be lost, repeated, overtaken and arbitrarily late. With `all`, nobody crashes. With `majority`, any
 client and any minority of the replicas may; a replica comes back with its disk, or asks the others.

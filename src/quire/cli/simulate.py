@@ -129,9 +129,6 @@ def _show(result: simulation.SimulationResult, options: dict[str, object]) -> No
     table.add_column(overflow="fold")
     add_counts(table, result, options)
     add_costs(table, result)
-    if result.arrivals is not None:
-        for role, share in result.arrivals.per_role.items():
-            table.add_row(f"arrivals at {role}", f"{share.mean:,.1f} on average, {share.max:,} at most, of {share.members:,}")
     if result.link_packets:
         table.add_row("repair of links", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
     add_details(table, result.details)

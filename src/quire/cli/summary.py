@@ -31,6 +31,8 @@ def add_costs(table: Table, summary: Summary) -> None:
     if summary.header_entries_per_message is not None:
         table.add_row("", f"{_ratio(summary.header_bytes_per_message, 1)} point to point")
         table.add_row("header entries per message", _ratio(summary.header_entries_per_message, 1))
+    for role, share in (summary.arrivals.per_role if summary.arrivals is not None else {}).items():
+        table.add_row(f"arrivals at {role}", f"{share.mean:,.1f} on average, {share.max:,} at most, of {share.members:,}")
     table.add_row("latency at the origin", _latency_text(summary.latency.origin))
     table.add_row("latency elsewhere", _latency_text(summary.latency.remote))
 

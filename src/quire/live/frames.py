@@ -24,8 +24,9 @@ FRAME_BYTES_MAX = 8 << 20
 LAMPORT_MAX = NUMBER_MAX // 2
 """Logical times are taken over from peers, and the local clock must be able to go on from there."""
 
-PACKET, CLOSING, DONE = 1, 2, 3
-"""Numbered kinds: a protocol's packet; "I send nothing more"; "I have delivered everything"."""
+PACKET, CLOSING, DONE, DRAINED = 1, 2, 3, 4
+"""Numbered kinds: a protocol's packet; "I send nothing more"; "I have delivered everything"; "nothing more comes to you
+through me"."""
 ACKED, ALIVE, INTRODUCTION, REFUSED, WELCOME = 16, 17, 18, 19, 20
 """Kinds outside the numbering: what arrived; a sign of life; who speaks and what it runs; why not; the introduction is
 accepted."""
@@ -37,7 +38,7 @@ _LENGTH = struct.Struct("!I")
 _NUMBERED_FIELDS = struct.Struct("!QIQ")
 _U64 = struct.Struct("!Q")
 
-NUMBERED_KINDS = frozenset({PACKET, CLOSING, DONE})
+NUMBERED_KINDS = frozenset({PACKET, CLOSING, DONE, DRAINED})
 
 
 class FrameError(QuireError):

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 
-from quire.live.driver import Driver, Held
+from quire.live.driver import Burden, Driver, Held
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
 from quire.live.events import Event, Listener
+from quire.live.farewell import Ways
 from quire.live.inbox import Inbox
 from quire.live.mesh import Mesh
 from quire.live.metrics import Sample, exposition
@@ -82,10 +83,11 @@ class Group:
         self.settings = settings
         self.me = settings.me
         self._protocol = create(settings.protocol, settings.me, len(settings.members), settings.options)
-        self._mesh = Mesh(settings, type(self._protocol).packets, self)
+        self._mesh = Mesh(settings, type(self._protocol).packets, self, Ways.of(self._protocol))
         self._mesh.report.listener = on_event
         self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, spool.recorder if spool else None)
         self._spool = spool
+        self._audience = frozenset(self._protocol.audience())
         self._outbox = Outbox(settings.run_messages_max, settings.run_bytes_max)
         self._inbox = Inbox(settings.inbox_messages_max)
         self._room = asyncio.Event()
@@ -115,7 +117,24 @@ class Group:
 
     async def multicast_many(self, payloads: Sequence[bytes]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
-        number = self._accept(payloads)
+        return await self._send_when_there_is_room(payloads, None)
+
+    async def send(self, payload: bytes, to: Sequence[int]) -> int:
+        """Send a message to these members alone. Returns its number once it is accepted; waits while there is no room.
+
+        Raises BadInput where the group's protocol only multicasts, or where there is no such member.
+        """
+        if not self._protocol.addressed:
+            raise BadInput(f"{self.settings.protocol} multicasts to the whole group only; use multicast instead")
+        if not to or len(set(to)) != len(to):
+            raise BadInput("a message needs at least one destination, and each once")
+        for member in to:
+            if member not in self._audience:
+                raise BadInput(f"there is no member {member} in this group to send to")
+        return await self._send_when_there_is_room((payload,), tuple(to))
+
+    async def _send_when_there_is_room(self, payloads: Sequence[bytes], to: tuple[int, ...] | None) -> int:
+        number = self._accept(payloads, to)
         self._send_soon()
         while self._outbox.is_full():
             self._room.clear()
@@ -169,6 +188,10 @@ class Group:
         """Why is this not delivered yet? Everything held back here: what it waits for, from whom, since when."""
         return self._driver.held()
 
+    def burden(self) -> Burden | None:
+        """What this member bore so far, where members pass on what is for others."""
+        return self._driver.burden()
+
     def metrics(self) -> str:
         """This member's counters in the text format of Prometheus."""
         return exposition(self._samples())
@@ -190,18 +213,22 @@ class Group:
                 async with asyncio.timeout(self.settings.timeout_s):
                     await self._ended.wait()
             except TimeoutError:
-                self._fail(GroupFailed("the group did not close in time"))
+                gap = self._protocol.gap()
+                self._fail(GroupFailed("the group did not close in time" + (f": {gap}" if gap is not None else "")))
         await self._stop()
         if self._failure is not None:
-            raise NotDelivered(
-                self._outbox.accepted, self._driver.delivered[self.me], self._mesh.who_is_missing()
-            ) from self._failure
+            accepted = self._outbox.accepted
+            # Of messages to some members, this one is not told which of them were delivered.
+            delivered = accepted if self._protocol.addressed else self._driver.delivered[self.me]
+            raise NotDelivered(accepted, delivered, self._mesh.who_is_missing()) from self._failure
 
     # What the mesh reports.
 
     def packet_arrived(self, source: int, packet: Packet, lamport: int) -> None:
         self._may_send_at_once = True
         self._driver.receive(source, packet, lamport)
+        if self._protocol.wakes_on_packets and len(self._outbox):
+            self._schedule_flush()
 
     def room_made(self) -> None:
         """A link has let go of something, or a peer is closing: there may be something to do."""
@@ -250,7 +277,7 @@ class Group:
         if self._spool is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._spool.finish)
 
-    def _accept(self, payloads: Sequence[bytes]) -> int:
+    def _accept(self, payloads: Sequence[bytes], to: tuple[int, ...] | None = None) -> int:
         if self._failure is not None:
             raise self._failure
         if self._closing:
@@ -258,7 +285,7 @@ class Group:
         largest = max(map(len, payloads), default=0)
         if largest > self.settings.run_bytes_max:
             raise BadInput(f"a message may have at most {self.settings.run_bytes_max} bytes, not {largest}")
-        return self._outbox.accept(payloads)
+        return self._outbox.accept(payloads, to)
 
     def _send_soon(self) -> None:
         """Send at once if nothing is under way. Whatever else is accepted before something new happens leaves together
@@ -285,9 +312,9 @@ class Group:
         """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room."""
         outbox, mesh = self._outbox, self._mesh
         while len(outbox) and self._failure is None and mesh.has_room() and not self._inbox.is_full():
-            payloads = outbox.take_run()
-            if not self._driver.submit(payloads):
-                outbox.put_back(payloads)
+            payloads, to = outbox.take_run()
+            if not self._driver.submit(payloads, to):
+                outbox.put_back(payloads, to)
                 break
         if not outbox.is_full():
             self._room.set()

@@ -78,7 +78,7 @@ class Member:
                 raise
             return self._ended()
         if spool is not None and self._parts is not None:
-            write_part(self._parts, self.plan, self.settings, spool.recorder)
+            write_part(self._parts, self.plan, self.settings, spool.recorder, burden=group.burden())
         return self._ended()
 
     def _ended(self, error: str = "") -> Ended:

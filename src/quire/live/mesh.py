@@ -1,4 +1,4 @@
-"""The mesh: a connection between every two members, kept up, and the links that survive it.
+"""The mesh: a connection between every two members who have to do with each other, kept up, and the links that survive it.
 
 Of two members the one with the higher number connects and the other accepts, so that there is one connection a pair.
 A broken connection is made again with growing pauses, and so is one on which nothing comes any more; a member that
@@ -19,7 +19,8 @@ from quire.live.connection import CLOSE_S, Connection
 from quire.live.door import Door
 from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
 from quire.live.events import Event, Reporter, log
-from quire.live.frames import CLOSING, DONE, PACKET, FrameError, Numbered, PacketCodec, count_body, read_count
+from quire.live.farewell import Farewell, Ways
+from quire.live.frames import CLOSING, DONE, DRAINED, PACKET, FrameError, Numbered, PacketCodec, read_count
 from quire.live.metrics import Sample
 from quire.live.peers import Peer, samples
 from quire.live.settings import Introduction, Misfit, Settings, tls_contexts
@@ -46,11 +47,12 @@ class Owner(Interface):
 
 
 class Mesh:
-    def __init__(self, settings: Settings, packets: tuple[type[Packet], ...], owner: Owner) -> None:
+    """`ways`: with whom there are links, if not with everybody."""
+
+    def __init__(self, settings: Settings, packets: tuple[type[Packet], ...], owner: Owner, ways: Ways | None = None) -> None:
         self.settings = settings
-        self.peers = {
-            member: Peer(member, str(address)) for member, address in enumerate(settings.members) if member != settings.me
-        }
+        self._ways = ways or Ways.to_all(settings.me, len(settings.members))
+        self.peers = {member: Peer(member, str(settings.members[member])) for member in self._ways.neighbours}
         self.paused = False
         # Whoever was heard last comes first: if anybody waits for an answer, it does.
         self._recipients = list(self.peers.values())
@@ -64,8 +66,7 @@ class Mesh:
         self._started = False
         self._stopping = False
         self._misfit: QuireError | None = None
-        self._said_closing = False
-        self._said_done = False
+        self._farewell = Farewell(self.peers, self._ways, lambda peer, kind, body: self._send(peer, kind, 0, body))
         accepting_tls: ssl.SSLContext | None = None
         self._connecting_tls: ssl.SSLContext | None = None
         if settings.certificates is not None:
@@ -98,7 +99,7 @@ class Mesh:
 
     async def stop(self) -> None:
         """Close all connections after what was written has left; when all are done, only after it has arrived."""
-        if self._said_done and all(peer.done for peer in self.peers.values()):
+        if self._farewell.is_over():
             deadline = time.monotonic() + LINGER_S
             while time.monotonic() < deadline and any(peer.outgoing.bytes for peer in self.peers.values()):
                 self._tell_all()
@@ -153,20 +154,12 @@ class Mesh:
 
     def say_closing(self, sent: int) -> None:
         """Tell all that this member has sent so many messages and sends no more."""
-        if not self._said_closing:
-            self._said_closing = True
-            for peer in self.peers.values():
-                self._send(peer, CLOSING, 0, count_body(sent))
+        self._farewell.close(sent)
 
     def check_done(self, delivered: list[int]) -> None:
         """Tell all, once everybody is closing and everything that they sent is delivered here."""
-        if self._said_done or not self._said_closing:
-            return
-        if all(peer.closing_after == delivered[peer.member] for peer in self.peers.values()):
-            self._said_done = True
-            for peer in self.peers.values():
-                self._send(peer, DONE, 0, b"\x00")
-            self._check_everybody_done()
+        self._farewell.advance(delivered)
+        self._check_everybody_done()
 
     def samples(self, base: Mapping[str, str]) -> Iterator[Sample]:
         return samples(self.peers.values(), base)
@@ -183,6 +176,8 @@ class Mesh:
 
     def introduction_to(self, peer: int) -> Introduction:
         settings = self.settings
+        if peer not in self.peers:
+            raise Misfit(f"member {peer} is no neighbour of member {settings.me} in this group")
         return Introduction(
             group=settings.group,
             protocol=settings.protocol,
@@ -241,12 +236,15 @@ class Mesh:
         peer.incoming.take(len(frame.body))
         if packet is not None:
             self._offer(peer, packet, frame.lamport)
-        elif frame.kind == CLOSING:
+            return
+        if frame.kind == CLOSING:
             peer.closing_after = count
-            self._owner.peer_closing()
+        elif frame.kind == DRAINED:
+            peer.drained = True
         else:
             peer.done = True
             self._check_everybody_done()
+        self._owner.peer_closing()
 
     def _read(self, peer: Peer, frame: Numbered) -> tuple[Packet | None, int]:
         """What a numbered frame holds: a packet, or a count."""
@@ -254,6 +252,8 @@ class Mesh:
             return self._codec.decode(frame.body), 0
         if frame.kind == CLOSING and peer.closing_after is None:
             return None, read_count(frame)
+        if frame.kind == DRAINED and peer.closing_after is not None and not peer.drained:
+            return None, 0
         if frame.kind == DONE and peer.closing_after is not None and not peer.done:
             return None, 0
         raise FrameError("it said twice that it closes or is done, or that it is done before it closed")
@@ -324,6 +324,9 @@ class Mesh:
             self._recipients.remove(peer)
             self._recipients.insert(0, peer)
         try:
+            onward = self._ways.onward[peer.member]
+            if onward and not all(map(self.has_room_to, onward)):
+                raise HoldBackFull(f"a link to which member {peer.member} sends through here is full")
             self._owner.packet_arrived(peer.member, packet, lamport)
         except HoldBackFull:
             peer.blocked = (packet, lamport)
@@ -349,7 +352,7 @@ class Mesh:
                 peer.connection.resume()
 
     def _check_everybody_done(self) -> None:
-        if self._said_done and all(peer.done for peer in self.peers.values()):
+        if self._farewell.is_over():
             self._owner.everybody_done()
 
     def _check_all_here(self) -> None:

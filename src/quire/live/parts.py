@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from quire.live.driver import Burden
 from quire.live.plan import Plan
 from quire.live.services import SERVICES
 from quire.live.serving import Share
@@ -26,7 +27,7 @@ from quire.protocols import registry
 from quire.trace.logs import RECORD_BYTES, count_records, read_records, records_file
 from quire.trace.recorder import RECORD_FIELDS, Address, Integers, Recorder
 from quire.trace.schema import DELIVER, FORMAT, SEND, Outcome, RunInfo
-from quire.trace.statistics import Statistics, Summary
+from quire.trace.statistics import Statistics, Summary, arrivals_of, per_message
 from quire.trace.store import RunWriter
 
 _MICROSECOND_NS = 1000
@@ -43,7 +44,7 @@ class ShareResult(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What one member took part in, and how to read its records. All but the last three are equal at all members."""
+    """What one member took part in, and how to read its records. All up to `versions` are equal at all members."""
 
     format: int = FORMAT
     run: str
@@ -59,6 +60,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     share: ShareResult | None = None
     """What a process of a service says of it."""
+    burden: Burden | None = None
+    """What it bore, where members pass on what is for others."""
 
 
 class LiveSummary(Summary, frozen=True, kw_only=True):
@@ -85,7 +88,14 @@ def open_spool(directory: Path, plan: Plan, settings: Settings) -> Spool:
     return Spool(settings.me, len(settings.members), records_file(directory, settings.me), plan.run_name(settings))
 
 
-def write_part(directory: Path, plan: Plan, settings: Settings, recorder: Recorder, share: Share | None = None) -> None:
+def write_part(
+    directory: Path,
+    plan: Plan,
+    settings: Settings,
+    recorder: Recorder,
+    share: Share | None = None,
+    burden: Burden | None = None,
+) -> None:
     """Describe the records that this member has left in the directory; from then on they are a part of a run."""
     part = Part(
         run=plan.run_name(settings),
@@ -106,6 +116,7 @@ def write_part(directory: Path, plan: Plan, settings: Settings, recorder: Record
             msgspec.to_builtins(share.details()),
             msgspec.to_builtins(share.run_settings()),
         ),
+        burden=burden,
         records=count_records(records_file(directory, settings.me)),
     )
     whole = description_file(directory, settings.me)
@@ -135,6 +146,7 @@ def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
         shares = [part.share for part in parts if part.share is not None]
         details = SERVICES[parts[0].protocol].summarise([share.details for share in shares]) if shares else {}
         info = _info(parts[0], statistics, details)
+        burdens = [part.burden for part in parts if part.burden is not None]
         writer.finish(info)
     return LiveSummary(
         run=info.run,
@@ -154,8 +166,10 @@ def assemble(directory: Path, out: Path, *, force: bool = False) -> LiveSummary:
         header_bytes=statistics.header_bytes,
         header_bytes_point_to_point=statistics.header_bytes_point_to_point,
         header_bytes_per_message=statistics.header_bytes_point_to_point / max(info.outcome.messages, 1),
-        header_entries_per_message=None,
-        arrivals=None,
+        header_entries_per_message=per_message(
+            sum(each.entries for each in burdens) if burdens else None, info.outcome.messages
+        ),
+        arrivals=arrivals_of([each.arrived for each in burdens], [each.role for each in burdens]) if burdens else None,
         wall_s=time.perf_counter() - began,
         digest=statistics.digest(),
         trace=str(out),

@@ -30,13 +30,16 @@ class Peer:
         self.unreadable = 0
         """How often in a row its next frame could not be read."""
         self.closing_after: int | None = None
-        self.done = False
+        """How many messages it sent in all, once it sends no more."""
+        self.drained = self.told_drained = False
+        """Whether it said, and was told, that nothing more comes through the other."""
+        self.done = self.told_done = False
         self.gone = False
         """Whether it was given up."""
 
     def give_up(self) -> None:
         """Nothing more is sent to it, and nobody waits for it."""
-        self.gone = self.done = True
+        self.gone = self.done = self.told_done = self.drained = self.told_drained = True
         self.closing_after = 0
         self.outgoing = Outgoing()
 

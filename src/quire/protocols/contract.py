@@ -124,6 +124,10 @@ class Protocol(ABC):
         """The members with whom this one exchanges packets."""
         return tuple(member for member in range(self.members) if member != self.me)
 
+    def passes_on(self, source: int) -> tuple[int, ...]:  # noqa: ARG002
+        """The neighbours to whom this member may pass on what comes from that one."""
+        return ()
+
     def role(self) -> str:
         """What this member is among the others, for tables that show who bears which load."""
         return "member"

@@ -89,6 +89,15 @@ class Site(Protocol):
     def neighbours(self) -> tuple[int, ...]:
         return tuple(sorted(site % self.members for site in self.routes.neighbours(self.site)))
 
+    def passes_on(self, source: int) -> tuple[int, ...]:
+        onward: set[int] = set()
+        for number, ordering in self.orderings.items():
+            present = {site % self.members for site in self.routes.slots[number] if site != self.site}
+            # A coordinator sends what comes from a member to all members, that one included; others leave the cluster.
+            if source not in present or (isinstance(ordering, Coordinated) and ordering.coordinates):
+                onward |= present
+        return tuple(sorted(onward))
+
     def role(self) -> str:
         return self.routes.role(self.site)
 

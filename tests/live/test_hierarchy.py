@@ -1,0 +1,210 @@
+"""A live hierarchy: only neighbours connect, messages go to whom they are for, and nobody leaves too early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from quire.live import Group
+from quire.live.errors import MemberUnreachable
+from quire.live.farewell import Farewell, Ways
+from quire.live.frames import CLOSING, DONE, DRAINED
+from quire.live.mesh import Mesh
+from quire.live.outbox import Outbox
+from quire.live.peers import Peer
+from quire.model.errors import BadInput
+from quire.model.messages import make_run
+from quire.protocols.clusters.packets import Tagged
+from tests.hierarchy.trees import factory, random_tree
+from tests.live.running import made_of
+from tests.live.test_group import with_groups
+
+Addresses = Callable[[int], list[str]]
+INSIDE = ["matrix", "coordinator", "mixed"]
+
+
+async def take_all(group: Group, log: list[tuple[int, bytes]]) -> None:
+    async for delivery in group.runs():
+        log += [(delivery.run.origin, payload) for payload in delivery.run.payloads()]
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+def test_messages_reach_whom_they_are_for_through_neighbours_alone(addresses: Addresses, inside: str) -> None:
+    """Seven sites in three layers. All close at once while much is under way, and everything arrives all the same."""
+    logs: list[list[tuple[int, bytes]]] = [[] for _ in range(7)]
+    expected: list[list[tuple[int, bytes]]] = [[] for _ in range(7)]
+
+    async def act(groups: list[Group]) -> None:
+        taking = [asyncio.ensure_future(take_all(group, log)) for group, log in zip(groups, logs, strict=True)]
+        assert [sorted(group._mesh.peers) for group in groups] == NEIGHBOURS
+        random = Random(inside)
+        for number in range(60):
+            for group in groups:
+                to = random.sample(range(7), random.choice((1, 1, 1, 1, 3)))
+                payload = f"{number}".encode()
+                await (group.multicast(payload) if number % 20 == 7 else group.send(payload, to))
+                for member in range(7) if number % 20 == 7 else to:
+                    expected[member].append((group.me, payload))
+        await asyncio.gather(*(group.close() for group in groups))
+        await asyncio.gather(*taking)
+
+    with_groups(addresses(7), act, protocol="hierarchy", options={"branching": 2, "inside": inside})
+    for log, due in zip(logs, expected, strict=True):
+        assert sorted(log) == sorted(due)
+        for origin in range(7):
+            assert [each for each in log if each[0] == origin] == [each for each in due if each[0] == origin]
+
+
+NEIGHBOURS = [[1, 2, 4], [0], [0, 3], [2], [0, 5, 6], [4], [4]]
+
+
+def test_a_question_is_delivered_before_its_answer_wherever_the_two_part(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        logs: list[list[tuple[int, bytes]]] = [[] for _ in groups]
+        taking = [asyncio.ensure_future(take_all(group, log)) for group, log in zip(groups, logs, strict=True)]
+        for number in range(30):
+            await groups[1].send(b"question %d" % number, to=(3, 5))
+            while (1, b"question %d" % number) not in logs[3]:
+                await asyncio.sleep(0)
+            await groups[3].send(b"answer %d" % number, to=(5,))
+        await asyncio.gather(*(group.close() for group in groups))
+        await asyncio.gather(*taking)
+        heard = [payload for _, payload in logs[5]]
+        assert len(heard) == 60
+        assert all(heard.index(b"question %d" % number) < heard.index(b"answer %d" % number) for number in range(30))
+
+    with_groups(addresses(7), act, protocol="hierarchy", options={"branching": 2})
+
+
+@pytest.mark.parametrize(("to", "reason"), [((), "at least one destination"), ((1, 1), "each once"), ((9,), "no member 9")])
+def test_a_message_to_nobody_is_refused(addresses: Addresses, to: tuple[int, ...], reason: str) -> None:
+    async def act(groups: list[Group]) -> None:
+        with pytest.raises(BadInput, match=reason):
+            await groups[0].send(b"x", to)
+
+    with_groups(addresses(2), act, protocol="matrix")
+
+
+def test_a_group_that_only_multicasts_says_so(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        with pytest.raises(BadInput, match="single-phase multicasts to the whole group only"):
+            await groups[0].send(b"x", to=(1,))
+
+    with_groups(addresses(2), act)
+
+
+def test_a_member_that_is_no_neighbour_is_not_let_in(addresses: Addresses) -> None:
+    """Member 6 is told by its own mesh to connect to member 1, whose only neighbour is member 0."""
+    where = addresses(7)
+    settings = [made_of(where, me, protocol="hierarchy", options={"branching": 2}, timeout_s=1.0) for me in range(7)]
+
+    async def main() -> None:
+        inside, outside = Group(settings[1]), Group(settings[6])
+        outside._mesh = Mesh(settings[6], (Tagged,), outside, Ways((1,), {1: ()}))
+
+        async def enter(group: Group) -> BaseException | None:
+            try:
+                async with group:
+                    return None
+            except (BadInput, MemberUnreachable) as error:
+                return error
+
+        refused, _ = await asyncio.gather(enter(outside), enter(inside))
+        assert "member 6 is no neighbour of member 1" in str(refused)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+class Parting:
+    """Farewells of random hierarchies over links that keep their order, with letters still under way."""
+
+    def __init__(self, random: Random, inside: str) -> None:
+        members = random.randint(2, 9)
+        self.random = random
+        make = factory(random_tree(random, members, inside))
+        self.sites = [make(me, members) for me in range(members)]
+        self.links: dict[tuple[int, int], deque[tuple[int, Any]]] = {}
+        self.peers: list[dict[int, Peer]] = []
+        self.farewells: list[Farewell] = []
+        self.over: list[int] = []
+        self.delivered = 0
+        for site in self.sites:
+            ways = Ways.of(site)
+            self.links |= {(site.me, to): deque() for to in ways.neighbours}
+            peers = {to: Peer(to, "") for to in ways.neighbours}
+            self.peers.append(peers)
+            self.farewells.append(Farewell(peers, ways, self._say(site.me)))
+
+    def _say(self, me: int) -> Callable[[Peer, int, bytes], None]:
+        return lambda peer, kind, body: self.links[me, peer.member].append((kind, body))
+
+    def perform(self, me: int, effects: Any) -> None:
+        for effect in effects:
+            if hasattr(effect, "packet"):
+                for to in effect.to:
+                    self.links[me, to].append((0, effect.packet))
+            else:
+                self.delivered += 1
+
+    def step(self) -> bool:
+        """Take something from a random link; False when there is nothing."""
+        waiting = [link for link, frames in self.links.items() if frames]
+        if not waiting:
+            return False
+        source, me = self.random.choice(waiting)
+        kind, body = self.links[source, me].popleft()
+        peer = self.peers[me][source]
+        if not kind:
+            assert me not in self.over, f"a letter came to site {me}, which had left"
+            self.perform(me, self.sites[me].receive(source, body))
+        elif kind == CLOSING:
+            peer.closing_after = 0
+            self.farewells[me].close(0)
+        elif kind == DRAINED:
+            assert peer.closing_after is not None
+            peer.drained = True
+        else:
+            assert kind == DONE
+            peer.done = True
+        self.farewells[me].advance([])
+        if self.farewells[me].is_over() and me not in self.over:
+            self.over.append(me)
+        return True
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+def test_nobody_leaves_before_all_letters_have_arrived_and_all_leave_in_the_end(inside: str) -> None:
+    for seed in range(150):
+        random = Random(f"{inside} {seed}")
+        world = Parting(random, inside)
+        members = len(world.sites)
+        due = 0
+        for number in range(6):
+            for site in world.sites:
+                to = tuple(random.sample(range(members), random.randint(1, members)))
+                world.perform(site.me, site.send(make_run(site.me, number, [b"x"]), to))
+                due += len(to)
+                world.step()
+        world.farewells[random.randrange(members)].close(0)
+        while world.step():
+            assert not world.over or world.delivered == due, f"seed {seed}"
+        assert sorted(world.over) == list(range(members)), f"seed {seed}"
+        assert world.delivered == due
+
+
+def test_a_run_in_the_outbox_holds_messages_for_the_same_members_only() -> None:
+    outbox = Outbox(3, 100)
+    outbox.accept([b"a", b"b"])
+    outbox.accept([b"c"], (1,))
+    outbox.accept([b"d", b"e", b"f", b"g"], (1,))
+    outbox.accept([b"h"])
+    runs = [outbox.take_run()]
+    outbox.put_back(*outbox.take_run())
+    while len(outbox):
+        runs.append(outbox.take_run())
+    assert runs == [([b"a", b"b"], None), ([b"c", b"d", b"e"], (1,)), ([b"f", b"g"], (1,)), ([b"h"], None)]

@@ -16,9 +16,9 @@ from quire.simulation.simulate import simulate
 ROUGH = NetworkConfig(delay="exponential:2", reorder=True, loss=0.2, duplicate=0.2)
 
 
-def config(seed: int = 0, **options: object) -> SimulationConfig:
+def config(**options: object) -> SimulationConfig:
     return SimulationConfig(
-        protocol="objects", options=options, members=4, seed=seed, network=ROUGH,
+        protocol="objects", options=options, members=4, network=ROUGH,
         workload=WorkloadConfig(messages=15, interval_ms=8.0, spacing="poisson"),
     )  # fmt: skip
 

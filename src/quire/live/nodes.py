@@ -91,6 +91,10 @@ class Host(Scribe):
         if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
             self._spool.spill()
 
+    async def until_ended(self) -> None:
+        """Return when the service has ended here, well or by a `failure`."""
+        await self._ended.wait()
+
     async def close(self) -> None:
         """Return when all members are closing and nothing is unfinished here; the node serves the others until then.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from quire.live.objects import OBJECTS
 from quire.live.serving import Service
 
-_SERVICES: tuple[Service, ...] = ()
+_SERVICES: tuple[Service, ...] = (OBJECTS,)
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

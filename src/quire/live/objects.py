@@ -1,0 +1,222 @@
+"""Live groups of objects: what an application holds, and the share of a process in `quire run --protocol objects`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from random import Random
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from quire.live.coroutines import LoopRuntime
+from quire.live.errors import GroupClosed
+from quire.live.events import Listener
+from quire.live.nodes import Host
+from quire.live.serving import Service, Share
+from quire.live.settings import Certificates, Settings, read_settings
+from quire.live.spool import Spool
+from quire.model.errors import BadInput
+from quire.model.orders import Guarantee
+from quire.objects.call import Call
+from quire.objects.executor import Executor, Program
+from quire.objects.placing import Placement, catalogue_of, described, objects_at
+from quire.objects.record import conflicts, record
+from quire.objects.workload import Aborted, Options, placements, random_program
+from quire.protocols.node import Notice
+from quire.protocols.objects.errors import CallAborted
+from quire.protocols.objects.exchange import Options as ProtocolOptions
+from quire.protocols.objects.node import ObjectNode
+from quire.protocols.objects.notices import Answered, Refused, Started
+from quire.protocols.registry import convert_options
+
+NAME = "objects"
+AT_ONCE = 16
+"""How many roots of a planned load a process has open."""
+
+
+class _Shown(ProtocolOptions, frozen=True, kw_only=True):
+    """What members compare before they start: the options, and a digest of which objects there are and what conflicts."""
+
+    objects: str
+
+
+class ObjectGroup:
+    """One member of a live group of objects. Use it in `async with`, which waits until all members are there."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        objects: Mapping[str, Placement],
+        *,
+        spool: Spool | None = None,
+        on_event: Listener | None = None,
+    ) -> None:
+        assert isinstance(settings.options, ProtocolOptions)
+        self.settings = settings
+        self.catalogue = catalogue_of(len(settings.members), objects)
+        self.objects = objects_at(settings.me, objects)
+        """This member's own copies of the objects that live here."""
+        self.delivered = 0
+        self.sent = 0
+        self._runtime = LoopRuntime()
+        node = ObjectNode(settings.me, self.catalogue, settings.options)
+        self._executor = Executor(node, self.objects, self._runtime)
+        self._host = self._runtime.host = Host(settings, node, self._told, spool=spool, on_event=on_event)
+
+    @property
+    def me(self) -> int:
+        return self.settings.me
+
+    @property
+    def retries(self) -> int:
+        """How often a root of this member had to be tried again."""
+        return self._executor.died
+
+    async def __aenter__(self) -> ObjectGroup:
+        await self._host.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._host.__aexit__(kind, error, trace)
+        finally:
+            await self._runtime.stop()
+
+    async def invoke(self, targets: str | Sequence[str], op: str, *args: Any, **kwargs: Any) -> Any:
+        """Call an operation of one object, or of several, from outside; returns what `Call.invoke` gives. It is tried again
+        by itself when it has to give way. Raises what the call raises, and GroupFailed when the group cannot go on."""
+
+        async def program(call: Call) -> Any:
+            return await call.invoke(targets, op, *args, **kwargs)
+
+        return await self.run(program)
+
+    async def run(self, program: Program) -> Any:
+        """Run a program that makes several calls as one tree: if it raises, what its calls did is taken back, and when it
+        has to give way, all of it is tried again."""
+        running = asyncio.ensure_future(self._executor.run(program))
+        ended = asyncio.ensure_future(self._host.until_ended())
+        try:
+            await asyncio.wait((running, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                raise self._host.failure or GroupClosed("the group of objects is closed")
+            return running.result()
+        finally:
+            for task in (running, ended):
+                task.cancel()
+            with suppress(BaseException):
+                await asyncio.gather(running, ended)
+
+    def explain(self, first: tuple[int, int], second: tuple[int, int]) -> str:
+        """Why two messages, each given by its sender and its number there, are ordered at this member, or that they are not."""
+        return self._executor.node.explain(first, second).because
+
+    def _told(self, host: Host, notice: Notice) -> None:
+        record(host, self.settings.me, notice)
+        self.delivered += isinstance(notice, Started | Refused | Answered)
+        self._executor.told(notice)
+
+
+def join_objects(
+    group: str,
+    *,
+    me: int,
+    members: Sequence[str],
+    objects: Mapping[str, Placement],
+    options: Mapping[str, object] | None = None,
+    secret: bytes | str | None = None,
+    certificates: Certificates | None = None,
+    insecure: bool = False,
+    listen: str | None = None,
+    timeout_s: float = 10.0,
+    on_event: Listener | None = None,
+) -> ObjectGroup:
+    """A member of a live group of objects, to be used in `async with`. `objects` maps names to what `place` makes, the same at
+    all members; the rest is as in `join`. Raises BadInput where it makes no sense, and on entering where another member
+    was given other objects."""
+    if not objects:
+        raise BadInput("a group of objects needs at least one object")
+    catalogue_of(len(members), objects)
+    plain = convert_options(NAME, ProtocolOptions, options or {})
+    digest = sha256(msgspec.json.encode(described(objects))).hexdigest()[:16]
+    shown = _Shown(**msgspec.structs.asdict(plain), objects=digest)
+    settings = read_settings(
+        group,
+        me,
+        members,
+        protocol=NAME,
+        options=shown,
+        secret=secret,
+        certificates=certificates,
+        insecure=insecure,
+        listen=listen,
+        timeout_s=timeout_s,
+    )
+    return ObjectGroup(settings, objects, on_event=on_event)
+
+
+class ObjectShare(Share):
+    """Starts the roots of a planned load, some at once, and serves the others' calls until all are done."""
+
+    async def take_part(self) -> None:
+        plan, settings, options = self.plan, self.settings, self.settings.options
+        assert isinstance(options, Options)
+        self.group = ObjectGroup(settings, placements(len(settings.members), options), spool=self.spool)
+        self.aborted = 0
+        roots = (plan.messages or 0) if plan.sends(settings.me) else 0
+        random, left = Random(f"{plan.run_name(settings)}/{settings.me}"), iter(range(roots))  # noqa: S311
+        async with self.group:
+            began = asyncio.get_running_loop().time()
+            workers = [self._work(random, left, began) for _ in range(min(AT_ONCE, roots))]
+            await asyncio.gather(*workers)
+        self.delivered = self.group.delivered
+
+    async def _work(self, random: Random, left: Any, began: float) -> None:
+        assert isinstance(self.settings.options, Options)
+        for number in left:
+            if self.stopping:
+                return
+            if self.plan.rate is not None:
+                await asyncio.sleep(max(0.0, began + number / self.plan.rate - asyncio.get_running_loop().time()))
+            try:
+                await self.group.run(random_program(random, self.settings.options))
+            except (Aborted, CallAborted):
+                self.aborted += 1
+            self.sent += 1
+            self.delivered = self.group.delivered
+
+    def promises(self) -> frozenset[Guarantee]:
+        return frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.SIGNIFICANT})
+
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        return {NAME: tuple(range(len(self.settings.members)))}
+
+    def run_settings(self) -> dict[str, object]:
+        return {"conflicts": conflicts(self.group.catalogue)}
+
+    def details(self) -> dict[str, object]:
+        states = {name: vars(each) for name, each in self.group.objects.items() if name.startswith("r")}
+        digest = sha256(msgspec.json.encode(states, order="sorted")).hexdigest()[:16]
+        return {"roots": self.sent, "retries": self.group.retries, "aborted": self.aborted, "replicas": digest}
+
+
+def summarise(shares: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """Counts of all together, and whether all replicas are equal at the end."""
+    counts = {name: sum(share[name] for share in shares) for name in ("roots", "retries", "aborted")}
+    return {**counts, "replicas_equal": len({share["replicas"] for share in shares}) == 1}
+
+
+OBJECTS = Service(
+    NAME,
+    "objects that call each other: only what conflicts is ordered",
+    Options,
+    ObjectShare,
+    messages=200,
+    summarise=summarise,
+)

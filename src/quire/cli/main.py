@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from quire.cli import audit, bench, causality, keys, member, run, simulate, sweep
+from quire.cli import audit, bench, causality, keys, member, order, run, simulate, sweep
 from quire.model.errors import QuireError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("member")(member.member)
 app.command("simulate")(simulate.simulate)
 app.command("audit")(audit.audit)
 app.command("causality")(causality.causality)
+app.command("order")(order.order)
 app.command("sweep")(sweep.sweep)
 app.command("keys")(keys.keys)
 app.command("bench")(bench.bench)

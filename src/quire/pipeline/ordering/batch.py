@@ -1,0 +1,153 @@
+"""Batch ordering: events of several sources to one exact order, the same bytes for every partitioning of the input.
+
+Spark sorts by a key that no two events share, so there is one order. How Spark cuts what it sorted does not matter: files
+of a fixed number of rows are cut again from it, each by a task of its own, and nothing is written that depends on the
+machine or the time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import pyarrow.parquet as pq
+
+from quire.model.errors import BadInput
+from quire.pipeline.ordering.keys import KEYS, NUMBER, PLACE, SOURCE, VECTOR, with_causal_keys, with_total_keys
+from quire.pipeline.ordering.reading import Format, read_frame
+from quire.pipeline.ordering.significance import Significance, omit_superseded
+from quire.pipeline.ordering.writing import ORDER, POSITION, Part, WriteTask
+from quire.pipeline.tasks import run_on
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_PER_FILE = 1_000_000
+DESCRIPTION = "order.json"
+
+
+class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted. Names of columns that are not given are those of a run directory, or `source`, `clock`, `vector`."""
+
+    by: Literal["total", "causal"] = "total"
+    source: str | None = None
+    clock: str | None = None
+    vector: str | None = None
+    sources: tuple[str, ...] | None = None
+    omit_superseded: Significance | None = None
+    to: Format | None = None
+    """The format of the result; that of the input if not given."""
+    rows_per_file: int = ROWS_PER_FILE
+
+
+class Ordered(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done."""
+
+    by: str
+    events: int
+    omitted: int
+    files: int
+    format: Format
+
+
+def order_batch(spark: SparkSession, source: Path, target: Path, wanted: BatchOrder, *, force: bool = False) -> Ordered:
+    """Write the events under `source` to the new directory `target`, in order, with their `position` from 0 on.
+
+    Raises BadInput, in one sentence, for what cannot be ordered; then nothing is written.
+    """
+    check_target(target, force=force)
+    form, keyed = _keyed(spark, source, wanted)
+    if POSITION in keyed.columns:
+        raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
+    total = keyed.count()
+    if not total:
+        raise BadInput(f"{source} holds no events")
+    if wanted.omit_superseded is not None:
+        keyed = omit_superseded(keyed, KEYS, wanted.omit_superseded)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.absolute().parent))
+    try:
+        done = _write(spark, keyed, work, wanted, wanted.to or form, total)
+        work_out = work / "out"
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(work_out, target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return done
+
+
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse a directory that exists, unless it is to be replaced and holds an order (or nothing)."""
+    if not target.exists():
+        return
+    if not force:
+        raise BadInput(f"{target} exists already; choose another name, or --force to replace it")
+    if not target.is_dir() or (any(target.iterdir()) and not (target / DESCRIPTION).is_file()):
+        raise BadInput(f"{target} does not hold ordered events, so it will not be replaced")
+
+
+def _keyed(spark: SparkSession, path: Path, wanted: BatchOrder) -> tuple[Format, DataFrame]:
+    if (path / "run.json").is_file():
+        return "parquet", _keyed_run(spark, path, wanted)
+    form, frame = read_frame(spark, path)
+    source = wanted.source or "source"
+    if wanted.by == "total":
+        return form, with_total_keys(frame, source, wanted.clock or "clock")
+    return form, with_causal_keys(frame, source, wanted.vector or "vector", wanted.sources)
+
+
+def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame:
+    """The events of a trace, by its logical times or by the vector times that its messages make."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from quire.pipeline.causality.times import happened_before
+
+    if wanted.vector is not None:
+        raise BadInput("the causality of a run directory comes from its messages, so --vector does not go with it")
+    found = happened_before(spark, path)
+    trace = spark.read.parquet(str((path / "trace").absolute()))
+    if wanted.by == "total" and not found.rebuilt:
+        return with_total_keys(trace, wanted.source or "process", wanted.clock or "lamport")
+    times = found.frame(spark).select("process", "pos", F.col("lamport").alias("time"), "clock")
+    # Spark cannot know how many rows a Python function yields, and would send all of them to every worker.
+    joined = trace.join(times.hint("merge"), ["process", "pos"])
+    place = F.col("time") if wanted.by == "total" else F.aggregate("clock", F.lit(0), lambda total, entry: total + entry)
+    keyed = joined.withColumns({PLACE: place.cast("long"), SOURCE: F.col("process"), NUMBER: F.col("pos")})
+    return keyed.select(*trace.columns, *KEYS)
+
+
+def _write(spark: SparkSession, keyed: DataFrame, work: Path, wanted: BatchOrder, form: Format, total: int) -> Ordered:
+    columns = [name for name in keyed.columns if name not in (*KEYS, VECTOR)]
+    keyed.orderBy(*KEYS).select(*columns).write.parquet(str(work / "sorted"))
+    out = work / "out"
+    out.mkdir()
+    tasks = _cut(sorted((work / "sorted").glob("part-*.parquet")), wanted.rows_per_file, out, form)
+    events = sum(run_on(spark, ORDER)(tasks))
+    done = Ordered(by=wanted.by, events=events, omitted=total - events, files=len(tasks), format=form)
+    (out / DESCRIPTION).write_bytes(msgspec.json.format(msgspec.json.encode(done)) + b"\n")
+    return done
+
+
+def _cut(parts: Sequence[Path], rows_per_file: int, out: Path, form: Format) -> list[WriteTask]:
+    """A task for each file of the result: which rows of which sorted parts it takes."""
+    tasks: list[WriteTask] = []
+    shares: list[Part] = []
+    held = first = 0
+    for path in parts:
+        rows, start = pq.read_metadata(path).num_rows, 0
+        while start < rows:
+            taken = min(rows - start, rows_per_file - held)
+            shares.append(Part(str(path), start, taken))
+            start, held = start + taken, held + taken
+            if held == rows_per_file:
+                tasks.append(WriteTask(tuple(shares), str(out / f"part-{len(tasks):05d}.{form}"), form, first))
+                first, shares, held = first + held, [], 0
+    if shares:
+        tasks.append(WriteTask(tuple(shares), str(out / f"part-{len(tasks):05d}.{form}"), form, first))
+    return tasks

@@ -1,0 +1,82 @@
+"""Events to be ordered, from a directory or a file of Parquet or JSON lines, or from a run directory.
+
+What cannot be ordered at all is refused here in one sentence. Spark would take a broken line for a row of nulls, and
+bytes that are no text for question marks, so both are looked for before anything is sorted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from quire.model.errors import BadInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["parquet", "json"]
+_SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+
+
+def find_files(path: Path) -> tuple[Format, list[Path]]:
+    """The files of a directory (or the file), and their one format. Names that begin with . or _ are others' business."""
+    if not path.exists():
+        raise BadInput(f"there is no {path}")
+    found = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+    files = [file for file in found if file.suffix in _SUFFIXES and file.name != "order.json"]
+    formats = {_SUFFIXES[file.suffix] for file in files}
+    if not files:
+        raise BadInput(f"{path} holds no .parquet, .json, .jsonl or .ndjson files")
+    if len(formats) > 1:
+        raise BadInput(f"{path} holds both Parquet and JSON; order one kind at a time")
+    return formats.pop(), files
+
+
+def _hidden(file: Path, top: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(top).parts)
+
+
+def read_frame(spark: SparkSession, path: Path) -> tuple[Format, DataFrame]:
+    """The events as Spark sees them. Raises BadInput for what is broken."""
+    form, files = find_files(path)
+    names = [str(file.absolute()) for file in files]
+    if form == "json":
+        return form, _read_json(spark, names)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schemas: dict[str, str] = {}
+    for name in names:
+        try:
+            schema = pq.read_schema(name)
+        except (OSError, pa.ArrowException) as error:
+            raise BadInput(f"{name} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        text = ", ".join(f"{field.name} {field.type}" for field in schema)
+        schemas.setdefault(text, name)
+    if len(schemas) > 1:
+        one, other = list(schemas.values())[:2]
+        raise BadInput(f"{one} and {other} do not have the same columns")
+    return form, spark.read.parquet(*names)
+
+
+def _read_json(spark: SparkSession, names: list[str]) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    lines = spark.read.text(names).select("value", F.col("_metadata.file_path").alias("file")).where(F.trim("value") != "")
+    whole = F.get_json_object("value", "$")
+    broken = whole.isNull() | ~F.trim("value").startswith("{")
+    bad = lines.where(~F.is_valid_utf8("value") | broken)
+    for row in bad.select("file", F.is_valid_utf8("value").alias("text"), F.hex("value").alias("hex")).limit(1).collect():
+        if not row.text:
+            raise BadInput(f"{_path(row.file)} holds bytes that are not UTF-8")
+        line = bytes.fromhex(row.hex).decode()
+        raise BadInput(f"{_path(row.file)} holds a line that is not a JSON object: {line[:60]!r}")
+    if not lines.limit(1).collect():
+        raise BadInput(f"{names[0] if len(names) == 1 else Path(names[0]).parent} holds no events")
+    return spark.read.json(names)
+
+
+def _path(url: str) -> str:
+    from urllib.parse import unquote, urlparse
+
+    return unquote(urlparse(url).path)

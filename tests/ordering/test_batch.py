@@ -1,0 +1,253 @@
+"""Batch ordering against a plain sort, however the input is cut; and superseded writes against the rule, write by write."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from quire.cli.main import app
+from quire.model.errors import BadInput
+from quire.pipeline.ordering.batch import BatchOrder, order_batch
+from quire.pipeline.ordering.significance import Significance, omit_superseded
+from tests.audit.traces import random_trace, write
+from tests.causality import oracle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = dict[str, Any]
+
+
+def write_cut(directory: Path, rows: Sequence[Row], form: str, seed: int) -> Path:
+    """The rows in a random number of files, in random order."""
+    rng = random.Random(seed)
+    shuffled = rng.sample(list(rows), len(rows))
+    directory.mkdir(parents=True)
+    cuts = [0, *sorted(rng.choices(range(len(rows) + 1), k=rng.randint(0, 4))), len(rows)]
+    schema = pa.Table.from_pylist(list(rows)).schema
+    for number, (low, high) in enumerate(pairwise(cuts)):
+        if form == "json":
+            (directory / f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shuffled[low:high]))
+        else:
+            pq.write_table(pa.Table.from_pylist(shuffled[low:high], schema), directory / f"{number}.parquet")
+    return directory
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+
+def read(directory: Path) -> list[Row]:
+    rows: list[Row] = []
+    for path in sorted(directory.glob("part-*")):
+        if path.suffix == ".json":
+            rows += [json.loads(line) for line in path.read_text().splitlines()]
+        else:
+            rows += pq.read_table(path).to_pylist()
+    return rows
+
+
+def clocked(seed: int) -> list[Row]:
+    rng = random.Random(seed)
+    return [
+        {"source": source, "clock": clock, "value": rng.random(), "note": rng.choice(["é", "=1+1", None])}
+        for clock in range(-3, 30)
+        for source in ("a", "b", "é")
+        if rng.random() < 0.6
+    ]
+
+
+@pytest.mark.parametrize("form", ["parquet", "json"])
+def test_total_order_is_a_sort_and_the_same_bytes_for_every_cut(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    rows = clocked(1)
+    wanted = BatchOrder(rows_per_file=17)
+
+    for seed in range(2):
+        order_batch(spark, write_cut(tmp_path / f"in{seed}", rows, form, seed), tmp_path / f"out{seed}", wanted)
+
+    expected = sorted(rows, key=lambda row: (row["clock"], row["source"]))
+    found = read(tmp_path / "out0")
+    assert [(row["clock"], row["source"], row["value"], row.get("note")) for row in found] == [
+        (row["clock"], row["source"], row["value"], row["note"]) for row in expected
+    ]
+    assert [row["position"] for row in found] == list(range(len(rows)))
+    assert contents(tmp_path / "out0") == contents(tmp_path / "out1")
+    assert len(contents(tmp_path / "out0")) > 3
+
+
+def vectored(seed: int, sources: Sequence[str]) -> list[Row]:
+    """Sources that hear of each other now and then."""
+    rng = random.Random(seed)
+    vectors = {source: dict.fromkeys(sources, 0) for source in sources}
+    rows = []
+    for _ in range(60):
+        source = rng.choice(sources)
+        if rng.random() < 0.5:
+            heard = vectors[rng.choice(sources)]
+            vectors[source] = {name: max(vectors[source][name], heard[name]) for name in sources}
+        vectors[source][source] += 1
+        rows.append({"source": source, "vector": {name: n for name, n in vectors[source].items() if n}})
+    return rows
+
+
+def test_causal_order_puts_causes_first_and_breaks_ties_by_source(spark: SparkSession, tmp_path: Path) -> None:
+    rows = vectored(2, ["b", "a", "c"])
+
+    for seed in range(2):
+        cut = write_cut(tmp_path / f"in{seed}", rows, "json", seed)
+        order_batch(spark, cut, tmp_path / f"out{seed}", BatchOrder(by="causal"))
+
+    found = read(tmp_path / "out0")
+    assert [(row["source"], row["vector"]) for row in found] == [
+        (row["source"], row["vector"]) for row in sorted(rows, key=lambda row: (sum(row["vector"].values()), row["source"]))
+    ]
+    left = dict.fromkeys("abc", 0)
+    for row in found:
+        own = row["source"]
+        assert all(left[name] >= count - (name == own) for name, count in row["vector"].items())
+        left[own] += 1
+    assert contents(tmp_path / "out0") == contents(tmp_path / "out1")
+
+
+def test_the_causality_of_a_run_comes_from_its_messages(spark: SparkSession, tmp_path: Path) -> None:
+    trace = random_trace(random.Random(14))
+    past = oracle.pasts(trace.logs)
+    assert past is not None
+
+    order_batch(spark, write(tmp_path / "run", trace), tmp_path / "out", BatchOrder(by="causal", to="json"))
+
+    found = [(row["process"], row["pos"]) for row in read(tmp_path / "out")]
+    assert found == sorted(past, key=lambda place: (len(past[place]), place))
+
+
+def significant(rows: Sequence[Row]) -> list[Row]:
+    """The rule, one write at a time."""
+    committed = {row["txn"] for row in rows if row["op"] == "commit"}
+    kept = []
+    for at, row in enumerate(rows):
+        if row["op"] == "write":
+            run = []
+            for later in rows[at + 1 :]:
+                if later["object"] == row["object"] and later["op"] != "commit":
+                    if later["op"] != "write":
+                        break
+                    run.append(later["txn"])
+            if any(txn is None or txn in committed or (txn == row["txn"] and txn is not None) for txn in run):
+                continue
+        kept.append(row)
+    return kept
+
+
+def test_superseded_writes_are_left_out_by_the_corrected_rule(spark: SparkSession) -> None:
+    rows: list[Row] = []
+    for case in range(120):
+        rng = random.Random(case)
+        for _ in range(rng.randint(1, 14)):
+            txn = rng.choice([None, f"{case}-1", f"{case}-2", f"{case}-3"])
+            op = rng.choice(["write", "write", "write", "read", "commit", "audit"])
+            name = f"{case}-{rng.choice('xy')}" if op != "commit" or rng.random() < 0.2 else None
+            rows.append({"at": len(rows), "object": name, "op": op, "txn": txn})
+    frame = spark.createDataFrame(
+        [tuple(row.values()) for row in rows], "at long, object string, op string, txn string"
+    ).repartition(3)
+
+    kept = omit_superseded(frame, ["at"]).collect()
+
+    expected = [row["at"] for row in significant(rows)]
+    assert sorted(row["at"] for row in kept) == expected
+    assert 50 < len(rows) - len(expected) < len(rows)
+    plain = omit_superseded(frame.drop("txn"), ["at"], Significance()).count()
+    assert plain == len(significant([row | {"txn": None} for row in rows]))
+
+
+@pytest.fixture
+def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    @contextmanager
+    def session(master: str, *, brief: bool = True) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("quire.pipeline.session.session", session)
+    return CliRunner()
+
+
+def test_the_command_orders_and_says_what_it_did(command: CliRunner, tmp_path: Path) -> None:
+    rows = [{"source": "a", "clock": clock, "object": "x", "op": "write"} for clock in (3, 1, 2)]
+    cut = write_cut(tmp_path / "in", rows, "json", 0)
+    out = tmp_path / "out"
+
+    said = command.invoke(app, ["order", str(cut), str(out), "--omit-superseded", "--json"])
+    again = command.invoke(app, ["order", str(cut), str(out)])
+    forced = command.invoke(app, ["order", str(cut), str(out), "--force", "--to", "parquet"])
+
+    assert json.loads(said.stdout) == {"by": "total", "events": 1, "omitted": 2, "files": 1, "format": "json"}
+    assert "exists already" in str(again.exception)
+    assert forced.exit_code == 0, forced.exception
+    assert [row["clock"] for row in read(out)] == [1, 2, 3]
+
+
+BAD: dict[str, tuple[bytes, list[str], str]] = {
+    "a broken line": (b'{"source":"a","clock":1}\n{"source"\n', [], "holds a line that is not a JSON object: '{\"source\"'"),
+    "bad UTF-8": (b'{"source":"\xff","clock":1}\n', [], "holds bytes that are not UTF-8"),
+    "an empty file": (b"", [], "holds no events"),
+    "no clock": (b'{"source":"a"}\n', [], "the events have no column 'clock', only source"),
+    "a null clock": (b'{"source":"a","clock":1}\n{"source":"b"}\n', [], "an event has no source or no clock"),
+    "a clock that is no number": (b'{"source":"a","clock":"x"}\n', [], "column 'clock' must hold whole numbers, but is string"),
+    "two events at one clock": (b'{"source":"a","clock":1}\n' * 2, [], "source a has 2 events at clock 1"),
+    "a column in the way": (b'{"source":"a","clock":1,"position":0}\n', [], "have a column 'position' already"),
+    "a vector without itself": (
+        b'{"source":"a","vector":{"b":1}}\n{"source":"b","vector":{"b":1}}\n', ["--causal"], "does not count the event itself",
+    ),
+    "a vector of nobody": (b'{"source":"a","vector":{"a":1,"c":1}}\n', ["--causal"], "names c, of which there is no event"),
+    "vectors that go backwards": (
+        b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"a","vector":{"a":2}}\n{"source":"b","vector":{"b":1}}\n',
+        ["--causal"], "the vectors of source a go backwards at its event 2",
+    ),
+    "a circle": (
+        b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"b","vector":{"a":1,"b":1}}\n'
+        b'{"source":"c","vector":{"b":1,"c":1}}\n',
+        ["--causal"], "event 1 of source c has event 1 of source b behind it, but not all that this one has behind it",
+    ),
+    "two of one number": (b'{"source":"a","vector":{"a":1}}\n' * 2, ["--causal"], "source a has 2 events with the number 1"),
+    "arrays of nobody": (b'{"source":"a","vector":[1]}\n', ["--causal"], "need --sources"),
+    "no object": (b'{"source":"a","clock":1}\n', ["--omit-superseded"], "have no column 'object'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(command: CliRunner, tmp_path: Path, what: str) -> None:
+    data, arguments, sentence = BAD[what]
+    (tmp_path / "in.json").write_bytes(data)
+
+    result = command.invoke(app, ["order", str(tmp_path / "in.json"), str(tmp_path / "out"), *arguments])
+
+    assert isinstance(result.exception, BadInput), result.exception
+    assert sentence in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
+
+
+def test_what_is_not_there_or_mixed_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "mixed").mkdir()
+    (tmp_path / "mixed" / "a.json").touch()
+    (tmp_path / "mixed" / "b.parquet").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+
+    for arguments, sentence in (
+        (["nowhere", "out"], "there is no"),
+        (["mixed", "out"], "both Parquet and JSON"),
+        (["other", "out"], "holds no .parquet"),
+        (["mixed/a.json", "other", "--force"], "does not hold ordered events, so it will not be replaced"),
+    ):
+        paths = [str(tmp_path / name) if not name.startswith("--") else name for name in arguments]
+        assert sentence in str(CliRunner().invoke(app, ["order", *paths]).exception)

@@ -41,7 +41,7 @@ class Stream:
         self.batch = -1
 
     def restart(self) -> None:
-        self.ledger.prepare(self.wishes)
+        self.ledger.prepare(self.wishes, "parquet")
         self.operator = Operator(self.wishes, self.ledger, "parquet", rows_per_piece=self.rows_per_piece)
 
     def give(self, rows: Sequence[Row], partitions: int = 1, now_s: float = 0.0) -> State:
@@ -300,15 +300,15 @@ def test_another_order_is_not_continued(tmp_path: Path) -> None:
     stream.give([row("a", 1)])
 
     with pytest.raises(BadInput, match="holds another order"):
-        Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "c"), idle="wait"))
-    Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=3.0))
+        Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "c"), idle="wait"), "parquet")
+    Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=3.0), "parquet")
 
 
 def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
 
     with pytest.raises(BadInput, match="holds no order to continue"):
-        Ledger(tmp_path).prepare(WISHES)
+        Ledger(tmp_path).prepare(WISHES, "parquet")
 
 
 def test_a_checkpoint_that_was_set_back_is_refused(tmp_path: Path) -> None:
@@ -319,3 +319,25 @@ def test_a_checkpoint_that_was_set_back_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match="its checkpoint was changed"):
         stream.give([row("a", 1)])
+
+
+def test_closing_lets_go_what_waits_and_everything_after_is_late(tmp_path: Path) -> None:
+    stream = Stream(tmp_path / "out", WISHES, random.Random(1))
+    stream.give([row("a", 1), row("b", 1), row("a", 5), row("a", 7)])
+    assert len(stream.left()) == 2
+
+    for _ in range(2):  # The second time there is nothing left to do.
+        closed = stream.operator.close(run_here(RELEASE))
+        assert [e["clock"] for e in stream.left()] == [1, 1, 5, 7]
+        assert (closed.left, closed.waiting_events()) == (4, 0)
+    assert stream.give([row("b", 9)]).rejected == 1
+
+
+def test_closing_a_causal_order_rejects_what_waits_for_events_that_never_came(tmp_path: Path) -> None:
+    stream = Stream(tmp_path / "out", CausalOrder(sources=("a", "b")), random.Random(1))
+    stream.give([row("a", None, vector=[1, 0]), row("b", None, vector=[2, 1])])
+
+    state = stream.operator.close(run_here(RELEASE))
+
+    assert (state.left, state.rejected, state.waiting_events()) == (1, 1, 0)
+    assert read(stream.out / REJECTED)[0]["reason"] == "something that happened before it never came"

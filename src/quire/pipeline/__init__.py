@@ -1,7 +1,7 @@
 """The pipeline: traces in, verdicts, causes and orders out, on the caller's Spark session.
 
-Each job is a package of its own: `auditing`, `causality`. What they share (sessions, tasks, how a trace is cut and read)
-lies beside them. Importing this package is cheap; Spark and the compiled kernels are loaded when they are used.
+Each job is a package of its own: `auditing`, `causality`, `ordering`. What they share (sessions, tasks, how a trace is cut
+and read) lies beside them. Importing this package is cheap; Spark and the compiled kernels are loaded when they are used.
 """
 
 from __future__ import annotations
@@ -14,8 +14,26 @@ if TYPE_CHECKING:
     from quire.pipeline.auditing.verdicts import Audit, Check, Verdict, Witness
     from quire.pipeline.causality.cycles import Contradiction
     from quire.pipeline.causality.times import Causality, happened_before
+    from quire.pipeline.ordering.stream.query import close_order, order_progress, order_stream
+    from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder
+    from quire.pipeline.source import register
 
-__all__ = ["Audit", "Causality", "Check", "Contradiction", "Verdict", "Witness", "audit", "happened_before"]
+__all__ = [
+    "Audit",
+    "CausalOrder",
+    "Causality",
+    "Check",
+    "Contradiction",
+    "TotalOrder",
+    "Verdict",
+    "Witness",
+    "audit",
+    "close_order",
+    "happened_before",
+    "order_progress",
+    "order_stream",
+    "register",
+]
 
 _HOMES = {
     "audit": "auditing.auditor",
@@ -26,6 +44,12 @@ _HOMES = {
     "Causality": "causality.times",
     "Contradiction": "causality.cycles",
     "happened_before": "causality.times",
+    "close_order": "ordering.stream.query",
+    "order_progress": "ordering.stream.query",
+    "order_stream": "ordering.stream.query",
+    "CausalOrder": "ordering.stream.wishes",
+    "TotalOrder": "ordering.stream.wishes",
+    "register": "source",
 }
 
 

@@ -20,6 +20,7 @@ from quire.model.errors import BadInput
 from quire.pipeline.ordering.stream.frontier import NEVER_HEARD
 from quire.pipeline.ordering.stream.intake import Open, Waiting
 from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder, Wishes
+from quire.pipeline.ordering.stream.writing import Format
 
 REJECTED = "_rejected"
 """Where rejected events go, in the output's directory. Spark overlooks it when it reads the events."""
@@ -38,6 +39,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     batch: int
     wishes: Wishes
+    form: Format
     marks: tuple[int, ...]
     """Total order: the latest clock of each source. Causal order: how many of its events have left."""
     open: tuple[Open | None, ...]
@@ -52,10 +54,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return sum(part.rows - part.start for part in self.waiting)
 
 
-def first_state(wishes: Wishes) -> State:
+def first_state(wishes: Wishes, form: Format) -> State:
     start = NEVER_HEARD if isinstance(wishes, TotalOrder) else 0
     count = len(wishes.sources)
-    return State(batch=-1, wishes=wishes, marks=(start,) * count, open=(None,) * count)
+    return State(batch=-1, wishes=wishes, form=form, marks=(start,) * count, open=(None,) * count)
 
 
 class Ledger:
@@ -67,14 +69,18 @@ class Ledger:
         self.waiting = out / _CHECKPOINT / "waiting"
         self._states = out / _CHECKPOINT / "states"
 
-    def prepare(self, wishes: Wishes) -> None:
-        """Make the directory, or find in it the order that is to be continued; raises BadInput if it is another one."""
+    def check_place(self) -> None:
+        """Raise BadInput where an order can neither begin nor go on."""
         if self.out.exists() and not self.out.is_dir():
             raise BadInput(f"{self.out} is not a directory")
         if self.out.is_dir() and any(self.out.iterdir()) and not self._states.is_dir():
             raise BadInput(f"{self.out} exists already and holds no order to continue; choose another name")
+
+    def prepare(self, wishes: Wishes, form: Format) -> None:
+        """Make the directory, or find in it the order that is to be continued; raises BadInput if it is another one."""
+        self.check_place()
         last = self.last()
-        if last is not None and _essence(last.wishes) != _essence(wishes):
+        if last is not None and (last.form, _essence(last.wishes)) != (form, _essence(wishes)):
             raise BadInput(f"{self.out} holds another order, begun with other sources or columns; choose another name")
         try:
             for directory in (self.waiting, self._states, self.out / REJECTED):

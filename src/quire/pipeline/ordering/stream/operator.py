@@ -16,19 +16,22 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, release_causally
 from quire.pipeline.ordering.stream.frontier import Key, fence, frontier
-from quire.pipeline.ordering.stream.intake import Intake, IntakeTask, Open, Waiting
+from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting
 from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State, Written, first_state
 from quire.pipeline.ordering.stream.release import (
     ROWS_PER_PIECE,
     Released,
     ReleaseTask,
     pieces,
+    reject_all,
     release,
     split,
 )
 from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes
 from quire.pipeline.ordering.stream.writing import Format, RejectTask, name_of, write_rejected
 from quire.pipeline.tasks import Job, Runner
+
+_ORPHAN = "something that happened before it never came"
 
 Task = ReleaseTask | CausalTask | RejectTask
 TakeIn = Callable[[IntakeTask], Sequence[Intake]]
@@ -62,7 +65,7 @@ class Operator:
     def step(self, batch: int, take_in: TakeIn, run: Runner, now_s: float | None = None) -> State:
         """Bring the order up to this micro-batch, and return where it then stands."""
         ledger = self._ledger
-        before = ledger.last() or first_state(self._wishes)
+        before = ledger.last() or first_state(self._wishes, self._format)
         if before.batch > batch:
             raise BadInput(
                 f"{ledger.out} is at micro-batch {before.batch}, but Spark is at {batch}: its checkpoint was changed"
@@ -71,6 +74,28 @@ class Operator:
         if before.batch < batch:
             state = self._advance(before, batch, take_in, run, time.monotonic() if now_s is None else now_s)
             ledger.commit(state)
+        ledger.publish(state)
+        ledger.tidy(state)
+        return state
+
+    def close(self, run: Runner) -> State:
+        """Let go what waits, because no source will say anything more; whatever still comes is late.
+
+        In a causal order, what waits for an event that never came is rejected.
+        """
+        ledger = self._ledger
+        before = ledger.last() or first_state(self._wishes, self._format)
+        ledger.publish(before)
+        state = msgspec.structs.replace(before, wishes=self._wishes)
+        ended = (CLOCK_MAX,) * len(before.marks)
+        if isinstance(self._wishes, TotalOrder):
+            state = msgspec.structs.replace(state, marks=ended, open=(None,) * len(ended))
+            state, rejected = self._release(state, self._wishes, set(), run)
+        else:
+            rejected = tuple(reject_all(str(ledger.waiting), part, _ORPHAN) for part in state.waiting)
+            state = msgspec.structs.replace(state, marks=ended, waiting=())
+        state = self._reject(state, rejected, run)
+        ledger.commit(state)
         ledger.publish(state)
         ledger.tidy(state)
         return state
@@ -109,8 +134,8 @@ class Operator:
         if silent:
             marks, running = fence(state.marks, state.open, limit or _above(state), silent)
             state = msgspec.structs.replace(state, marks=marks, open=running)
-        position, tasks, written = state.left, [], []
-        for number, piece in enumerate(pieces(directory, leaving, self._rows_per_piece)):
+        position, tasks, written = state.left, [], list(state.written)
+        for number, piece in enumerate(pieces(directory, leaving, self._rows_per_piece), start=len(written)):
             file = self._file(state.batch, number)
             written.append(file)
             tasks.append(
@@ -139,7 +164,7 @@ class Operator:
     def _reject(self, state: State, rejected: tuple[Waiting, ...], run: Runner) -> State:
         if not rejected:
             return state
-        file = self._file(state.batch, 0, REJECTED + "/")
+        file = self._file(state.batch, len(state.written), REJECTED + "/")
         task = RejectTask(str(self._ledger.waiting), rejected, str(self._ledger.out / file.staged), self._format)
         count: int = run([task])[0]
         return msgspec.structs.replace(state, rejected=state.rejected + count, written=(*state.written, file))

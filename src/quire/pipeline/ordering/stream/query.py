@@ -47,7 +47,7 @@ def order_stream(
         raise BadInput(f"the format must be one of {', '.join(FORMATS)}, not {form}")
     wishes = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
     ledger = Ledger(Path(out).absolute())
-    ledger.prepare(wishes)
+    ledger.prepare(wishes, form)
     if isinstance(wishes, TotalOrder) and wishes.idle != "wait" and not available_now:
         events = _with_ticks(events)
     each = _MicroBatch(wishes, ledger.out, form, then)
@@ -60,6 +60,15 @@ def order_stream(
 def order_progress(out: str | Path) -> State | None:
     """Where the order in this directory stands: what left, what waits, what was rejected; None before the first commit."""
     return Ledger(Path(out)).last()
+
+
+def close_order(out: str | Path) -> State:
+    """Say that no source of this order will say anything more, and let go what waits. Only while no query runs."""
+    ledger = Ledger(Path(out).absolute())
+    last = ledger.last()
+    if last is None:
+        raise BadInput(f"{out} holds no order that could be closed")
+    return Operator(last.wishes, ledger, last.form).close(run_here(RELEASE))
 
 
 class _MicroBatch:

@@ -74,9 +74,18 @@ def keep_one_of_each(events: pa.Table, same: np.ndarray, directory: str, reason:
     kept = np.ones(events.num_rows, np.bool_)
     kept[twins] = False
     kept[[row for _, row in best.values()]] = True
-    others = events.select([name for name in events.column_names if name not in KEYS]).take(np.flatnonzero(~kept))
-    others = others.append_column(REASON, pa.array([reason] * others.num_rows, pa.string()))
-    return events.take(np.flatnonzero(kept)), (write_waiting(directory, others),)
+    others = events.take(np.flatnonzero(~kept))
+    return events.take(np.flatnonzero(kept)), (write_waiting(directory, _with_reason(others, reason)),)
+
+
+def reject_all(directory: str, part: Waiting, reason: str) -> Waiting:
+    """Set apart events that had been waiting."""
+    return write_waiting(directory, _with_reason(open_waiting(directory, part), reason))
+
+
+def _with_reason(events: pa.Table, reason: str) -> pa.Table:
+    events = events.select([name for name in events.column_names if name not in KEYS])
+    return events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string()))
 
 
 def with_positions(events: pa.Table, position: int) -> pa.Table:

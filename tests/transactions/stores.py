@@ -196,7 +196,7 @@ class Store:
     def hear(self, place: Place, notice: Notice) -> None:
         address = place.node.address
         if isinstance(notice, Traced):
-            if notice.kind == "deliver" and notice.op == "r" and address in self.by_address and address == notice.t.pno:
+            if notice.kind == "view":
                 self.version_seen[address] = version_of(notice)
             return
         self.by_address[address].told(notice)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from quire.simulation.objects import OBJECTS
 from quire.simulation.scenario import Service
 from quire.simulation.sequencing import Ring, RingOptions
+from quire.simulation.transactions import TRANSACTIONS
 
 _SERVICES: tuple[Service, ...] = (
     Service("sequencer", "overlapping groups over several sequencers (Kindberg)", Ring, RingOptions),
     OBJECTS,
+    TRANSACTIONS,
 )
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

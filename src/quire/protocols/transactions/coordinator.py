@@ -132,9 +132,9 @@ class Coordinator(ABC, Generic[Effect]):
         if version < seen:
             return self._fail(now, transaction, StaleVersion(operation.key, version, seen))
         transaction.seen[operation.key] = version
-        # A read of what nobody wrote delivers its own request: there is no other message to name.
+        # A read of what nobody wrote names its own request: there is no other message to name.
         seen_id = write_id(version) if version != UNWRITTEN else read_id(transaction.t, operation.number)
-        traced = Traced("deliver", seen_id, "r", transaction.t, operation.key, size=len(value or b""))
+        traced = Traced("view", seen_id, "r", transaction.t, operation.key, size=len(value or b""))
         return [traced, Answered(operation.call, value)]
 
     def _fail(self, now: int, transaction: Transaction, error: TransactionError) -> list[Effect | Notice]:

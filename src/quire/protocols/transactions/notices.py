@@ -33,10 +33,9 @@ class Failed(Notice, frozen=True):
 
 
 class Traced(Notice, frozen=True):
-    """A message was sent or delivered here. What each means, and how reads name the version that they saw, is written in
-    docs/transactions.md."""
+    """A message was sent or delivered here, or what it wrote was read (`view`). docs/trace.md says what each means."""
 
-    kind: Literal["send", "deliver"]
+    kind: Literal["send", "deliver", "view"]
     id: MessageId
     op: Literal["r", "w", "commit", "abort"]
     t: Timestamp

@@ -282,9 +282,10 @@ class Group:
             raise self._failure
         if self._closing:
             raise GroupClosed("the group is closing, so nothing more can be sent; found a new group to go on")
-        largest = max(map(len, payloads), default=0)
-        if largest > self.settings.run_bytes_max:
-            raise BadInput(f"a message may have at most {self.settings.run_bytes_max} bytes, not {largest}")
+        most = self.settings.run_bytes_max
+        # Most often all together are not too long, which is found out faster than which is the longest.
+        if sum(map(len, payloads)) > most and (longest := max(map(len, payloads))) > most:
+            raise BadInput(f"a message may have at most {most} bytes, not {longest}")
         return self._outbox.accept(payloads, to)
 
     def _send_soon(self) -> None:

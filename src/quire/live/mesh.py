@@ -2,8 +2,7 @@
 
 Of two members the one with the higher number connects and the other accepts, so that there is one connection a pair.
 A broken connection is made again with growing pauses, and so is one on which nothing comes any more; a member that
-stays away, or is silent, for longer than the timeout is reported as unreachable. One timer does it all: signs of life,
-acknowledgements, silence, stalls.
+stays away, or is silent, for longer than the timeout is reported as unreachable.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ from typing import Protocol as Interface
 
 from quire.live.connection import CLOSE_S, Connection
 from quire.live.door import Door
-from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
+from quire.live.errors import GroupFailed, PeerMisbehaved
 from quire.live.events import Event, Reporter, log
 from quire.live.farewell import Farewell, Ways
 from quire.live.frames import CLOSING, DONE, DRAINED, PACKET, FrameError, Numbered, PacketCodec, read_count
 from quire.live.metrics import Sample
 from quire.live.peers import Peer, samples
 from quire.live.settings import Introduction, Misfit, Settings, tls_contexts
+from quire.live.vigil import Vigil, unreachable
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
 from quire.model.packets import Packet
 
@@ -58,12 +58,12 @@ class Mesh:
         self._recipients = list(self.peers.values())
         self._blocked: list[Peer] = []
         self.report = Reporter(settings.group, settings.me)
+        self._vigil = Vigil(settings.timeout_s, self.peers.values(), self.report, owner)
         self._owner = owner
         self._codec = PacketCodec(packets)
         self._incarnation = int.from_bytes(os.urandom(7), "big")
         self._tasks: list[asyncio.Task[None]] = []
         self._all_here = asyncio.Event()
-        self._started = False
         self._stopping = False
         self._misfit: QuireError | None = None
         self._farewell = Farewell(self.peers, self._ways, lambda peer, kind, body: self._send(peer, kind, 0, body))
@@ -81,20 +81,20 @@ class Mesh:
             peer.heard_at = time.monotonic()
             if peer.member < settings.me:
                 self._tasks.append(loop.create_task(self._keep_connected(peer)))
-        self._tasks.append(loop.create_task(self._watch()))
+        self._tasks.append(loop.create_task(self._vigil.keep()))
         self._check_all_here()
         try:
             async with asyncio.timeout(settings.join_s):
                 await self._all_here.wait()
         except TimeoutError:
-            self._misfit = self._misfit or self._unreachable(next(p for p in self.peers.values() if p.connection is None))
+            self._misfit = self._misfit or unreachable(next(p for p in self.peers.values() if p.connection is None))
         except BaseException:
             await self.stop()
             raise
         if self._misfit is not None:
             await self.stop()
             raise self._misfit
-        self._started = True
+        self._vigil.started = True
         log.info("group=%s member=%d event=started members=%d", settings.group, settings.me, len(settings.members))
 
     async def stop(self) -> None:
@@ -102,9 +102,9 @@ class Mesh:
         if self._farewell.is_over():
             deadline = time.monotonic() + LINGER_S
             while time.monotonic() < deadline and any(peer.outgoing.bytes for peer in self.peers.values()):
-                self._tell_all()
+                self._vigil.tell_all()
                 await asyncio.sleep(0.005)
-            self._tell_all()
+            self._vigil.tell_all()
         self._stopping = True
         for task in self._tasks:
             task.cancel()
@@ -301,7 +301,7 @@ class Mesh:
             return
         self._door.refused(connection, reason)
         peer = self.peers.get(-1 if connection.claimed is None else connection.claimed)
-        if self._started or peer is None or peer.connection is not None:
+        if self._vigil.started or peer is None or peer.connection is not None:
             return
         claim = f"whoever says at {connection.address} that it is this member was refused: "
         peer.why_down = reason if connection.initiator else claim + reason
@@ -382,46 +382,3 @@ class Mesh:
             tls = {"ssl": self._connecting_tls, "server_hostname": name, "ssl_shutdown_timeout": CLOSE_S}
         async with asyncio.timeout(self.settings.handshake_s):
             await asyncio.get_running_loop().create_connection(lambda: connection, address.host, address.port, **tls)  # type: ignore[call-overload]
-
-    async def _watch(self) -> None:
-        interval = min(1.0, self.settings.timeout_s / 5)
-        while True:
-            await asyncio.sleep(interval)
-            now = time.monotonic()
-            self._tell_all()
-            for peer in self.peers.values():
-                self._watch_silence(peer, now)
-                self._watch_stall(peer, now)
-            self._owner.time_passed()
-
-    def _watch_silence(self, peer: Peer, now: float) -> None:
-        if peer.connection is not None and peer.connection.is_paused():
-            # We do not listen, so its silence means nothing.
-            peer.heard_at = now
-        silent_s = now - peer.heard_at
-        if silent_s > self.settings.timeout_s and not peer.done and self._started:
-            self._owner.failed(self._unreachable(peer))
-        elif silent_s > self.settings.timeout_s / 2 and peer.connection is not None:
-            # The other end may be gone without a word, or the network may have forgotten the connection.
-            peer.connection.close(f"nothing came for {silent_s:.1f} s", at_once=True)
-
-    def _tell_all(self) -> None:
-        for peer in self.peers.values():
-            if peer.connection is None:
-                continue
-            if peer.incoming.unacknowledged():
-                peer.incoming.told()
-                peer.connection.tell(peer.incoming.received)
-            else:
-                peer.connection.say_alive()
-
-    def _watch_stall(self, peer: Peer, now: float) -> None:
-        stalled = peer.outgoing.bytes > 0 and now - peer.progress_at > self.settings.timeout_s / 4
-        if stalled != peer.stalled:
-            peer.stalled = stalled
-            why = f"{peer.outgoing.bytes} bytes are not acknowledged" if stalled else ""
-            self.report(Event("stalled" if stalled else "recovered", (peer.member,), now - peer.progress_at, why))
-
-    def _unreachable(self, peer: Peer) -> MemberUnreachable:
-        why = peer.why_down if peer.connection is None else "its connection is open, but nothing comes"
-        return MemberUnreachable(peer.member, peer.address, time.monotonic() - peer.heard_at, why)

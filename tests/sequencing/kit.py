@@ -19,13 +19,13 @@ from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.sequencer import Sequencer
 from quire.protocols.sequencing.state import GroupState
 from quire.simulation.delays import parse_delays
-from quire.simulation.network import Network
+from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
 from quire.simulation.world import Place, World
 
 MS = 1_000_000
 TICK_MS = 40
-FOREVER_NS = 600_000 * MS
+FOREVER_NS = 120_000 * MS
 
 
 class Action(NamedTuple):
@@ -43,6 +43,7 @@ class Faults(msgspec.Struct, frozen=True):
     duplicate: float = 0.0
     delay: str = "exponential:5"
     reorder: bool = True
+    cuts: tuple[Split, ...] = ()
 
 
 class Kinds(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ class Service:
         size = clients + sequencers + 1
         network = Network(
             size, parse_delays(faults.delay, size), stream(seed, "network"),
-            reorder=faults.reorder, loss=faults.loss, duplicate=faults.duplicate,
+            reorder=faults.reorder, loss=faults.loss, duplicate=faults.duplicate, splits=faults.cuts,
         )  # fmt: skip
         self.world = World(network)
         units = range(clients, clients + sequencers)

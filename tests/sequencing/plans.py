@@ -71,3 +71,19 @@ def _spread(random: Random, members: Mapping[str, tuple[int, ...]], sequencers: 
     """Each strong component at a sequencer of its own."""
     places = {group: place for part in components(members, 2) for place in [random.randrange(sequencers)] for group in part}
     return {group: (places[group], clients) for group, clients in members.items()}
+
+
+def overlapping_plan(seed: int, order: str) -> Plan:
+    """Two or three groups that most clients are in, slow and lossy links, and much leaving, joining and moving: where groups
+    are brought together and separated again while messages of both are on their way."""
+    random = Random(f"overlapping {order} {seed}")
+    clients, names = random.randint(2, 3), ["G0", "G1", "G2"][: random.randint(2, 3)]
+    options = Options(order=order, tick_ms=TICK_MS, lease_ticks=100, balance_ticks=0)  # type: ignore[arg-type]
+    members = {name: tuple(sorted(random.sample(range(clients), random.randint(1, clients)))) for name in names}
+    faults = Faults(loss=random.choice((0.2, 0.45)), duplicate=0.1, delay="exponential:40")
+    actions, at = [], 0
+    for _ in range(random.randint(8, 14)):
+        at += random.choice((0, 1, 3, 10, 30, 60))
+        kind = random.choice(("send", "send", "send", "send", "leave", "join", "move"))
+        actions.append(Action(at, kind, random.randrange(clients), random.choice(names), 1))
+    return Plan(options, _spread(random, members, 2), clients, 2, faults, tuple(actions), seed)

@@ -1,42 +1,11 @@
-"""Single-phase total and causal order.
-
-Every operation gets its place in the total order when it is generated: its logical time, and among equal times the
-rank of its member. There is no second phase in which a place is agreed upon; a member only has to find out when no
-operation can still come that belongs earlier. Each member therefore records the latest logical time it has seen of
-every other (LCV). Links keep their order, so the next operation of member i will carry at least LCV[i]+1; the
-smallest of these next places is the *frontier*, and whatever lies below it is *stable* and is delivered. Operations
-carry the times that this needs; a member that has nothing to send acknowledges with its clock, and under the
-economical scheme only where its last multicast (MRMT) does not already say enough. The busier the group, the fewer
-acknowledgements there are and the shorter operations wait.
-
-A run of k operations takes k consecutive times. `run-length` batches order each operation by its own time, so that
-others' operations may come between them; `unit` batches stay together at the place of their first time. In both, clocks
-and acknowledgements speak of the last time.
-
-Source: C. Sun and P. Maheshwari, "A Single Phase Protocol for Total and Causal Ordering of Group Operations in
-Distributed Systems", Journal of Computing and Information 2(1), 1996: Protocol 1 (`basic`), Protocol 2
-(`economical`) and the point-to-point scheme that its conclusion announces (`point-to-point`).
-
-Assumes: reliable FIFO links, a fixed group. Delays need no bound. A silent crash stops everybody until it is fenced.
-
-Guarantees: integrity, agreement, one total order that extends causality. After the crash of one member, agreement and
-order among the survivors only: the crashed one may have delivered what no survivor will see.
-
-Departures: only operations advance a receiver's clock, acknowledgements do not (the paper has both; lookahead needs
-this one). Rotating ranks use the operation's own time, not a member's clock, which differs between members. An origin
-waits up to twice the delay for its own operation, not once. Names: LCV is `clocks`, MRMT is `announced`, PMQ is the
-heap `_pending`.
-
-Cost per operation, N members: `basic` N multicasts; `economical` 1 to N multicasts, or up to N-1 plus (N-1)² packets
-point to point; `point-to-point` at most 3(N-1) packets, for up to one more delay at remote members.
-"""
+"""One member's half of the single-phase protocol."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -45,12 +14,9 @@ from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee, implied_by
 from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
-
-INFINITY = NUMBER_MAX
-"""The clock of a member that will never send again."""
-
-Vector = tuple[tuple[int, int], ...]
-"""For each member a clock, and how many of its operation packets whoever vouches for that clock had received."""
+from quire.protocols.single_phase.packets import Acknowledgement, Operations, Relay, Vector
+from quire.protocols.single_phase.places import INFINITY, frontier, need, rank
+from quire.protocols.single_phase.relaying import Relaying
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -69,52 +35,6 @@ class Options(Struct, frozen=True, kw_only=True):
     """How many packets of each member are kept, to complete them among the survivors should it crash."""
     retain_bytes: Annotated[int, Meta(ge=0, le=1 << 40)] = 1 << 22
     """How many bytes of payload these may hold; the latest packet is kept however large it is."""
-
-
-class Operations(Packet, frozen=True, tag=1):
-    """GOP: a run, the first of whose messages has the logical time `time`. Point-to-point adds what its sender knows."""
-
-    name: ClassVar[str] = "GOP"
-    time: int
-    run: Run
-    vector: Vector = ()
-
-    def carried(self) -> Run:
-        return self.run
-
-
-class Acknowledgement(Packet, frozen=True, tag=2):
-    """ACK: nothing of this member's will ever be timed `clock` or earlier."""
-
-    name: ClassVar[str] = "ACK"
-    clock: int
-
-
-class Relay(Packet, frozen=True, tag=3):
-    """REL: an acknowledgement that passes on the clocks by which its sender found its own operation stable."""
-
-    name: ClassVar[str] = "REL"
-    clock: int
-    vector: Vector
-
-
-def rank(member: int, time: int, members: int, rotating: bool) -> int:
-    """A member's place among operations of equal time."""
-    return (member + time) % members if rotating else member
-
-
-def need(other: int, time: int, member: int, members: int, rotating: bool) -> int:
-    """The clock of `other` that rules out that it sends something which belongs before the operation (time, member)."""
-    return time if rank(other, time, members, rotating) < rank(member, time, members, rotating) else time - 1
-
-
-def frontier(clocks: Sequence[int], rotating: bool) -> tuple[int, int]:
-    """The earliest place that an operation still to come can have. Whatever lies before it is stable."""
-    lowest = min(clocks)
-    if not rotating:
-        return lowest + 1, clocks.index(lowest)
-    members, time = len(clocks), lowest + 1
-    return time, min((member + time) % members for member in range(members) if clocks[member] == lowest)
 
 
 class SinglePhase(Protocol):
@@ -149,7 +69,7 @@ class SinglePhase(Protocol):
         self._fenced = [False] * members
         self._retained: list[deque[Operations]] = [deque() for _ in range(members)]
         self._retained_bytes = [0] * members
-        self._relay = _Relaying(me, members, self._rotating) if options.acks == "point-to-point" else None
+        self._relay = Relaying(me, members, self._rotating) if options.acks == "point-to-point" else None
 
     @property
     def clock(self) -> int:
@@ -358,89 +278,3 @@ class SinglePhase(Protocol):
         rest = time + ready
         heappush(self._pending, (rest, rank(run.origin, rest, self.members, self._rotating), run.part(ready, run.count)))
         return run.part(0, ready)
-
-
-class _Relaying:
-    """The point-to-point scheme: acknowledgements go to the origin alone, and the origin tells the others.
-
-    `public[i]` is a clock of i that everybody knows or that is on its way to everybody. Once its own operation is
-    stable, an origin relays the clocks that are not public enough for the others to find it stable too. A relayed clock
-    may overtake that member's own operations on another link, so it comes with a count of them and is believed only
-    when as many have arrived.
-    """
-
-    def __init__(self, me: int, members: int, rotating: bool) -> None:
-        self.me = me
-        self.members = members
-        self.rotating = rotating
-        self.said = [0] * members
-        self.public = [0] * members
-        self.packets = [0] * members
-        self.claims: list[list[tuple[int, int]]] = [[] for _ in range(members)]
-
-    def submitted(self, clocks: list[int]) -> Vector:
-        """The vector of an operation packet that goes to everybody now."""
-        self.packets[self.me] += 1
-        self.said = [clocks[self.me]] * self.members
-        return self._publish(clocks)
-
-    def received(self, source: int, vector: Vector, clocks: list[int]) -> None:
-        self.packets[source] += 1
-        self.public[source] = max(self.public[source], clocks[source])
-        self._settle_claims(source, clocks)
-        self.learn(clocks, vector)
-
-    def learn(self, clocks: list[int], vector: Vector) -> None:
-        """Take the clocks that a packet passes on, each as soon as the operations that it covers are here."""
-        for member, (clock, packets) in enumerate(vector):
-            self.public[member] = max(self.public[member], clock)
-            if member == self.me or clock <= clocks[member]:
-                continue
-            if not any(clock <= other and packets >= its_packets for other, its_packets in self.claims[member]):
-                self.claims[member].append((clock, packets))
-                self._settle_claims(member, clocks)
-
-    def _settle_claims(self, member: int, clocks: list[int]) -> None:
-        here = self.packets[member]
-        believed = [clock for clock, packets in self.claims[member] if packets <= here]
-        if believed:
-            clocks[member] = max(clocks[member], *believed)
-            self.claims[member] = [claim for claim in self.claims[member] if claim[1] > here]
-
-    def acknowledged(self, clock: int, to: tuple[int, ...] | None) -> None:
-        if to is None:
-            self.said = [clock] * self.members
-            self.public[self.me] = clock
-        else:
-            for member in to:
-                self.said[member] = clock
-
-    def stable(self, time: int, clocks: list[int]) -> list[Send]:
-        """The relay, if one is needed, by which the others find this member's operation at `time` stable."""
-        others = [member for member in range(self.members) if member != self.me and clocks[member] != INFINITY]
-        lack = [i for i in others if self.public[i] < need(i, time, self.me, self.members, self.rotating)]
-        if not lack:
-            return []
-        if len(lack) > 1:
-            to, vector = others, self._publish(clocks)
-        else:
-            # The one whose clock is not public knows it itself. The rest of the vector is blank, because it would not
-            # have been told to everybody.
-            only = lack[0]
-            to = [member for member in others if member != only]
-            if not to:
-                return []
-            self.public[only] = max(self.public[only], clocks[only])
-            vector = tuple((clocks[i], self.packets[i]) if i == only else (0, 0) for i in range(self.members))
-        for member in to:
-            self.said[member] = clocks[self.me]
-        return [Send(Relay(clocks[self.me], vector), tuple(to))]
-
-    def closed(self, member: int) -> None:
-        self.public[member] = INFINITY
-        self.claims[member].clear()
-
-    def _publish(self, clocks: list[int]) -> Vector:
-        vector = tuple((0, 0) if clock == INFINITY else (clock, self.packets[i]) for i, clock in enumerate(clocks))
-        self.public = [max(known, said) for known, (said, _) in zip(self.public, vector, strict=True)]
-        return vector

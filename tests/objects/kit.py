@@ -228,7 +228,7 @@ class Execution:
     def heads(self) -> dict[Id, Head]:
         found: dict[Id, Head] = {}
         for executor in self.executors:
-            found.update({key: head for key, head in executor.node._heads.items() if key[0] == executor.node.address})
+            found.update({key: head for key, head in executor.node.heads.found.items() if key[0] == executor.node.address})
         return found
 
     def replicas(self) -> Mapping[tuple[str, int], list[Event]]:

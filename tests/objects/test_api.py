@@ -218,7 +218,7 @@ def test_an_order_is_explained() -> None:
     bank.run(calling("everywhere", "withdraw", 2))
     bank.run(calling("everywhere", "peek"))
     node = bank.executors[0].node
-    first, second, third = [key for key, head in node._heads.items() if head.to is None]
+    first, second, third = [key for key, head in node.heads.found.items() if head.to is None]
     explanation = node.explain(second, first)
     assert (explanation.first, explanation.second, explanation.where) == (first, second, ("everywhere",))
     assert "withdraw and withdraw conflict at everywhere" in explanation.because
@@ -234,7 +234,7 @@ def test_compatible_calls_are_explained_as_unordered() -> None:
     bank.run(calling("a", "deposit", 1))
     bank.run(calling("a", "deposit", 2))
     node = bank.executors[0].node
-    first, second = [key for key, head in node._heads.items() if head.to is None]
+    first, second = [key for key, head in node.heads.found.items() if head.to is None]
     explanation = node.explain(first, second)
     assert explanation.first is None
     assert "deposit and deposit do not conflict at a" in explanation.because

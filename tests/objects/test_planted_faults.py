@@ -7,19 +7,18 @@ from collections import Counter
 import pytest
 
 from quire.model.errors import QuireError
-from quire.protocols.objects.exchange import Options
 from tests.objects.faults import PLANTED
 from tests.objects.kit import Plan
 from tests.objects.test_swarm import KINDS, judge
 
 TRIES = 400
-EXACT = KINDS["exact"][1]
+EXACT = KINDS["exact"]
 
 PLANS = {
     "exact": Plan(members=3, roots=6, conflict=0.7, abort=0.2, options=EXACT),
     "lossy": Plan(members=3, roots=8, conflict=1.0, loss=0.3, abort=0.0, span_ms=4, options=EXACT),
     "cyclic": Plan(members=3, roots=5, cyclic=True, conflict=0.7, abort=0.0, span_ms=3, options=EXACT),
-    "collected": Plan(members=3, roots=8, conflict=0.7, abort=0.0, options=Options(heartbeat_ms=3, history=100_000)),
+    "collected": Plan(members=3, roots=8, conflict=0.7, abort=0.0, options=KINDS["collected"]),
     "idle": Plan(members=3, roots=1, conflict=1.0, abort=0.0, options=EXACT),
 }
 

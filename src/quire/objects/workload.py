@@ -41,6 +41,8 @@ class Options(ProtocolOptions, frozen=True, kw_only=True):
     """To how many objects a call goes at most."""
     aborts: Percent = 0
     """Of a hundred calls, those that abort."""
+    work_us: Annotated[int, msgspec.Meta(ge=0, le=60_000_000)] = 0
+    """How long an operation takes, besides its calls."""
 
 
 class Aborted(Exception):
@@ -51,13 +53,14 @@ class Counter(Object):
     conflicts: ClassVar[set[Pair]] = {("set", "set")}
     compatible: ClassVar[set[Pair]] = {("add", "add"), ("add", "set")}
 
-    def __init__(self) -> None:
+    def __init__(self, work_us: int = 0) -> None:
         self.total = 0
         self.last = 0
+        self.work_s = work_us / 1_000_000
 
     @operation
     async def add(self, call: Call, amount: int, script: Script) -> None:
-        await run_script(call, script)
+        await self.do(call, script)
         self.total += amount
 
     @add.undo
@@ -66,9 +69,14 @@ class Counter(Object):
 
     @operation
     async def set(self, call: Call, amount: int, script: Script) -> int:
-        await run_script(call, script)
+        await self.do(call, script)
         self.last = (self.last * 31 + amount) % _LIMIT
         return self.last
+
+    async def do(self, call: Call, script: Script) -> None:
+        if self.work_s:
+            await call.sleep(self.work_s)
+        await run_script(call, script)
 
 
 async def run_script(call: Call, script: Script) -> None:
@@ -80,8 +88,11 @@ async def run_script(call: Call, script: Script) -> None:
 
 
 def placements(members: int, options: Options) -> dict[str, Placement]:
-    objects = {f"x{number}": place(Counter, number % members) for number in range(options.objects)}
-    everywhere = {f"r{number}": place(Counter, *range(members)) for number in range(options.replicated)}
+    def make() -> Counter:
+        return Counter(options.work_us)
+
+    objects = {f"x{number}": place(Counter, number % members, make=make) for number in range(options.objects)}
+    everywhere = {f"r{number}": place(Counter, *range(members), make=make) for number in range(options.replicated)}
     if not objects and not everywhere:
         raise BadInput("a group of objects needs at least one object; raise objects or replicated")
     return objects | everywhere
@@ -89,7 +100,7 @@ def placements(members: int, options: Options) -> dict[str, Placement]:
 
 def random_program(random: Random, options: Options) -> Program:
     """A root that makes one call, whose tree is drawn now and is the same whenever the root is tried again."""
-    script = [_random_call(random, options, options.depth)]
+    script = [random_call(random, options)]
 
     async def program(call: Call) -> None:
         await run_script(call, script)
@@ -97,7 +108,9 @@ def random_program(random: Random, options: Options) -> Program:
     return program
 
 
-def _random_call(random: Random, options: Options, depth: int) -> Script:
+def random_call(random: Random, options: Options, depth: int | None = None) -> Script:
+    """Targets, operation, amount, and what the operation does first."""
+    depth = options.depth if depth is None else depth
     count = options.objects + options.replicated
     chosen = sorted(random.sample(range(count), min(count, random.randint(1, options.targets))))
     targets = [f"x{number}" if number < options.objects else f"r{number - options.objects}" for number in chosen]
@@ -105,4 +118,4 @@ def _random_call(random: Random, options: Options, depth: int) -> Script:
     calls = random.randint(0, options.width) if depth and chosen[-1] < options.objects else 0
     # Replicas call nobody, and neither does who is called together with them. A negative amount aborts the caller.
     amount = -1 if random.random() * 100 < options.aborts else random.randint(1, 100)
-    return [targets, op, amount, [_random_call(random, options, depth - 1) for _ in range(calls)]]
+    return [targets, op, amount, [random_call(random, options, depth - 1) for _ in range(calls)]]

@@ -87,7 +87,7 @@ class ObjectScenario(Scenario):
         self._random = {sender: stream(config.seed, f"calls/{sender}") for sender in config.senders()}
 
     def _observe(self, notice: Notice) -> None:
-        if isinstance(notice, Started):
+        if isinstance(notice, Started) and notice.source != notice.instance.member:
             self.remote_waits.append(notice.waited)
 
     def start(self) -> None:

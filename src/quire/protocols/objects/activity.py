@@ -7,8 +7,9 @@ from typing import Literal
 import msgspec
 
 from quire.model.messages import MessageId
+from quire.protocols.objects.declarations import Placed
 from quire.protocols.objects.packets import Instance, Pace, Past, Stamp, Undo
-from quire.protocols.objects.queue import Key
+from quire.protocols.objects.queue import Copy, Key
 
 Status = Literal["ok", "aborted", "died"]
 
@@ -76,3 +77,21 @@ class Activity(msgspec.Struct):
         if status != "ok":
             return (), (*self.dues, *self.undos)
         return tuple(self.undos), tuple(self.dues)
+
+
+def become(copy: Copy, me: int, placed: Placed) -> Activity:
+    """The instance that a copy of a request becomes here."""
+    request = copy.request
+    instance = Instance(copy.stamp.member, request.number, copy.object, me)
+    return Activity(
+        instance=instance,
+        op=request.op,
+        payload=request.payload,
+        key=copy.key,
+        chain=(*request.chain, instance),
+        pace=request.pace,
+        undo=request.undo,
+        caller=request.sender,
+        may_call=not request.undo and placed.may_call(request.op),
+        past={},
+    )

@@ -114,6 +114,10 @@ class Catalogue:
                 known = ", ".join(self.find(target).type.operations)
                 raise UnknownOperation(f"{target} has no operation {op!r}; it has {known or 'none'}")
 
+    def gated(self, targets: tuple[str, ...], op: str) -> tuple[str, ...]:
+        """Those of the targets at which the operation may call others: a serial tree runs them one after the other."""
+        return tuple(target for target in targets if self.find(target).may_call(op))
+
     def at(self, member: int) -> tuple[str, ...]:
         """The objects that live at this member."""
         return tuple(name for name, placed in self.objects.items() if member in placed.members)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import msgspec
 
+from quire.model.errors import BadInput
 from quire.protocols.objects.declarations import Catalogue
-from quire.protocols.objects.packets import Instance, PastOnWire, Request, Response, Stamp
+from quire.protocols.objects.packets import AnyContent, Instance, PastOnWire, Release, Request, Response, Stamp
 from quire.protocols.objects.vectors import precedes
 
 
@@ -31,6 +34,26 @@ class Head(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         kind = f"request {self.op}" if self.to is None else "response"
         return f"{kind} {self.stamp.member}:{self.number}"
+
+
+class Heads:
+    """The heads of the last messages that a member sent or received."""
+
+    def __init__(self, most: int) -> None:
+        self.found: OrderedDict[tuple[int, int], Head] = OrderedDict()
+        self._most = most
+
+    def remember(self, message: AnyContent) -> None:
+        if self._most and not isinstance(message, Release):
+            self.found[message.sender.member, message.number] = Head.of(message)
+            if len(self.found) > self._most:
+                self.found.popitem(last=False)
+
+    def explain(self, first: tuple[int, int], second: tuple[int, int], catalogue: Catalogue) -> Explanation:
+        for each in (first, second):
+            if each not in self.found:
+                raise BadInput(f"there is no record of the message {each[0]}:{each[1]} here")
+        return explain(self.found[first], self.found[second], catalogue)
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -29,18 +29,17 @@ members. A vector has an entry for each instance that sent something that is not
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from quire.model.errors import BadInput, ProtocolViolation, WindowFull
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node
-from quire.protocols.objects.activity import Activity, Call, Status
+from quire.protocols.objects.activity import Activity, Call, Status, become
 from quire.protocols.objects.checks import check
 from quire.protocols.objects.declarations import Catalogue
 from quire.protocols.objects.errors import CallDied, InstanceEnded, MayNotCall
 from quire.protocols.objects.exchange import Exchange, Options
-from quire.protocols.objects.explain import Explanation, Head, explain
+from quire.protocols.objects.explain import Explanation, Heads
 from quire.protocols.objects.memory import Memory
 from quire.protocols.objects.notices import Answered, Ended, Refused, Sent, Started
 from quire.protocols.objects.packets import (
@@ -75,7 +74,7 @@ class ObjectNode(Node):
         self._numbers = 0
         self._root_numbers = 0
         self._responses: dict[Instance, list[Response]] = {}
-        self._heads: OrderedDict[tuple[int, int], Head] = OrderedDict()
+        self.heads = Heads(self.options.history)
 
     # Requests of the application.
 
@@ -128,11 +127,8 @@ class ObjectNode(Node):
         return self._flush(now)
 
     def explain(self, first: tuple[int, int], second: tuple[int, int]) -> Explanation:
-        """Why two messages, each given by its sender and its number there, are ordered at this member, or that they are not."""
-        missing = [each for each in (first, second) if each not in self._heads]
-        if missing:
-            raise BadInput(f"member {self.address} has no record of the message {missing[0][0]}:{missing[0][1]}")
-        return explain(self._heads[first], self._heads[second], self.catalogue)
+        """Why two messages, each given by its sender and its number there, are ordered here, or that they are not."""
+        return self.heads.explain(first, second, self.catalogue)
 
     # Inputs of the driver.
 
@@ -190,7 +186,7 @@ class ObjectNode(Node):
             undo=call.undo,
             pace=activity.pace,
         )
-        call.gated = self._gated(targets, call.op)
+        call.gated = self.catalogue.gated(targets, call.op)
         members: dict[int, None] = {}
         shared = call.number if len(targets) > 1 else None
         for place, target in enumerate(targets):
@@ -218,7 +214,7 @@ class ObjectNode(Node):
         self._post(now, (caller.member,), response)
 
     def _post(self, now: int, members: Sequence[int] | dict[int, None], content: AnyContent) -> None:
-        self._remember(content)
+        self.heads.remember(content)
         for member in members:
             if member == self.address:
                 self._accept(now, member, content)
@@ -233,7 +229,7 @@ class ObjectNode(Node):
             self._released(now, source, content)
             return
         if source != self.address:
-            self._remember(content)
+            self.heads.remember(content)
         if isinstance(content, Response):
             self.exchange.arrived(source, content.number, content.clock, 1)
             self._responses.setdefault(content.to, []).append(content)
@@ -242,13 +238,10 @@ class ObjectNode(Node):
         self.exchange.arrived(source, content.number, content.clock, len(here))
         stamp = Stamp(content.clock, source)
         for target in here:
-            held = content.pace == "serial" and target in self._gated(content.targets, content.op)[1:]
+            held = content.pace == "serial" and target in self.catalogue.gated(content.targets, content.op)[1:]
             self.queues[target].add(Copy(content, target, stamp, (content.age, stamp), held, now))
             if not self.queues[target].is_free(content.op):
                 self.exchange.want(content.clock)
-
-    def _gated(self, targets: tuple[str, ...], op: str) -> tuple[str, ...]:
-        return tuple(target for target in targets if self.catalogue.find(target).may_call(op))
 
     def _released(self, now: int, source: int, release: Release) -> None:
         queue = self.queues.get(release.object)
@@ -281,24 +274,8 @@ class ObjectNode(Node):
     def _is_stable(self, request: Request) -> bool:
         return self.exchange.is_stable(Stamp(request.clock, request.sender.member))
 
-    def _new(self, copy: Copy) -> Activity:
-        request, source = copy.request, copy.stamp.member
-        instance = Instance(source, request.number, copy.object, self.address)
-        return Activity(
-            instance=instance,
-            op=request.op,
-            payload=request.payload,
-            key=copy.key,
-            chain=(*request.chain, instance),
-            pace=request.pace,
-            undo=request.undo,
-            caller=request.sender,
-            may_call=not request.undo and self.queues[copy.object].placed.may_call(request.op),
-            past={},
-        )
-
     def _start(self, now: int, copy: Copy) -> None:
-        activity, request = self._new(copy), copy.request
+        activity, request = become(copy, self.address, self.queues[copy.object].placed), copy.request
         self.memory.start(activity, self.queues[copy.object].placed.type)
         self.memory.receive(activity, request)
         self.activities[activity.instance] = activity
@@ -311,7 +288,7 @@ class ObjectNode(Node):
         )
 
     def _refuse(self, now: int, copy: Copy, status: Status = "died") -> None:
-        activity, request = self._new(copy), copy.request
+        activity, request = become(copy, self.address, self.queues[copy.object].placed), copy.request
         activity.own = copy.own
         self.memory.receive(activity, request)
         source, number = copy.stamp.member, request.number + request.targets.index(copy.object)
@@ -361,19 +338,9 @@ class ObjectNode(Node):
         known = {(undo.request, undo.object) for undo in (*call.undos, *activity.dues)}
         call.undos += [undo for undo in response.undos if (undo.request, undo.object) not in known]
         activity.dues += [undo for undo in response.dues if (undo.request, undo.object) not in known]
-        self.exchange.out.append(
-            Answered(
-                instance=activity.instance,
-                op=activity.op,
-                call=call.call,
-                callee=response.sender,
-                source=response.sender.member,
-                number=response.number,
-                status=response.status,
-                payload=response.payload,
-                left=len(call.waiting) + len(call.rest),
-            )
-        )
+        callee, left = response.sender, len(call.waiting) + len(call.rest)
+        answer = (call.call, callee, callee.member, response.number, response.status, response.payload, left)
+        self.exchange.out.append(Answered(activity.instance, activity.op, *answer))
         if call.rest and not call.waiting:
             target, call.rest = call.rest[:1], call.rest[1:]
             self._request(now, activity, call, target)
@@ -426,9 +393,3 @@ class ObjectNode(Node):
         if activity is None:
             raise InstanceEnded(f"{instance} is not active at member {self.address}")
         return activity
-
-    def _remember(self, content: AnyContent) -> None:
-        if self.options.history and not isinstance(content, Release):
-            self._heads[(content.sender.member, content.number)] = Head.of(content)
-            if len(self._heads) > self.options.history:
-                self._heads.popitem(last=False)

@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from quire.cli import audit, bench, causality, keys, member, order, run, simulate, sweep
+from quire.cli import audit, bench, causality, keys, member, order, report, run, simulate, sweep
 from quire.model.errors import QuireError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("audit")(audit.audit)
 app.command("causality")(causality.causality)
 app.command("order")(order.order)
 app.command("sweep")(sweep.sweep)
+app.command("report")(report.report)
 app.command("keys")(keys.keys)
 app.command("bench")(bench.bench)
 

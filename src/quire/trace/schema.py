@@ -14,8 +14,8 @@ from quire.model.orders import Guarantee
 FORMAT = 1
 """Raised when a reader of older traces would misread newer ones."""
 
-SEND, DELIVER, PACKET, VIEW, LOCAL = range(5)
-KINDS = ("send", "deliver", "packet", "view", "local")
+SEND, DELIVER, PACKET, VIEW, LOCAL, RECEIVE = range(6)
+KINDS = ("send", "deliver", "packet", "view", "local", "receive")
 """Kinds of events by their codes above; the file holds the word."""
 
 ROW_GROUP_ROWS = 65_536

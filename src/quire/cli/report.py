@@ -1,0 +1,60 @@
+"""`quire report`: one HTML file about a run or a sweep."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from quire.cli.auditing import audit_run, status
+from quire.model.errors import BadInput
+from quire.pipeline.layout import lay_out
+from quire.report.run_report import AUDITED_HERE_MAX, audit_here
+from quire.report.window import EVENTS
+from quire.report.write import NAME, check_report, write_report
+from quire.sweep.store import is_sweep
+from quire.trace.store import open_run
+
+if TYPE_CHECKING:
+    from quire.pipeline import Audit
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run or a sweep.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; DIR/report.html if not given.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the report that is there.")] = False,
+    window: Annotated[
+        str, typer.Option(help="What the diagram shows of a run: witness, start, end, a message like 1:17, or @LOGICAL_TIME.")
+    ] = "witness",
+    events: Annotated[int, typer.Option(help="About how many events the diagram shows.")] = EVENTS,
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
+    master: Annotated[
+        str, typer.Option(help="Where Spark audits a run that is large: local[N], spark://…, or sc://….")
+    ] = "local[*]",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Write a report: verdicts, costs and a diagram of a run, or the figures of a sweep, in one HTML file."""
+    path = out or directory / NAME
+    check_report(path, window, events, force=force)
+    if not directory.is_dir():
+        raise BadInput(f"{directory} is no directory: name a run or a sweep")
+    audit = None if no_audit or is_sweep(directory) else _audit(directory, master)
+    with status(f"writing {path}"):
+        write_report(directory, path, audit, spot=window, events=events, force=force)
+    if json:
+        verdict = None if audit is None else audit.verdict
+        print(msgspec.json.encode({"report": str(path), "bytes": path.stat().st_size, "verdict": verdict}).decode())
+        return
+    Console(highlight=False).print(f"report: [bold]{escape(shlex.quote(str(path)))}[/]  (open it in a browser)", soft_wrap=True)
+
+
+def _audit(directory: Path, master: str) -> Audit:
+    if lay_out(open_run(directory)).rows > AUDITED_HERE_MAX:
+        return audit_run(directory, master)
+    with status(f"auditing {directory}"):
+        return audit_here(directory)

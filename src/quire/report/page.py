@@ -1,0 +1,56 @@
+"""The page: the parts of a report in one file that needs nothing else and allows nothing else."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from importlib import resources
+
+import msgspec
+
+from quire.report.html import Html, clean, join, tag
+
+_STYLES = ("page.css", "diagram.css")
+_SCRIPTS = ("theme.js", "model.js", "view.js", "panel.js", "diagram.js")
+
+
+def page(title: str, *sections: object, data: object = None) -> str:
+    """A whole document. `data` is what the diagram draws; without it no script but that of the colours is there."""
+    style = "\n".join(_asset(name) for name in _STYLES)
+    scripts = _SCRIPTS if data is not None else _SCRIPTS[:1]
+    script = "\n".join(['"use strict";', "(() => {", *(_asset(name) for name in scripts), "})();"])
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = join(
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    body = join(
+        tag("a", "Skip to the report", href="#report", class_="skip"),
+        tag("main", *sections, id="report"),
+        None if data is None else tag("script", _json(data), type="application/json", id="data"),
+        tag("script", Html(script)),
+    )
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
+
+
+def _asset(name: str) -> str:
+    return resources.files("quire.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _json(data: object) -> Html:
+    """JSON that can stand in a page: nothing in it ends the element that holds it."""
+    text = clean(msgspec.json.encode(data).decode())
+    return Html(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

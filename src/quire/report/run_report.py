@@ -1,0 +1,135 @@
+"""The report of a run: its verdicts, its diagram, its costs, and what ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.auditor import audit_with
+from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.verdicts import Audit, Verdict
+from quire.pipeline.layout import Layout, lay_out
+from quire.pipeline.tasks import run_here
+from quire.report import board, costs, verdicts, window, witnesses
+from quire.report.html import Html, join, table, tag
+from quire.report.page import page
+from quire.report.scan import Scan, scan
+from quire.report.words import count, number
+from quire.trace.schema import RunInfo
+from quire.trace.store import open_run
+
+AUDITED_HERE_MAX = 2_000_000
+"""Up to so many events the audit takes less time in this process than Spark takes to start."""
+
+
+def report_run(directory: Path, audit: Audit | None, *, spot: str = "witness", events: int = window.EVENTS) -> str:
+    """The page for the run in this directory, with the result of an audit of it if there is one.
+
+    Raises BadInput, in one sentence, for what is not a whole run, or if the spot is nowhere in it.
+    """
+    wanted = window.parse_spot(spot)
+    stored = open_run(directory)
+    layout = lay_out(stored)
+    info = stored.info
+    story = _story(audit)
+    shown = window.read_window(
+        layout,
+        window.spot_of(layout, wanted, story.witness.positions if story and story.witness else ()),
+        events,
+        story.witness.members if story and story.witness else (),
+    )
+    found = scan(layout)
+    drawn = _drawn(layout, audit)
+    data = {"run": info.run, "witnesses": _marked(audit), "trace": window.to_data(shown, layout)}
+    return page(
+        f"{info.run} · Quire",
+        _header(info, layout, found),
+        verdicts.section(audit, drawn),
+        board.section(shown),
+        costs.section(found),
+        _what_ran(info),
+        data=data,
+    )
+
+
+def audit_here(directory: Path) -> Audit:
+    """An audit without Spark, in this process: the same verdicts, for traces that are not large."""
+    return audit_with(run_here(AUDIT), directory)
+
+
+def _story(audit: Audit | None) -> Any:
+    """The violation that matters most: of what was expected, if any, else of anything."""
+    if audit is None:
+        return None
+    violated = [(g, check) for g, check in audit.checks.items() if check.verdict == Verdict.VIOLATED and check.witness]
+    violated.sort(key=lambda each: each[0] not in audit.expected)
+    return violated[0][1] if violated else None
+
+
+def _drawn(layout: Layout, audit: Audit | None) -> dict[Guarantee, Html | None]:
+    if audit is None:
+        return {}
+    messages = sorted({message for check in audit.checks.values() for message in witnesses.named(check)})
+    if not messages:
+        return {}
+    found = window.find_messages(layout, messages)
+    return {guarantee: witnesses.draw(guarantee, check, found) for guarantee, check in audit.checks.items()}
+
+
+def _marked(audit: Audit | None) -> dict[str, Any]:
+    """For each violated check, the events that the diagram can show."""
+    if audit is None:
+        return {}
+    return {
+        str(guarantee): [[place.member, place.pos] for place in check.witness.positions]
+        for guarantee, check in audit.checks.items()
+        if check.witness is not None
+    }
+
+
+def _header(info: RunInfo, layout: Layout, found: Scan) -> Html:
+    facts = [info.protocol, count(info.members, "member"), info.source]
+    if info.seed is not None:
+        facts.append(f"seed {info.seed}")
+    facts += [count(found.messages, "message"), count(layout.rows, "event")]
+    if info.outcome.crashed:
+        facts.append(f"crashed: {', '.join(map(str, info.outcome.crashed))}")
+    return tag(
+        "header",
+        tag("p", "Quire", tag("span", "report of a run"), class_="mark-line"),
+        tag("h1", info.run),
+        tag("ul", *(tag("li", fact) for fact in facts), class_="facts"),
+    )
+
+
+def _what_ran(info: RunInfo) -> Html:
+    rows: list[tuple[object, ...]] = [("protocol", info.protocol), ("promises", ", ".join(info.promises) or "nothing")]
+    rows += [(f"option {name.replace('_', '-')}", _flat(value)) for name, value in info.options.items()]
+    rows += [("members", info.members)]
+    rows += [(f"group {name}", _members(members)) for name, members in list(info.groups.items())[:50]]
+    rows += [(name, shown) for name, value in info.settings.items() if (shown := _flat(value))]
+    rows += [(f"version of {name}", value) for name, value in info.versions.items()]
+    complete = "every message reached every member that was to deliver it" if info.outcome.complete else "incomplete"
+    rows += [("outcome", complete)]
+    return tag("section", tag("h2", "What ran"), table(("setting", "value"), rows), id="what-ran")
+
+
+def _members(members: tuple[int, ...]) -> str:
+    if len(members) > 3 and members == tuple(range(members[0], members[-1] + 1)):
+        return f"members {members[0]} to {members[-1]}"
+    return "members " + ", ".join(map(str, members))
+
+
+def _flat(value: object) -> Html:
+    """Nested settings as one line."""
+    if isinstance(value, dict):
+        shown = [(name, each) for name, each in value.items() if each not in (None, [], (), {})]
+        return join(
+            *(join(" · " if place else None, tag("b", name), " ", _flat(each)) for place, (name, each) in enumerate(shown))
+        )
+    if isinstance(value, list | tuple):
+        return join(", ".join(map(str, value)))
+    if isinstance(value, bool):
+        return join("yes" if value else "no")
+    return join(number(value) if isinstance(value, int | float) else value)

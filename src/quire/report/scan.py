@@ -1,0 +1,235 @@
+"""One look at a whole trace: how long messages took, what they cost, how many were on their way at any time.
+
+Two passes, row group by row group. Kept are the time of every send, some thousand sums, and nothing else: eight bytes a
+message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from quire.pipeline.layout import Layout, RowGroup
+from quire.report.columns import Flags, Integers, destinations, kinds, numbers, read_groups
+from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND
+
+BINS = 240
+
+
+class Distribution:
+    """How often each duration occurred, in nanoseconds to three digits."""
+
+    def __init__(self) -> None:
+        self.values: Integers = np.empty(0, np.int64)
+        self.counts: Integers = np.empty(0, np.int64)
+
+    def add(self, durations: Integers) -> None:
+        positive = np.maximum(durations, 1)
+        step = np.maximum(10 ** np.maximum(np.floor(np.log10(positive)).astype(np.int64) - 2, 0), 1)
+        values, counts = np.unique((durations + step // 2) // step * step, return_counts=True)
+        self.values, place = np.unique(np.concatenate((self.values, values)), return_inverse=True)
+        weights = np.concatenate((self.counts, counts))
+        self.counts = np.bincount(place, weights=weights, minlength=len(self.values)).astype(np.int64)
+
+    def __bool__(self) -> bool:
+        return bool(len(self.values))
+
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def quantile(self, share: float) -> int:
+        """The smallest duration that at least this share of all does not exceed."""
+        reached = np.cumsum(self.counts)
+        return int(self.values[np.searchsorted(reached, share * reached[-1])])
+
+    def mean(self) -> float:
+        return float(np.average(self.values, weights=self.counts))
+
+
+class PacketCost(msgspec.Struct):
+    """Of one type of packet: how many, their copies, and the bytes of their headers, once and in every copy."""
+
+    packets: int = 0
+    copies: int = 0
+    header_bytes: int = 0
+    header_bytes_copied: int = 0
+
+
+class Scan:
+    """What was found. `axis` is `time_ns`, or `lamport` where the trace has no times."""
+
+    def __init__(self, members: int) -> None:
+        self.members = members
+        self.messages = 0
+        self.deliveries = 0
+        self.payload_bytes = 0
+        self.packets: dict[str, PacketCost] = {}
+        self.axis = "time_ns"
+        self.start = self.end = 0
+        self.origin = Distribution()
+        """From send to delivery at the sender."""
+        self.remote = Distribution()
+        """From send to delivery elsewhere."""
+        self.held = Distribution()
+        """From receipt to delivery, where the trace has receipts."""
+        self.backwards = 0
+        """Deliveries that the clocks put before their sends."""
+        self.on_the_way: Integers = np.zeros((members, BINS), np.int64)
+        """How many messages were sent to each member and not delivered there, at the end of each part of the time."""
+        self.held_back: Integers | None = None
+        """How many were received by each member and not delivered there; None where the trace has no receipts."""
+
+
+def scan(layout: Layout) -> Scan:
+    found = Scan(layout.world.members)
+    _find_span(found, layout)
+    changes = np.zeros((3, found.members, BINS), np.int64)
+    sent = _scan_sends(found, layout.groups, changes[0])
+    _scan_rest(found, layout.groups, sent, changes)
+    found.on_the_way = np.cumsum(changes[0] - changes[1], axis=1)
+    if changes[2].any():
+        # A member's own messages are never received, only sent.
+        found.held_back = np.maximum(np.cumsum(changes[2], axis=1), 0)
+    return found
+
+
+def _find_span(found: Scan, layout: Layout) -> None:
+    """The times of the first and the last event, from the ends of each process's log."""
+    by_process: dict[int, list[RowGroup]] = {}
+    for group in layout.groups:
+        by_process.setdefault(group.process, []).append(group)
+    ends = {(groups[end].process, groups[end].first_pos): groups[end] for groups in by_process.values() for end in (0, -1)}
+    spans: dict[str, list[int]] = {"time_ns": [], "lamport": []}
+    timed = bool(ends)
+    for _, table in read_groups(list(ends.values()), ("time_ns", "lamport")):
+        for name in spans:
+            values, valid = numbers(table, name)
+            if valid.any():
+                spans[name] += [int(values[valid].min()), int(values[valid].max())]
+            timed = timed and (name != "time_ns" or bool(valid.all()))
+    found.axis = "time_ns" if timed else "lamport"
+    if spans[found.axis]:
+        found.start, found.end = min(spans[found.axis]), max(spans[found.axis])
+
+
+def _bins(found: Scan, times: Integers) -> Integers:
+    span = max(found.end - found.start, 1)
+    return np.clip(((times - found.start) / span * BINS).astype(np.int64), 0, BINS - 1)
+
+
+class _Times:
+    """When each message was sent, or received, by some number of its link and its own."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[tuple[Integers, Integers]]] = {}
+        self._sorted: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, link: int, seq: Integers, time: Integers) -> None:
+        self._parts.setdefault(link, []).append((seq, time))
+
+    def look_up(self, link: int, seq: Integers) -> tuple[Integers, Flags]:
+        """The times of those of these messages that are known, and which they are."""
+        numbers_, times = self._whole(link)
+        place = np.searchsorted(numbers_, seq)
+        known = place < len(numbers_)
+        known[known] = numbers_[place[known]] == seq[known]
+        return times[place[known]], known
+
+    def _whole(self, link: int) -> tuple[Integers, Integers]:
+        """Ascending numbers, and the times beside them."""
+        parts = self._parts.get(link, [(np.empty(0, np.int64), np.empty(0, np.int64))])
+        if link not in self._sorted:
+            self._sorted.add(link)
+            seq, time = (np.concatenate(each) for each in zip(*parts, strict=True))
+            order = np.argsort(seq, kind="stable")
+            self._parts[link] = parts = [(seq[order], time[order])]
+        return parts[0]
+
+
+def _scan_sends(found: Scan, groups: Sequence[RowGroup], changes: Integers) -> _Times:
+    sent = _Times()
+    for group, table in read_groups(groups, ("kind", "origin", "seq", "dests", "payload_bytes", found.axis)):
+        rows = np.flatnonzero(kinds(table) == SEND)
+        if not len(rows):
+            continue
+        time = numbers(table, found.axis)[0][rows]
+        origin, seq = (numbers(table, name)[0][rows] for name in ("origin", "seq"))
+        found.messages += len(rows)
+        found.payload_bytes += int(numbers(table, "payload_bytes")[0][rows].sum())
+        own = origin == group.process
+        sent.add(group.process, seq[own], time[own])
+        dests, of_row = destinations(table, rows)
+        known = (dests >= 0) & (dests < found.members)
+        places = dests[known] * BINS + _bins(found, time)[of_row[known]]
+        changes += np.bincount(places, minlength=changes.size).reshape(changes.shape)
+    return sent
+
+
+def _scan_rest(found: Scan, groups: Sequence[RowGroup], sent: _Times, changes: Integers) -> None:
+    columns = ("kind", "origin", "seq", "packet", "fanout", "header_bytes", found.axis)
+    received = _Times()
+    for group, table in read_groups(groups, columns):
+        kind = kinds(table)
+        time = numbers(table, found.axis)[0]
+        origin, seq = (numbers(table, name)[0] for name in ("origin", "seq"))
+        came = np.flatnonzero(kind == RECEIVE)
+        rows = np.flatnonzero(kind == DELIVER)
+        found.deliveries += len(rows)
+        changes[1, group.process] += np.bincount(_bins(found, time[rows]), minlength=BINS)
+        changes[2, group.process] += np.bincount(_bins(found, time[came]), minlength=BINS)
+        for source in np.unique(origin[came]).tolist():
+            of_source = came[origin[came] == source]
+            received.add(group.process * found.members + source, seq[of_source], time[of_source])
+        for source in np.unique(origin[rows]).tolist():
+            of_source = rows[origin[rows] == source]
+            since, known = sent.look_up(source, seq[of_source])
+            _add_waits(found, time[of_source][known] - since, own=group.process == source)
+        _count_packets(found, kind, table)
+    _add_holds(found, groups, received, changes[2])
+
+
+def _add_waits(found: Scan, waits: Integers, *, own: bool) -> None:
+    found.backwards += int((waits < 0).sum())
+    if found.axis == "time_ns" and len(waits):
+        (found.origin if own else found.remote).add(np.maximum(waits, 0))
+
+
+def _add_holds(found: Scan, groups: Sequence[RowGroup], received: _Times, changes: Integers) -> None:
+    """Where receipts were recorded, how long each message was held back after its own."""
+    if not received:
+        return
+    for group, table in read_groups(groups, ("kind", "origin", "seq", found.axis)):
+        rows = np.flatnonzero(kinds(table) == DELIVER)
+        time = numbers(table, found.axis)[0][rows]
+        origin, seq = (numbers(table, name)[0][rows] for name in ("origin", "seq"))
+        for source in np.unique(origin).tolist():
+            mine = origin == source
+            since, known = received.look_up(group.process * found.members + source, seq[mine])
+            until = time[mine][known]
+            changes[group.process] -= np.bincount(_bins(found, until), minlength=BINS)
+            if found.axis == "time_ns" and len(until):
+                found.held.add(np.maximum(until - since, 0))
+
+
+def _count_packets(found: Scan, kind: np.ndarray, table: pa.Table) -> None:
+    rows = np.flatnonzero(kind == PACKET)
+    if not len(rows):
+        return
+    column: Any = table["packet"].combine_chunks()
+    names = [*column.dictionary.to_pylist(), "unnamed"]
+    codes = column.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)[rows]
+    fanout, header = (numbers(table, name)[0][rows] for name in ("fanout", "header_bytes"))
+    for code in np.unique(codes).tolist():
+        mine = codes == code
+        cost = found.packets.setdefault(names[code], PacketCost())
+        cost.packets += int(mine.sum())
+        cost.copies += int(fanout[mine].sum())
+        cost.header_bytes += int(header[mine].sum())
+        cost.header_bytes_copied += int((header[mine] * fanout[mine]).sum())

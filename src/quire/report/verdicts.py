@@ -1,0 +1,69 @@
+"""What the audit says, in words and drawn."""
+
+from __future__ import annotations
+
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
+from quire.report.html import Html, join, tag
+
+_SIGNS = {Verdict.HOLDS: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "?"}
+
+
+def section(audit: Audit | None, drawn: dict[Guarantee, Html | None]) -> Html:
+    if audit is None:
+        return tag("section", tag("h2", "Verdict"), tag("p", "This run was not audited.", class_="lead"), id="verdict")
+    sign = tag("span", _SIGNS[audit.verdict], class_="sign-big", aria_hidden="true")
+    judged = f"{audit.events:,} events and {audit.messages:,} messages were judged."
+    return tag(
+        "section",
+        tag("h2", "Verdict"),
+        tag("p", sign, _headline(audit), class_=f"banner {audit.verdict}"),
+        tag("p", f"Expected {', '.join(audit.expected)}: {audit.expectation}. {judged}", class_="lead"),
+        tag("div", *(_check(audit, guarantee, check, drawn) for guarantee, check in audit.checks.items()), class_="checks"),
+        id="verdict",
+    )
+
+
+def _headline(audit: Audit) -> str:
+    broken = [str(guarantee) for guarantee in audit.expected if audit.checks[guarantee].verdict == Verdict.VIOLATED]
+    if broken:
+        return f"Violated: {', '.join(broken)}"
+    open_ = [str(guarantee) for guarantee in audit.expected if audit.checks[guarantee].verdict == Verdict.UNDECIDED]
+    if open_:
+        return f"Could not be decided: {', '.join(open_)}"
+    return "Every expected order holds"
+
+
+def _check(audit: Audit, guarantee: Guarantee, check: Check, drawn: dict[Guarantee, Html | None]) -> Html:
+    expected = guarantee in audit.expected
+    times = f" {check.violations:,} ×" if check.violations else ""
+    badge = tag("span", f"{_SIGNS[check.verdict]} {check.verdict}{times}", class_=f"badge {check.verdict}")
+    head = join(tag("b", guarantee), badge, None if expected else tag("span", "not expected", class_="aside"))
+    parts = [
+        tag("p", head, class_="check-head"),
+        tag("p", f"{check.because[:1].upper()}{check.because[1:]}.", class_="because"),
+    ]
+    if check.witness is not None:
+        # Total and acyclic order often share their witness; it is drawn once.
+        same = next(other for other, its in audit.checks.items() if its.witness == check.witness)
+        parts.append(
+            drawn.get(guarantee) or Html("") if same == guarantee else tag("p", f"Drawn under {same}.", class_="because")
+        )
+        if check.witness.chain:
+            parts.append(tag("ol", *(tag("li", step) for step in check.witness.chain), class_="chain"))
+        places = (
+            f"member {place.member}, position {place.pos}: {place.event} {place.message}" for place in check.witness.positions
+        )
+        parts.append(
+            tag(
+                "div",
+                tag(
+                    "details",
+                    tag("summary", "Where to find it in the logs"),
+                    tag("ul", *(tag("li", place) for place in places)),
+                ),
+                tag("button", "Show in the diagram", type="button", class_="show-witness", data_check=guarantee),
+                class_="more",
+            )
+        )
+    return tag("article", *parts, class_=f"check{'' if expected else ' unexpected'}{' open' if check.witness else ''}")

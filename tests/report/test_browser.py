@@ -59,8 +59,8 @@ def painted(browser: Browser) -> int:
     colours: int = browser.run(
         "(() => { const from = document.getElementById('diagram'); const to = document.createElement('canvas');"
         " to.width = from.width; to.height = from.height; const ink = to.getContext('2d', {willReadFrequently: true});"
-        " ink.drawImage(from, 0, 0); return new Set(new Uint32Array(ink.getImageData(0, 0, to.width, to.height).data.buffer)).size;"
-        " })()"
+        " ink.drawImage(from, 0, 0); const {data} = ink.getImageData(0, 0, to.width, to.height);"
+        " return new Set(new Uint32Array(data.buffer)).size; })()"
     )
     return colours
 

@@ -66,6 +66,9 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(help="Directory for the run and its trace; no trace is kept if not given.")
     ] = None,
+    receipts: Annotated[
+        bool, typer.Option("--receipts", help="Record receipts too, so that a report shows what was held back.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that is there.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -94,6 +97,7 @@ def simulate(
             pauses=_each(parse_pause, pause),
             partitions=_each(parse_partition, partition),
         ),
+        receipts=receipts,
     )
     with _progress() as progress:
         result = simulation.simulate(config, out, force=force, progress=progress)

@@ -81,7 +81,7 @@ class Scan:
         self.on_the_way: Integers = np.zeros((members, BINS), np.int64)
         """How many messages were sent to each member and not delivered there, at the end of each part of the time."""
         self.held_back: Integers | None = None
-        """How many were received by each member and not delivered there; None where the trace has no receipts."""
+        """How many were received by each member and delivered there only later; None where the trace has no receipts."""
 
 
 def scan(layout: Layout) -> Scan:
@@ -91,9 +91,8 @@ def scan(layout: Layout) -> Scan:
     sent = _scan_sends(found, layout.groups, changes[0])
     _scan_rest(found, layout.groups, sent, changes)
     found.on_the_way = np.cumsum(changes[0] - changes[1], axis=1)
-    if changes[2].any():
-        # A member's own messages are never received, only sent.
-        found.held_back = np.maximum(np.cumsum(changes[2], axis=1), 0)
+    if found.held:
+        found.held_back = np.cumsum(changes[2], axis=1)
     return found
 
 
@@ -183,7 +182,6 @@ def _scan_rest(found: Scan, groups: Sequence[RowGroup], sent: _Times, changes: I
         rows = np.flatnonzero(kind == DELIVER)
         found.deliveries += len(rows)
         changes[1, group.process] += np.bincount(_bins(found, time[rows]), minlength=BINS)
-        changes[2, group.process] += np.bincount(_bins(found, time[came]), minlength=BINS)
         for source in np.unique(origin[came]).tolist():
             of_source = came[origin[came] == source]
             received.add(group.process * found.members + source, seq[of_source], time[of_source])
@@ -203,7 +201,7 @@ def _add_waits(found: Scan, waits: Integers, *, own: bool) -> None:
 
 def _add_holds(found: Scan, groups: Sequence[RowGroup], received: _Times, changes: Integers) -> None:
     """Where receipts were recorded, how long each message was held back after its own."""
-    if not received:
+    if not received or found.axis != "time_ns":
         return
     for group, table in read_groups(groups, ("kind", "origin", "seq", found.axis)):
         rows = np.flatnonzero(kinds(table) == DELIVER)
@@ -213,8 +211,10 @@ def _add_holds(found: Scan, groups: Sequence[RowGroup], received: _Times, change
             mine = origin == source
             since, known = received.look_up(group.process * found.members + source, seq[mine])
             until = time[mine][known]
+            # What a member only relays it receives and never delivers: that is not held back.
+            changes[group.process] += np.bincount(_bins(found, since), minlength=BINS)
             changes[group.process] -= np.bincount(_bins(found, until), minlength=BINS)
-            if found.axis == "time_ns" and len(until):
+            if len(until):
                 found.held.add(np.maximum(until - since, 0))
 
 

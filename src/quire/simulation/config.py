@@ -87,6 +87,8 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     network: NetworkConfig = NetworkConfig()
     workload: WorkloadConfig = WorkloadConfig()
     faults: FaultConfig = FaultConfig()
+    receipts: bool = False
+    """Whether the trace says when each member received each message; group protocols only."""
 
     def senders(self) -> tuple[int, ...]:
         chosen = self.workload.senders

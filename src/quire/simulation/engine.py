@@ -26,10 +26,11 @@ from quire.simulation.crashes import Crashed, FlushPacket, Survivor
 from quire.simulation.flights import Entry, Parcel, cut_flights
 from quire.simulation.links import LinkLayer
 from quire.simulation.network import Network
+from quire.simulation.receipts import Receipts, Received
 from quire.simulation.site import Site
 from quire.simulation.tally import Tally
 from quire.trace.recorder import Address, Recorder, pack_record
-from quire.trace.schema import DELIVER, PACKET, SEND
+from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND
 
 GROUP_NAME = "all"
 _CHUNK_EVENTS = 1 << 14
@@ -39,9 +40,18 @@ class Engine:
     """Runs one group. `observe` is told of every delivery, `between` is called now and then between two events.
 
     `raw`: put no links between the network and protocols that need better ones. `crashes`: members may crash.
+    `receipts`: the trace says when messages were received.
     """
 
-    def __init__(self, protocols: Sequence[Protocol], network: Network, *, raw: bool = False, crashes: bool = False) -> None:
+    def __init__(
+        self,
+        protocols: Sequence[Protocol],
+        network: Network,
+        *,
+        raw: bool = False,
+        crashes: bool = False,
+        receipts: bool = False,
+    ) -> None:
         everybody = Address(GROUP_NAME, tuple(range(len(protocols))))
         self.sites = [Site(protocol, Recorder(protocol.me, (everybody,))) for protocol in protocols]
         self.tally: Tally | None = None
@@ -53,6 +63,9 @@ class Engine:
             for site in self.sites:
                 if site.protocol.survives_crashes:
                     site.receive = Survivor(site.protocol).receive
+        if receipts:
+            for site in self.sites:
+                site.receive = Receipts(site.member, site.receive).receive
         self.network = network
         self.now = 0
         self.stopped = False
@@ -198,6 +211,9 @@ class Engine:
         now = self.now
         for effect in effects:
             if type(effect) is not Deliver:
+                if type(effect) is Received:
+                    self._record(site, RECEIVE, effect.run, site.delivered_from)
+                    continue
                 self._send(site, effect.packet, effect.to)  # type: ignore[union-attr]
                 continue
             run = effect.run

@@ -28,6 +28,8 @@ class ServiceRun(Run):
         options = registry.convert_options(config.protocol, service.options, config.options)
         if config.faults.pauses or (config.faults.crashes and not service.scenario.survives_crashes):
             raise BadInput(f"{config.protocol} cannot be simulated with crashes or pauses; leave them out")
+        if config.receipts:
+            raise BadInput(f"receipts of {config.protocol} cannot be recorded; leave them out")
         super().__init__(config, options, service.scenario.processes(config, options))
         self.world = World(make_network(self.config, self.statistics.members))
         self.scenario = service.scenario(self.config, options, self.world)

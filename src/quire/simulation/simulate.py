@@ -70,6 +70,7 @@ class _GroupRun(Run):
             make_network(self.config),
             raw=config.network.links == "raw",
             crashes=bool(config.faults.crashes),
+            receipts=config.receipts,
         )
         self.senders = Senders(self.config, self.engine)
         self._schedule_faults()

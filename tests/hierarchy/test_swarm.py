@@ -1,5 +1,5 @@
 """Seeded swarms on random unequal hierarchies: messages to one site or several, while sites join, move, leave and are
-replaced as agents. No order is violated and nothing is lost.
+replaced as agents. No order is violated and nothing is lost, by the definitions and by the audit.
 
 QUIRE_SWARM_RUNS says how many runs there are of each kind; QUIRE_SWARM_SEED runs one alone, which is how a failure is
 replayed.
@@ -23,6 +23,9 @@ from quire.protocols.clusters.tree import routes_of
 from quire.protocols.contract import Effects
 from quire.protocols.hierarchy.membership import FLUSHING, STOPPING, Barrier, Changing
 from quire.protocols.hierarchy.notes import is_client
+from tests.audit.oracle import Event
+from tests.audit.test_oracle import counts, judge
+from tests.audit.traces import timed
 from tests.hierarchy.trees import factory, random_tree
 from tests.kit.oracles import ORACLES
 from tests.kit.schedules import SPEEDS, broken_promise, random_plan, run_plan
@@ -43,7 +46,9 @@ def replay(seed: int, name: str) -> str:
 
 
 @pytest.mark.parametrize("inside", INSIDE)
-def test_no_run_on_a_random_hierarchy_violates_the_order_or_loses_a_message(inside: str) -> None:
+def test_no_run_on_a_random_hierarchy_violates_the_order_or_loses_a_message(
+    inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
         random = Random(f"{inside} {seed}")
@@ -52,7 +57,7 @@ def test_no_run_on_a_random_hierarchy_violates_the_order_or_loses_a_message(insi
         make = factory(tree, encoding=random.choice(ENCODINGS), held=random.choice((5, 10, 1 << 16)))
         try:
             world = run_plan(plan, make, random, reordering=True)
-            wrong = broken_promise(world, Site.promises)
+            wrong = broken_promise(world, Site.promises) or found_by_the_audit(world, monkeypatch)
         except (AssertionError, QuireError) as error:
             wrong = repr(error)
         if wrong:
@@ -61,6 +66,21 @@ def test_no_run_on_a_random_hierarchy_violates_the_order_or_loses_a_message(insi
         seen["had to wait"] += world.refused_packets > 0
         seen["deep"] += tree.layers >= 3
     assert SEED is not None or all(seen[sign] for sign in ("held back", "had to wait", "deep")), seen
+
+
+def found_by_the_audit(world: World, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """What the audit that runs on Spark says is wrong with the trace of this world, by its own tasks in this process."""
+    everybody = tuple(range(world.members))
+    logs = [
+        [
+            Event(kind, *message, tuple(sorted(world.dests.get(message, everybody))) if kind == "send" else None)
+            for kind, message in log
+        ]
+        for log in world.events
+    ]
+    found = counts(judge(monkeypatch, timed(logs), 2))
+    wrong = {name: count for name in ("integrity", "agreement", "fifo", "causal") if (count := getattr(found, name)) != 0}
+    return f"the audit finds violations: {wrong}" if wrong else None
 
 
 class Life:
@@ -151,12 +171,14 @@ class Life:
 
 
 @pytest.mark.parametrize("inside", INSIDE)
-def test_no_run_with_joins_and_moves_violates_the_order_or_loses_a_message(inside: str) -> None:
+def test_no_run_with_joins_and_moves_violates_the_order_or_loses_a_message(
+    inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
         life = Life(Random(f"{inside} changes {seed}"), inside, Changing)
         try:
-            wrong = life.run()
+            wrong = life.run() or found_by_the_audit(life.world, monkeypatch)
         except (AssertionError, QuireError) as error:
             wrong = repr(error)
         if wrong:
@@ -191,10 +213,16 @@ class OnePhase(Changing):
     ("kind", "first", "broken"),
     [(WithoutBarrier, 1400, "causal"), (WithoutBarrier, 0, "agreement"), (OnePhase, 1000, "causal")],
 )
-def test_a_change_without_the_whole_barrier_is_caught(kind: type[Changing], first: int, broken: str) -> None:
+def test_a_change_without_the_whole_barrier_is_caught(
+    kind: type[Changing], first: int, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It takes some three thousand runs to see the second phase missing; these are among the first that show it."""
     verdicts = []
     for seed in range(first, first + 50):
         with suppress(QuireError):
-            verdicts.append(Life(Random(f"fault {seed}"), "matrix", kind).run())
+            life = Life(Random(f"fault {seed}"), "matrix", kind)
+            verdict = life.run()
+            if verdict and verdict.startswith(broken):
+                assert broken in (found_by_the_audit(life.world, monkeypatch) or ""), "the audit finds it too"
+            verdicts.append(verdict)
     assert any(verdict and verdict.startswith(broken) for verdict in verdicts)

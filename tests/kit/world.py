@@ -77,6 +77,8 @@ class World:
         self.past: dict[MessageId, frozenset[MessageId]] = {}
         self.dests: dict[MessageId, frozenset[int]] = {}
         self.deliveries: list[list[Delivery]] = [[] for _ in range(members)]
+        self.events: list[list[tuple[str, MessageId]]] = [[] for _ in range(members)]
+        """Per member, what it sent and delivered, in local order."""
         self.packets: list[Packet] = []
         """Everything that was put on the wire, once for each Send."""
         self.copies = 0
@@ -111,6 +113,7 @@ class World:
             if to is not None or audience is not None:
                 self.dests[message] = frozenset(to if to is not None else audience or ())
             self._known[member].add(message)
+            self.events[member].append(("send", message))
         self._perform(member, effects)
         return True
 
@@ -224,6 +227,7 @@ class World:
             message = MessageId(each.origin, each.seq)
             assert each.payload == self.sent.get(message, each.payload), f"member {member} delivered {message} with other bytes"
             self.deliveries[member].append(Delivery(message, each.order_key))
+            self.events[member].append(("deliver", message))
             known.add(message)
             known.update(self.past.get(message, ()))
 

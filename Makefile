@@ -43,6 +43,7 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/quire bench
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.audit
+	$(BIN)/python -m benchmarks.hierarchy
 	$(BIN)/python -m benchmarks.objects
 	$(BIN)/python -m benchmarks.sweep
 

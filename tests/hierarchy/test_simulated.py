@@ -7,6 +7,7 @@ from random import Random
 
 import pyarrow.parquet as pq
 import pytest
+from benchmarks.hierarchy import CONTENDERS, measure
 
 from quire.model.errors import BadInput
 from quire.protocols.clusters.errors import UnknownDestination
@@ -143,6 +144,17 @@ def test_header_entries_grow_by_the_same_with_each_factor_of_the_branching() -> 
         means.append(result.header_entries_per_message)
     assert 0 < means[1] - means[0] <= 32
     assert means[2] - means[1] == pytest.approx(means[1] - means[0], rel=0.25)
+
+
+def test_header_bytes_on_the_wire_grow_like_the_logarithm_and_those_of_flat_groups_like_squares() -> None:
+    def header(contender: str, n: int) -> float:
+        return float(measure(*CONTENDERS[contender], n, 512, 1)["header_bytes"])
+
+    for contender in ("hierarchy, dense", "hierarchy, adaptive", "hierarchy, coordinators"):
+        small, middle, large = (header(contender, n) for n in (16, 64, 256))
+        assert large - middle == pytest.approx(middle - small, rel=0.35), "a step for each factor of four"
+    flat = [header("flat matrix, dense", n) for n in (16, 64)]
+    assert flat[1] / flat[0] == pytest.approx(16, rel=0.05)
 
 
 @pytest.mark.parametrize("inside", ["matrix", "coordinator"])

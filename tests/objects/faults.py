@@ -15,6 +15,7 @@ from quire.protocols.objects.packets import (
     AnyContent,
     Data,
     Heartbeat,
+    Instance,
     Mark,
     PastOnWire,
     Request,
@@ -81,6 +82,29 @@ class StableByDescendants(ObjectNode):
         return all(
             any(precedes(request.sender, request.sends, dict(past)) for past in self.pasts.get(member, ())) for member in others
         )
+
+
+def _conflicts_by_its_own_operation(self: ObjectNode, activity: Activity, response: Response) -> bool:
+    """Rule (1) as printed: what a response conflicts with is decided by its own operation, which is another object's."""
+    queue, past, call = self.queues.get(activity.instance.object), dict(response.past), activity.call_of(response.sender)
+    if queue is not None and call is not None:
+        against = queue.placed.type.conflicting.get(call.op, frozenset())
+        if any(copy.op in against and precedes(copy.request.sender, copy.request.sends, past) for copy in queue.copies):
+            return False
+    return _may_deliver(self, activity, response)
+
+
+def _answers_with_the_number_of_its_request(original: Callable[..., tuple[int, PastOnWire]]) -> object:
+    def send(self: Memory, activity: Activity, clock: int, *, ends: bool) -> tuple[int, PastOnWire]:
+        if ends and activity.caller is not None:
+            activity.sends = activity.past[activity.caller].sends - 1
+        return original(self, activity, clock, ends=ends)
+
+    return send
+
+
+def _one_component_for_each_object(self: Memory, instance: Instance) -> Instance:
+    return Instance(0, 0, instance.object, instance.member)
 
 
 def _never_dies(self: ObjectQueue, copy: Copy) -> bool:
@@ -179,6 +203,9 @@ def _knows_no_callers(self: ObjectQueue, copy: Copy) -> Iterator[object]:
 PLANTED: dict[str, tuple[type, str, object, str]] = {
     # name: where, what, the wrong rule, the kind of swarm that must catch it
     "G1 sends are numbered only where something changes": (Memory, "send", _numbers_only_changes, "exact"),
+    "G2 a response has the number of its request": (
+        Memory, "send", _answers_with_the_number_of_its_request(Memory.send), "exact",
+    ),
     "G3 requests are ordered by their instances": (ObjectNode, "_accept", _orders_by_instances(ObjectNode._accept), "exact"),
     "G4 only the sender's component is taken": (Memory, "receive", _takes_only_the_senders_component, "exact"),
     "G5 aborted instances leave nothing": (Memory, "end", _forgets_aborted(Memory.end), "exact"),
@@ -191,6 +218,10 @@ PLANTED: dict[str, tuple[type, str, object, str]] = {
     "G11 nobody gives way": (ObjectQueue, "must_die", _never_dies, "cyclic"),
     "G11 waiting is not handed on": (ObjectQueue, "is_blocked", _dies_of_direct_predecessors, "cyclic"),
     "G11 callers are in the way": (ObjectQueue, "in_the_way", _knows_no_callers, "cyclic"),
+    "G12 a response conflicts by its own operation": (
+        ObjectNode, "_may_deliver", _conflicts_by_its_own_operation, "exact",
+    ),
+    "G13 one component for each object": (Memory, "key", _one_component_for_each_object, "exact"),
     "a heartbeat counts despite a gap": (
         Exchange, "_take_heartbeat", _counts_heartbeats_over_gaps(Exchange._take_heartbeat), "lossy",
     ),

@@ -168,6 +168,12 @@ def test_the_corrected_vectors_say_exactly_what_precedes_what(name: str) -> None
     assert Corrected(part["script"], dense=True).vector_order() >= pairs(part["significant_precedence"])
 
 
+@pytest.mark.parametrize("name", ["O1_compatible_inherits", "O2_max_component"])
+def test_dense_vectors_order_what_is_unrelated(name: str) -> None:
+    over = Corrected(GOLDEN[name]["script"], dense=True).vector_order() - pairs(GOLDEN[name]["significant_precedence"])
+    assert over == pairs(GOLDEN[name]["over"])
+
+
 def test_table_1_lets_the_fourth_message_go_first() -> None:
     order = pairs(GOLDEN["table1"]["paper_vector_order"])
     assert order == {("m1", "m2"), ("m1", "m3"), ("m1", "m5"), ("m2", "m5"), ("m3", "m5")}

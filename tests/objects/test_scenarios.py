@@ -72,6 +72,17 @@ def test_a_member_that_has_nothing_to_say_must_not_stop_the_others(rule: str, no
     assert len(stage.ran["o1"]) == GOLDEN["G8_and"]["delivered_at_1"][rule]
 
 
+def test_targets_of_one_call_that_call_each_other_are_called_one_after_the_other() -> None:
+    # One request would have to run at each before what the other calls there, and could not end before it.
+    plays = {"o0": {"op0": calls("o1", "op1", "from o0")}, "o1": {"op0": calls("o0", "op1", "from o1")}}
+    stage = Stage([AGAINST, AGAINST], plays)
+    stage.at(0, 0, calls(["o0", "o1"], "op0", "both"))
+    assert stage.run(1)
+    assert stage.done == [None]
+    assert stage.ran["o0"][-2:] == ["both", "from o1"]
+    assert stage.ran["o1"][-2:] == ["from o0", "both"]
+
+
 @pytest.mark.parametrize("rule", ["plain", "wait_die"])
 def test_calls_in_a_circle_end_because_the_younger_one_gives_way(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if rule == "plain":

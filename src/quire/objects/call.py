@@ -55,15 +55,23 @@ class Pending:
                     self._promise.fail(_failure(each))
                     return
         results: dict[str, Any] = {}
-        for each in answers:
-            results.setdefault(each.callee.object, decode(each.payload))
+        try:
+            for each in answers:
+                results.setdefault(each.callee.object, decode(each.payload))
+        except msgspec.DecodeError as error:
+            self._promise.fail(CallAborted(answer.callee.object, f"its answer cannot be read: {error}"))
+            return
         self._promise.keep(results[self._targets] if isinstance(self._targets, str) else results)
 
 
 def _failure(answer: Answered) -> Exception:
     if answer.status == "died":
         return CallDied(answer.callee.object)
-    return CallAborted(answer.callee.object, str(decode(answer.payload)) if answer.payload else "")
+    try:
+        why = str(decode(answer.payload)) if answer.payload else ""
+    except msgspec.DecodeError as error:
+        why = f"its reason cannot be read: {error}"
+    return CallAborted(answer.callee.object, why)
 
 
 class Call:

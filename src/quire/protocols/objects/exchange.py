@@ -15,7 +15,7 @@ import msgspec
 from quire.model.errors import ProtocolViolation
 from quire.model.messages import NUMBER_MAX
 from quire.protocols.node import Effect, Send
-from quire.protocols.objects.links import Link
+from quire.protocols.objects.links import CLOCK_MAX, Link
 from quire.protocols.objects.notices import Suspected
 from quire.protocols.objects.packets import AnyContent, Data, Heartbeat, Nack, Stamp
 from quire.protocols.objects.vectors import delivered_floor
@@ -114,6 +114,8 @@ class Exchange:
         link = self.links[source]
         if isinstance(packet, Data):
             link.check(packet)
+        elif isinstance(packet, Heartbeat):
+            self._check_heartbeat(source, packet)
         link.acknowledged(packet.received)
         link.heard_at = now
         self._suspected.discard(source)
@@ -126,9 +128,11 @@ class Exchange:
             for data in link.resend(now, packet.missing):
                 self._emit(data, source)
 
+    def _check_heartbeat(self, source: int, packet: Heartbeat) -> None:
+        if len(packet.row) != len(self.rows) or not 0 <= packet.clock <= CLOCK_MAX or packet.last < 0:
+            raise ProtocolViolation(source, "its heartbeat is for another group")
+
     def _take_heartbeat(self, now: int, link: Link, packet: Heartbeat) -> None:
-        if len(packet.row) != len(self.rows) or packet.clock < 0:
-            raise ProtocolViolation(link.peer, "its heartbeat is for another group")
         self.clock = max(self.clock, packet.clock)
         self.want(min(packet.wanted, self.clock))
         link.expect(now, packet.last)

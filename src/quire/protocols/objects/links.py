@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quire.model.errors import ProtocolViolation
+from quire.model.messages import NUMBER_MAX
 from quire.protocols.objects.packets import AnyContent, Data
+
+CLOCK_MAX = NUMBER_MAX >> 16
+"""A peer whose clock is beyond this is wrong: no group runs so long, and this one would have no numbers left."""
 
 
 class Link:
@@ -85,8 +89,8 @@ class Link:
     def check(self, packet: Data) -> None:
         """Raise ProtocolViolation where no correct peer could have sent this after the rest."""
         sequence, content = packet.sequence, packet.content
-        if sequence < 1 or content.clock < 1:
-            raise ProtocolViolation(self.peer, "numbers and clocks start at 1")
+        if not (1 <= sequence <= CLOCK_MAX and 1 <= content.clock <= CLOCK_MAX):
+            raise ProtocolViolation(self.peer, f"numbers and clocks are from 1 to {CLOCK_MAX}")
         held = self._held.get(sequence)
         if held is not None and held.number != content.number:
             raise ProtocolViolation(self.peer, f"two messages have the number {sequence}")

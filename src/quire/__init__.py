@@ -2,6 +2,7 @@
 
     quire.join(...)          a member of a live group
     quire.join_objects(...)  a member of a live group of objects that call each other
+    quire.join_store(...)    a process of a live store of replicated keys, with transactions
     quire.simulate(...)      a group in the seeded simulator
     quire.audit(...)         check the orders of a trace on Spark
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quire.live import Certificates, Group, join
     from quire.live.objects import ObjectGroup, join_objects
+    from quire.live.transactions import StoreMember, join_store
     from quire.model.errors import BadInput, QuireError
     from quire.model.messages import Message, MessageId, Run
     from quire.objects.call import Call
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
     from quire.objects.placing import place
     from quire.pipeline import audit
     from quire.protocols.objects.errors import CallAborted, CallDied, CallFailed
+    from quire.protocols.transactions.errors import TransactionError
     from quire.simulation.config import SimulationConfig
     from quire.simulation.simulate import simulate
+    from quire.transactions.codecs import JSON, Codec
+    from quire.transactions.store import Store, Transaction
 
 _HOMES = {
     "Certificates": "quire.live",
@@ -32,6 +37,8 @@ _HOMES = {
     "join": "quire.live",
     "ObjectGroup": "quire.live.objects",
     "join_objects": "quire.live.objects",
+    "StoreMember": "quire.live.transactions",
+    "join_store": "quire.live.transactions",
     "BadInput": "quire.model.errors",
     "QuireError": "quire.model.errors",
     "Message": "quire.model.messages",
@@ -45,17 +52,24 @@ _HOMES = {
     "CallAborted": "quire.protocols.objects.errors",
     "CallDied": "quire.protocols.objects.errors",
     "CallFailed": "quire.protocols.objects.errors",
+    "TransactionError": "quire.protocols.transactions.errors",
     "SimulationConfig": "quire.simulation.config",
     "simulate": "quire.simulation.simulate",
+    "Codec": "quire.transactions.codecs",
+    "JSON": "quire.transactions.codecs",
+    "Store": "quire.transactions.store",
+    "Transaction": "quire.transactions.store",
 }
 
 __all__ = [
+    "JSON",
     "BadInput",
     "Call",
     "CallAborted",
     "CallDied",
     "CallFailed",
     "Certificates",
+    "Codec",
     "Group",
     "Message",
     "MessageId",
@@ -64,9 +78,14 @@ __all__ = [
     "QuireError",
     "Run",
     "SimulationConfig",
+    "Store",
+    "StoreMember",
+    "Transaction",
+    "TransactionError",
     "audit",
     "join",
     "join_objects",
+    "join_store",
     "operation",
     "place",
     "simulate",

@@ -131,6 +131,11 @@ class Mesh:
         peer = self.peers[member]
         return not peer.gone and peer.outgoing.bytes < self.settings.link_bytes_max
 
+    def has_left(self, member: int) -> bool:
+        """Whether this member sends nothing more of its own: it is closing, or was given up."""
+        peer = self.peers[member]
+        return peer.gone or peer.closing_after is not None
+
     def give_up(self, member: int) -> None:
         """Have no more to do with a member that is lost, and wait for it no more."""
         peer = self.peers[member]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -56,6 +56,8 @@ class Host(Scribe):
         self._alarm: asyncio.TimerHandle | None = None
         self._closing = False
         self._ended = asyncio.Event()
+        self._news = asyncio.Event()
+        """Set when somebody closes, is lost or ends."""
 
     async def __aenter__(self) -> Host:
         await self._mesh.start()
@@ -91,6 +93,13 @@ class Host(Scribe):
         if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
             self._spool.spill()
 
+    async def until_closing(self, members: Iterable[int]) -> None:
+        """Return when these members have no more to do, or are given up, or the service has ended here."""
+        needed = frozenset(members)
+        while not self._ended.is_set() and any(not self._mesh.has_left(member) for member in needed):
+            self._news.clear()
+            await self._news.wait()
+
     async def until_ended(self) -> None:
         """Return when the service has ended here, well or by a `failure`."""
         await self._ended.wait()
@@ -104,7 +113,8 @@ class Host(Scribe):
             self._closing = True
             self._check_closing()
             try:
-                async with asyncio.timeout(self.settings.timeout_s):
+                # Where members may be lost, each of the others first has to notice.
+                async with asyncio.timeout(self.settings.timeout_s * (3 if self._survives else 1)):
                     await self._ended.wait()
             except TimeoutError:
                 self._fail(GroupFailed("the service did not close in time"))
@@ -123,15 +133,18 @@ class Host(Scribe):
         """Nobody waits for room."""
 
     def peer_closing(self) -> None:
+        self._news.set()
         self._check_closing()
 
     def everybody_done(self) -> None:
         self._ended.set()
+        self._news.set()
 
     def failed(self, error: GroupFailed) -> None:
         if self._survives and isinstance(error, MemberUnreachable):
             self.lost.add(error.member)
             self._mesh.give_up(error.member)
+            self._news.set()
             self._check_closing()
         else:
             self._fail(error)
@@ -143,6 +156,7 @@ class Host(Scribe):
         if not self._ended.is_set():
             self.failure = error
             self._ended.set()
+            self._news.set()
 
     def _send(self, send: Send) -> None:
         packet, me, mesh = send.packet, self.node.address, self._mesh

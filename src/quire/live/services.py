@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from quire.live.objects import OBJECTS
 from quire.live.serving import Service
+from quire.live.transactions import TRANSACTIONS
 
-_SERVICES: tuple[Service, ...] = (OBJECTS,)
+_SERVICES: tuple[Service, ...] = (OBJECTS, TRANSACTIONS)
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
@@ -20,9 +20,17 @@ from quire.simulation.steps import SteppedRuntime
 from quire.simulation.workload import due_times
 from quire.simulation.world import Place, World
 from quire.transactions.codecs import BYTES, Codec
+from quire.transactions.nodes import make_node, placement
 from quire.transactions.record import record
 from quire.transactions.store import Retries, Store
-from quire.transactions.workload import Options, make_node, placement, random_program
+from quire.transactions.workload import Options as WorkloadOptions
+from quire.transactions.workload import random_program
+
+
+class Options(WorkloadOptions, frozen=True, kw_only=True):
+    """As live, but for what is simulated if nobody says: the paper's protocol."""
+
+    replication: Literal["all", "majority"] = "all"
 
 
 def add_store(world: World, node: Node, seed: int, *, codec: Codec = BYTES, retries: Retries | None = None) -> Store:
@@ -58,7 +66,7 @@ class TransactionScenario(Scenario):
         super().__init__(config, options, world)
         self.stores: dict[int, Store] = {}
         for address in range(config.members + options.clients):
-            node = make_node(address, config.members, options, stream(config.seed, f"node/{address}").random)
+            node = make_node(address, config.members, options.clients, options, stream(config.seed, f"node/{address}").random)
             if address < config.members:
                 world.add(node, record)
             else:

@@ -1,0 +1,241 @@
+"""Live stores: what an application holds, and the share of a process in `quire run --protocol transactions`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from quire.live.coroutines import LoopRuntime
+from quire.live.errors import GroupClosed
+from quire.live.events import Listener
+from quire.live.nodes import Host
+from quire.live.serving import Service, Share
+from quire.live.settings import Certificates, Settings, read_settings
+from quire.live.spool import Spool
+from quire.model.errors import BadInput
+from quire.model.orders import Guarantee
+from quire.protocols.node import Notice
+from quire.protocols.registry import convert_options
+from quire.protocols.transactions.cells import Cell
+from quire.protocols.transactions.errors import TransactionError
+from quire.protocols.transactions.omission import Counts
+from quire.protocols.transactions.processor import Processor
+from quire.protocols.transactions.quorum_client import QuorumClient
+from quire.protocols.transactions.quorum_replica import QuorumReplica
+from quire.protocols.transactions.timestamps import UNWRITTEN
+from quire.transactions.codecs import BYTES, Codec
+from quire.transactions.nodes import StoreOptions, make_node, placement
+from quire.transactions.record import record
+from quire.transactions.store import Retries, Store
+from quire.transactions.workload import Options, random_program
+
+NAME = "transactions"
+
+
+class _Shown(StoreOptions, frozen=True, kw_only=True):
+    """What processes compare before they start."""
+
+    replicas: int
+
+
+class StoreMember:
+    """One process of a live store: a replica, or a client, which has a `store`. Use it in `async with`, which waits until all
+    are there, and at a replica goes on until no client has anything more to do."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        replicas: int,
+        options: StoreOptions,
+        *,
+        codec: Codec = BYTES,
+        retries: Retries | None = None,
+        spool: Spool | None = None,
+        on_event: Listener | None = None,
+    ) -> None:
+        processes = len(settings.members)
+        self.settings = settings
+        self.delivered = 0
+        self._clients = range(replicas, processes)
+        self._runtime = LoopRuntime()
+        self.node = make_node(settings.me, replicas, processes - replicas, options, SystemRandom().random)
+        self._store: Store | None = None
+        if settings.me in self._clients:
+            assert isinstance(self.node, Processor | QuorumClient)
+            self._store = Store(self.node, self._runtime, codec=codec, retries=retries)
+        survives = options.replication == "majority"
+        self._host = Host(settings, self.node, self._told, spool=spool, survives=survives, on_event=on_event)
+        self._runtime.host = self._host
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def store(self) -> Store:
+        """The store of a client."""
+        if self._store is None:
+            raise BadInput(f"process {self.settings.me} is a replica; transactions are run by the clients after the replicas")
+        return self._store
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """The processes that were given up."""
+        return frozenset(self._host.lost)
+
+    async def __aenter__(self) -> StoreMember:
+        await self._host.__aenter__()
+        self._watch = asyncio.create_task(self._give_up_at_the_end())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self._store is None:
+                await self._host.until_closing(self._clients)
+            await self._host.__aexit__(kind, error, trace)
+        finally:
+            if self._watch is not None:
+                self._watch.cancel()
+            await self._runtime.stop()
+
+    async def _give_up_at_the_end(self) -> None:
+        await self._host.until_ended()
+        if self._store is not None:
+            self._store.give_up(self._host.failure or GroupClosed("the store is closed"))
+
+    def _told(self, host: Host, notice: Notice) -> None:
+        record(host, notice)
+        if self._store is not None:
+            self._store.told(notice)
+
+
+def join_store(
+    group: str,
+    *,
+    me: int,
+    members: Sequence[str],
+    replicas: int,
+    options: Mapping[str, object] | None = None,
+    codec: Codec = BYTES,
+    retries: Retries | None = None,
+    secret: bytes | str | None = None,
+    certificates: Certificates | None = None,
+    insecure: bool = False,
+    listen: str | None = None,
+    timeout_s: float = 10.0,
+    on_event: Listener | None = None,
+) -> StoreMember:
+    """A process of a live store, to be used in `async with`. The first `replicas` of the members keep the keys, the others are
+    their clients; the rest is as in `join`. Raises BadInput where it makes no sense, and on entering where another process
+    was given something else."""
+    if not 1 <= replicas < len(members):
+        raise BadInput(
+            f"a store of {len(members)} processes needs 1 to {len(members) - 1} replicas and a client, not {replicas}"
+        )
+    plain = convert_options(NAME, StoreOptions, options or {})
+    placement(replicas, plain)
+    settings = read_settings(
+        group,
+        me,
+        members,
+        protocol=NAME,
+        options=_Shown(**msgspec.structs.asdict(plain), replicas=replicas),
+        secret=secret,
+        certificates=certificates,
+        insecure=insecure,
+        listen=listen,
+        timeout_s=timeout_s,
+    )
+    return StoreMember(settings, replicas, plain, codec=codec, retries=retries, on_event=on_event)
+
+
+class TransactionShare(Share):
+    """A replica serves until the clients are done; a client runs its transactions one after the other."""
+
+    async def take_part(self) -> None:
+        plan, settings, options = self.plan, self.settings, self.settings.options
+        assert isinstance(options, Options)
+        replicas = len(settings.members) - options.clients
+        self.member = StoreMember(settings, replicas, options, retries=Retries(tries=options.tries), spool=self.spool)
+        self.given_up = 0
+        async with self.member:
+            if settings.me >= replicas:
+                await self._work(options, Random(f"{plan.run_name(settings)}/{settings.me}"))  # noqa: S311
+
+    async def _work(self, options: Options, random: Random) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number in range(self.plan.messages or 0):
+            if self.stopping:
+                return
+            if self.plan.rate is not None:
+                await asyncio.sleep(max(0.0, began + number / self.plan.rate - loop.time()))
+            try:
+                await self.member.store.run(random_program(random, options, self.plan.size or 0))
+            except TransactionError:
+                self.given_up += 1
+            self.sent += 1
+
+    def promises(self) -> frozenset[Guarantee]:
+        return frozenset({Guarantee.SERIALISABLE})
+
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        assert isinstance(self.settings.options, Options)
+        return {"replicas": tuple(range(len(self.settings.members) - self.settings.options.clients))}
+
+    def run_settings(self) -> dict[str, object]:
+        return {"versions": "timestamp"}
+
+    def details(self) -> dict[str, object]:
+        node = self.member.node
+        if isinstance(node, QuorumReplica):
+            return {"keys": self._digests(node.state.cells), "requests": msgspec.to_builtins(Counts())}
+        if isinstance(node, Processor) and node.replica is not None:
+            return {"keys": self._digests(node.replica.cells), "requests": msgspec.to_builtins(node.replica.counts)}
+        return {**msgspec.to_builtins(self.member.store.counts), "given_up": self.given_up}
+
+    def _digests(self, cells: Mapping[str, Cell]) -> dict[str, str]:
+        """For each set of replicas, one digest of all keys that they hold."""
+        assert isinstance(self.settings.options, Options)
+        places = placement(len(self.settings.members) - self.settings.options.clients, self.settings.options)
+        held: dict[str, list[object]] = {}
+        for key, cell in sorted(cells.items()):
+            if cell.wts != UNWRITTEN:
+                digest = sha256(cell.value or b"").hexdigest()
+                held.setdefault(str(places.of(key)), []).append([key, cell.wts, digest])
+        return {group: sha256(msgspec.json.encode(keys)).hexdigest()[:16] for group, keys in held.items()}
+
+
+def summarise(shares: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """Counts of all clients together, what replicas omitted, and whether they are equal at the end."""
+    replicas = [share for share in shares if "keys" in share]
+    clients = [share for share in shares if "keys" not in share]
+    counts, digests = Counts(), dict[str, set[str]]()
+    for share in replicas:
+        counts.add(msgspec.convert(share["requests"], Counts))
+        for group, digest in share["keys"].items():
+            digests.setdefault(group, set()).add(digest)
+    equal = all(len(found) == 1 for found in digests.values())
+    return {
+        **{name: sum(share[name] for share in clients) for name in ("committed", "aborted", "retries", "given_up")},
+        "ratio": round(counts.ratio, 6),
+        "queue_depth": round(counts.depth, 6),
+        "replicas_equal": equal,
+        "complete": equal,
+    }
+
+
+TRANSACTIONS = Service(
+    NAME,
+    "transactions over replicated keys (Enokido, Tachikawa, Takizawa)",
+    Options,
+    TransactionShare,
+    processes=lambda members, options: members + options.clients,
+    messages=200,
+    summarise=summarise,
+)

@@ -29,11 +29,11 @@ def test_a_planted_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(place, attribute, rule)
     for seed in range(TRIES):
         try:
-            wrong = judge(seed, PLANS[kind], Counter(), until_ms=1_000)
+            wrong = judge(seed, PLANS[kind], Counter(), until_ms=4_000)
         except (QuireError, AssertionError, KeyError) as error:
             wrong = repr(error)
         if wrong is not None:
             monkeypatch.undo()
-            assert judge(seed, PLANS[kind], Counter(), until_ms=1_000) is None, "it was not the fault that was caught"
+            assert judge(seed, PLANS[kind], Counter(), until_ms=4_000) is None, "it was not the fault that was caught"
             return
     pytest.fail(f"{TRIES} runs did not show it")

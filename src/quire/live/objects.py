@@ -34,7 +34,7 @@ from quire.protocols.objects.notices import Answered, Refused, Started
 from quire.protocols.registry import convert_options
 
 NAME = "objects"
-AT_ONCE = 16
+AT_ONCE = 4
 """How many roots of a planned load a process has open."""
 
 

@@ -27,7 +27,9 @@ Program = Callable[[Call], Awaitable[Any]]
 """What a root does: calls objects and returns something."""
 
 RETRY_NS = 2_000_000
-RETRY_DOUBLINGS = 6
+"""The least pause before a root is tried again; whoever it gave way to may need as long as it needed itself."""
+RETRY_DOUBLINGS = 5
+RETRY_NS_MAX = 500_000_000
 RETRIES_MAX = 1000
 
 
@@ -136,6 +138,7 @@ class Executor:
         pace: Pace = "parallel"
         for attempt in range(1, self._retries + 1):
             instance = await self._begin(age, pace)
+            began = self._runtime.now()
             age = self.node.age_of(instance)
             error: Exception | None = None
             result = None
@@ -157,7 +160,7 @@ class Executor:
                 raise error
             self.died += 1
             pace = "split" if ended.own or pace == "split" else "serial"
-            await self.sleep(self._pause_ns(attempt))
+            await self.sleep(self._pause_ns(attempt, self._runtime.now() - began))
         raise CallDied
 
     async def _begin(self, age: Stamp | None, pace: Pace) -> Instance:
@@ -180,6 +183,7 @@ class Executor:
         """A root of its own, which holds nothing while it waits; so it may die, and is then tried again for ever."""
         for attempt in count(1):
             instance = await self._begin(age, "serial")
+            began = self._runtime.now()
             status: Status = "ok"
             try:
                 await self.invoke(instance, undo.object, undo.op, undo.payload, undo=True)
@@ -191,10 +195,11 @@ class Executor:
             await ending
             if status == "ok":
                 return
-            await self.sleep(self._pause_ns(attempt))
+            await self.sleep(self._pause_ns(attempt, self._runtime.now() - began))
 
-    def _pause_ns(self, attempt: int) -> int:
-        return int(RETRY_NS * 2 ** min(attempt - 1, RETRY_DOUBLINGS) * (0.5 + self._runtime.jitter()))
+    def _pause_ns(self, attempt: int, took_ns: int) -> int:
+        doubled = max(RETRY_NS, took_ns) * 2 ** min(attempt - 1, RETRY_DOUBLINGS)
+        return int(min(doubled, RETRY_NS_MAX) * (0.5 + self._runtime.jitter()))
 
 
 def _sentence(error: BaseException) -> str:

@@ -3,6 +3,7 @@
     quire.join(...)          a member of a live group
     quire.join_objects(...)  a member of a live group of objects that call each other
     quire.join_store(...)    a process of a live store of replicated keys, with transactions
+    quire.connect(...)       a client of the sequencing service, in any number of groups
     quire.simulate(...)      a group in the seeded simulator
     quire.audit(...)         check the orders of a trace on Spark
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quire.live import Certificates, Group, join
     from quire.live.objects import ObjectGroup, join_objects
+    from quire.live.sequencers import Connected, connect
     from quire.live.transactions import StoreMember, join_store
     from quire.model.errors import BadInput, QuireError
     from quire.model.messages import Message, MessageId, Run
@@ -39,6 +41,8 @@ _HOMES = {
     "join_objects": "quire.live.objects",
     "StoreMember": "quire.live.transactions",
     "join_store": "quire.live.transactions",
+    "Connected": "quire.live.sequencers",
+    "connect": "quire.live.sequencers",
     "BadInput": "quire.model.errors",
     "QuireError": "quire.model.errors",
     "Message": "quire.model.messages",
@@ -69,6 +73,7 @@ __all__ = [
     "CallDied",
     "CallFailed",
     "Certificates",
+    "Connected",
     "Codec",
     "Group",
     "Message",
@@ -83,6 +88,7 @@ __all__ = [
     "Transaction",
     "TransactionError",
     "audit",
+    "connect",
     "join",
     "join_objects",
     "join_store",

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from quire.model.errors import BadInput
+from quire.protocols.sequencing.ring import ring
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.runs import SimulationResult
-from quire.simulation.sequencing import ring
 from quire.simulation.simulate import simulate
 
 BAD = NetworkConfig(delay="exponential:10", loss=0.3, duplicate=0.2, reorder=True)

@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from quire.cli import audit, bench, causality, keys, member, order, report, run, simulate, sweep
+from quire.cli import audit, bench, causality, keys, member, order, report, run, serve, simulate, sweep
 from quire.model.errors import QuireError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("member")(member.member)
+app.command("serve")(serve.serve)
 app.command("simulate")(simulate.simulate)
 app.command("audit")(audit.audit)
 app.command("causality")(causality.causality)

@@ -80,7 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         self._handshake = Handshake(
             initiator=peer is not None,
             me=settings.me,
-            members=len(settings.members),
+            members=len(settings.members) + settings.visitors,
             peer=peer,
             trust=settings.trust,
             nonce=os.urandom(NONCE_BYTES),

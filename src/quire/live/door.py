@@ -40,8 +40,10 @@ class Door:
         self._unsaid = 0
 
     async def open(self) -> None:
-        """Listen; raises BadInput where that is impossible."""
+        """Listen, if this member does; raises BadInput where that is impossible."""
         address, loop = self._settings.listen, asyncio.get_running_loop()
+        if address is None:
+            return
         try:
             for family, _, _, _, where in await loop.getaddrinfo(
                 address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

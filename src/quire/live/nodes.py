@@ -51,13 +51,16 @@ class Host(Scribe):
         """Packets that found no room on their link."""
         self._survives = survives
         self._spool = spool
-        self._mesh = Mesh(settings, type(node).packets, self)
+        self._mesh = self._make_mesh()
         self._mesh.report.listener = on_event
         self._alarm: asyncio.TimerHandle | None = None
         self._closing = False
         self._ended = asyncio.Event()
         self._news = asyncio.Event()
         """Set when somebody closes, is lost or ends."""
+
+    def _make_mesh(self) -> Mesh:
+        return Mesh(self.settings, type(self.node).packets, self)
 
     async def __aenter__(self) -> Host:
         await self._mesh.start()
@@ -103,6 +106,14 @@ class Host(Scribe):
     async def until_ended(self) -> None:
         """Return when the service has ended here, well or by a `failure`."""
         await self._ended.wait()
+
+    def pause(self) -> None:
+        """Read nothing more: the application has more than enough to do."""
+        self._mesh.pause()
+
+    def resume(self) -> None:
+        if self._mesh.paused:
+            self._mesh.resume()
 
     async def close(self) -> None:
         """Return when all members are closing and nothing is unfinished here; the node serves the others until then.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quire.live.objects import OBJECTS
+from quire.live.sequencing import SEQUENCER
 from quire.live.serving import Service
 from quire.live.transactions import TRANSACTIONS
 
-_SERVICES: tuple[Service, ...] = (OBJECTS, TRANSACTIONS)
+_SERVICES: tuple[Service, ...] = (OBJECTS, SEQUENCER, TRANSACTIONS)
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

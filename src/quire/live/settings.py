@@ -106,10 +106,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     me: int
     members: tuple[Address, ...]
-    listen: Address
-    """Where this member listens; the others reach it at its address in `members`, which may be that of a gateway."""
+    listen: Address | None
+    """Where this member listens; the others reach it at its address in `members`, which may be that of a gateway. None: it
+    only connects to others."""
     protocol: str
     options: msgspec.Struct
+    visitors: int = 0
+    """How many numbers after those of the members are for processes that come and go, and need no address."""
     trust: Trust = Trust.OPEN
     secret: bytes | None = None
     certificates: Certificates | None = None

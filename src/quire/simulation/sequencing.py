@@ -13,18 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import cycle
 from random import Random
-from typing import Annotated
 
-import msgspec
-
-from quire.model.errors import BadInput
 from quire.model.messages import Body
 from quire.model.orders import Guarantee
 from quire.protocols.node import Notice
-from quire.protocols.sequencing import Client, Directory, Options, Sequencer
+from quire.protocols.sequencing import Client, Directory, Sequencer
 from quire.protocols.sequencing.errors import Overload
 from quire.protocols.sequencing.events import JOIN, LEAVE
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
+from quire.protocols.sequencing.ring import RingOptions
 from quire.simulation.config import SimulationConfig
 from quire.simulation.delays import to_ns
 from quire.simulation.randomness import stream
@@ -34,21 +31,6 @@ from quire.simulation.world import Place, World
 from quire.trace.recorder import Address
 
 OPS = {JOIN: "join", LEAVE: "leave"}
-
-
-class RingOptions(Options, frozen=True, kw_only=True):
-    """The service's own options, and who is in which group."""
-
-    sequencers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 2
-    groups: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
-    overlap: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 1
-    """How many members a group shares with the next; 0: none."""
-    strangers: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
-    """How many members are in no group."""
-    changes: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
-    """How often a client leaves a group and joins it anew."""
-    moves: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
-    """How often a group is moved to another sequencer, wanted or not."""
 
 
 class Member:
@@ -75,17 +57,13 @@ class Member:
 class Ring(Scenario):
     @classmethod
     def processes(cls, config: SimulationConfig, options: RingOptions) -> int:
-        inside = config.members - options.strangers
-        if inside < options.groups:
-            raise BadInput(f"{options.groups} groups need as many members that are in one, not {inside}")
-        if options.overlap * options.groups > inside * (options.groups - 1):
-            raise BadInput(f"groups of {inside // options.groups} members cannot share {options.overlap} with the next")
+        options.layout(config.members)
         return config.members + options.sequencers + 1
 
     def __init__(self, config: SimulationConfig, options: RingOptions, world: World) -> None:
         super().__init__(config, options, world)
         members, directory = config.members, config.members + options.sequencers
-        self._groups = ring(members - options.strangers, options.groups, options.overlap)
+        self._groups = options.layout(members)
         units = range(members, directory)
         self.members: list[Member] = []
         for address in range(members):
@@ -275,12 +253,3 @@ class Ring(Scenario):
         client = self.members[0].client
         group, to = random.choice(sorted(self._groups)), random.choice(self.sequencers).address
         self.members[0].place.act(client.move(self.world.now, group, to))
-
-
-def ring(members: int, groups: int, overlap: int) -> dict[str, tuple[int, ...]]:
-    """Members divided over groups, each of which has the first members of the next one too."""
-    starts = [group * members // groups for group in range(groups + 1)]
-    return {
-        f"g{group}": tuple(sorted(member % members for member in range(starts[group], starts[group + 1] + overlap)))
-        for group in range(groups)
-    }

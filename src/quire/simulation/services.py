@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from quire.protocols.sequencing.ring import RingOptions
 from quire.simulation.objects import OBJECTS
 from quire.simulation.scenario import Service
-from quire.simulation.sequencing import Ring, RingOptions
+from quire.simulation.sequencing import Ring
 from quire.simulation.transactions import TRANSACTIONS
 
 _SERVICES: tuple[Service, ...] = (

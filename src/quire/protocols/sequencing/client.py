@@ -56,6 +56,8 @@ class Client(Node):
         """Whom to ask about each group."""
         self.context: Context = {}
         self.stable: Context = {}
+        self.unstable: Context = {}
+        """Of groups to which this client sent: its last number there, until everybody is known to have delivered it."""
         self.views: dict[str, tuple[int, ...]] = {}
         """Of the groups in which the client is, who is in them."""
         self.hold = HoldBack(address, options.history)
@@ -179,7 +181,7 @@ class Client(Node):
         """In a tick where an answer is missing; otherwise when the next report is due."""
         if not self._quiet() or not self.bodies.idle():
             due = now + self.options.tick_ns
-        elif self.hold.delivered:
+        elif self.hold.delivered or self.unstable:
             due = max(self._report_at, now + 1)
         else:
             return
@@ -231,15 +233,15 @@ class Client(Node):
         return self._begin(now, group, wire.Join(group, self.address, req))
 
     def _transmit_request(self, request: Request) -> Send:
-        to = self.directory if isinstance(request.packet, wire.Prepare) else self.places[request.group]
-        return Send(request.packet, (to,))
+        directly = isinstance(request.packet, wire.Prepare)
+        return Send(request.packet, (self.directory if directly else self.places[request.group],))
 
     def _nak(self, now: int, source: int, packet: wire.Nak) -> Effects:  # noqa: ARG002
         request = self.request
         if request is None or not isinstance(request.packet, wire.Join) or request.packet.req != packet.req:
             return NOTHING
-        delivered = self._deliver(now, self.hold.cancel())
-        return [*delivered, *self._begin(now, request.group, wire.Prepare(request.group, self._new_request()))]
+        prepare = wire.Prepare(request.group, self._new_request())
+        return [*self._deliver(now, self.hold.cancel()), *self._begin(now, request.group, prepare)]
 
     def _ready(self, now: int, source: int, packet: wire.Ready) -> Effects:  # noqa: ARG002
         request = self.request
@@ -282,6 +284,7 @@ class Client(Node):
         last = seq + one.run.count - 1
         released = self.outbox.numbered(one, seq)
         self.saw(one.group, last)
+        self.unstable = merge(self.unstable, {one.group: last})
         self.bodies.numbered(one.group, one.run.first, last)
         effects: list[Effect] = [Numbered(one.group, one.run.first, one.run.count, seq, members)]
         for other in released:
@@ -373,7 +376,7 @@ class Client(Node):
         self._report_at = now + self._report_wait
         self._unreported = 0
         asks: dict[int, set[str]] = {}
-        for group in (*self.context, *self.bodies.kept):
+        for group in (*self.context, *self.unstable, *self.bodies.kept):
             if group in self.places:
                 asks.setdefault(self.places[group], set()).add(group)
         have: dict[int, dict[str, int]] = {}
@@ -391,10 +394,9 @@ class Client(Node):
         """Groups are stable up to these numbers: nobody will wait for what is before them."""
         self.stable = merge(self.stable, numbers)
         self.context = prune(self.context, self.stable)
+        self.unstable = prune(self.unstable, self.stable)
         self.bodies.release(self.stable)
-        lost = [
-            group for group in numbers
-            if numbers[group] > self.hold.delivered.get(group, numbers[group]) and group not in self._gaps
-        ]  # fmt: skip
+        behind = {group for group, number in numbers.items() if number > self.hold.delivered.get(group, number)}
+        lost = sorted(behind - self._gaps)
         self._gaps.update(lost)
         return [Failed(group, GapUnrecoverable(group)) for group in lost]

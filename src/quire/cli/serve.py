@@ -1,0 +1,75 @@
+"""`quire serve`: a sequencer of the sequencing service."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quire.live.errors import GroupFailed
+from quire.live.hub import HubHost
+from quire.live.member import run, stop_on_signals
+from quire.live.sequencers import SERVICE
+from quire.live.sequencers import serve as make_server
+from quire.live.settings import Certificates, read_secret_file
+from quire.model.errors import BadInput
+from quire.simulation.config import parse_options
+
+_EXIT_FAILED = 3
+
+
+def serve(
+    listen: Annotated[str, typer.Option(help="HOST:PORT of this sequencer.")] = "127.0.0.1:7400",
+    peers: Annotated[
+        str | None, typer.Option(help="HOST:PORT,… of all sequencers, this one too, the same everywhere; alone if not given.")
+    ] = None,
+    me: Annotated[int | None, typer.Option(help="Which of the peers this is, if --listen is not among them.")] = None,
+    service: Annotated[str, typer.Option(help="Name of the service.")] = SERVICE,
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, like order=hybrid; repeatable.")] = None,
+    secret_file: Annotated[Path | None, typer.Option(help="File with the secret that clients must know too.")] = None,
+    certificates: Annotated[Path | None, typer.Option(help="This sequencer's folder as `quire keys` makes it.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Go without a secret or certificates between hosts.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds of silence after which another counts as lost.")] = 10.0,
+) -> None:
+    """Run a sequencer until it is stopped by Ctrl-C or SIGTERM. Clients use quire.connect.
+
+    Exit code 0: stopped; 2: bad input; 3: another sequencer was lost.
+    """
+    addresses = [listen] if peers is None else peers.split(",")
+    if me is None:
+        if listen not in addresses:
+            raise BadInput(f"{listen} is not among the peers; say with --me which of them this is")
+        me = addresses.index(listen)
+    host = make_server(
+        addresses,
+        me,
+        service=service,
+        options=parse_options(option or ()),
+        secret=None if secret_file is None else read_secret_file(secret_file),
+        certificates=None if certificates is None else Certificates.of(certificates),
+        insecure=insecure,
+        timeout_s=timeout,
+        listen=listen,
+    )
+    failure = run(_serve(host, me, listen))
+    if failure is not None:
+        print(f"quire: {failure}", file=sys.stderr)
+        raise typer.Exit(_EXIT_FAILED)
+
+
+async def _serve(host: HubHost, me: int, listen: str) -> GroupFailed | None:
+    stopped = asyncio.Event()
+    stop_on_signals(stopped.set)
+    try:
+        async with host:
+            print(f"quire: sequencer {me} serves at {listen}", file=sys.stderr, flush=True)
+            waits = [asyncio.ensure_future(stopped.wait()), asyncio.ensure_future(host.until_ended())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+    except GroupFailed as error:
+        return error
+    return None

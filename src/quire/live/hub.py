@@ -1,0 +1,122 @@
+"""Links between processes that are always there and visitors that come and go.
+
+The members of a hub have addresses and connect to each other, as in any mesh. Visitors have numbers after theirs and no
+address: they connect to all members, and to each other not at all. A visitor that is silent for longer than the timeout,
+or sends what no correct one sends, is dismissed, and nobody else notices; one that says that it closes is forgotten when
+it has gone. Nothing is kept for a visitor before it has shown that it belongs here, and there is room for so many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+
+from quire.live.connection import Connection
+from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
+from quire.live.farewell import Ways
+from quire.live.frames import Numbered
+from quire.live.mesh import Mesh, Owner
+from quire.live.nodes import Host
+from quire.live.peers import Peer
+from quire.live.settings import Introduction, Misfit, Settings
+from quire.model.packets import Packet
+
+VISITORS = 1 << 30
+"""How many numbers there are for visitors: enough that two that are drawn at random differ."""
+VISITORS_AT_ONCE_MAX = 1024
+CLOSE_S = 2.0
+"""How long a visitor that leaves waits for its last words to arrive."""
+
+
+class Hub(Mesh):
+    def __init__(self, settings: Settings, packets: tuple[type[Packet], ...], owner: Owner) -> None:
+        others = tuple(member for member in range(len(settings.members)) if member != settings.me)
+        super().__init__(settings, packets, owner, Ways(others, defaultdict(tuple)))
+        self.served: int | None = None
+        """Whose frame is just being looked at."""
+
+    def is_visitor(self, peer: int) -> bool:
+        return peer >= len(self.settings.members)
+
+    def introduction_to(self, peer: int) -> Introduction:
+        if peer not in self.peers and self.is_visitor(peer):
+            if sum(map(self.is_visitor, self.peers)) >= VISITORS_AT_ONCE_MAX:
+                raise Misfit("too many clients are here already; try again later")
+            self.peers[peer] = Peer(peer, "a client")
+            self._recipients.append(self.peers[peer])
+        return super().introduction_to(peer)
+
+    def frame_arrived(self, connection: Connection, frame: Numbered) -> None:
+        self.served = connection.peer
+        try:
+            super().frame_arrived(connection, frame)
+        finally:
+            self.served = None
+
+    def acknowledged(self, connection: Connection, received: int) -> None:
+        if connection.peer in self.peers:
+            super().acknowledged(connection, received)
+
+    def burst_ended(self, connection: Connection) -> None:
+        if connection.peer in self.peers:
+            super().burst_ended(connection)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        if connection.was_open and connection.peer not in self.peers:
+            self._door.left(connection)
+            return
+        super().lost(connection, reason)
+        peer = self.peers.get(-1 if connection.peer is None else connection.peer)
+        if peer is not None and self.is_visitor(peer.member) and (peer.closing_after is not None or peer.incarnation is None):
+            self.dismiss(peer.member)
+
+    def has_room_to(self, member: int) -> bool:
+        return member in self.peers and super().has_room_to(member)
+
+    def dismiss(self, visitor: int) -> None:
+        """Have no more to do with a visitor."""
+        self.give_up(visitor)
+        # Whoever is just going through all peers must not lose one meanwhile.
+        asyncio.get_running_loop().call_soon(self._forget, visitor)
+
+    def _forget(self, visitor: int) -> None:
+        peer = self.peers.pop(visitor, None)
+        if peer is not None:
+            self._recipients.remove(peer)
+
+    async def said_everything(self) -> None:
+        """Say that this process closes, and return when that has arrived, or soon."""
+        self.say_closing(0)
+        deadline = asyncio.get_running_loop().time() + CLOSE_S
+        while any(peer.outgoing.bytes for peer in self.peers.values()) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.002)
+
+
+class HubHost(Host):
+    """A node at a hub, as a member or as a visitor. `dismissed` is called with the numbers of visitors that were lost."""
+
+    _mesh: Hub
+    dismissed: Callable[[int], None] | None = None
+
+    def _make_mesh(self) -> Mesh:
+        return Hub(self.settings, type(self.node).packets, self)
+
+    def failed(self, error: GroupFailed) -> None:
+        visitor = error.member if isinstance(error, MemberUnreachable) else self._mesh.served
+        about_visitor = visitor is not None and self._mesh.is_visitor(visitor)
+        if about_visitor and isinstance(error, MemberUnreachable | PeerMisbehaved):
+            assert visitor is not None
+            self._mesh.dismiss(visitor)
+            if self.dismissed is not None:
+                self.dismissed(visitor)
+        else:
+            super().failed(error)
+
+    async def close(self) -> None:
+        """A visitor goes when nothing of its own is unfinished; a member at once."""
+        if not self._ended.is_set():
+            await self._mesh.said_everything()
+        await self._stop()
+        if self.failure is not None:
+            raise self.failure

@@ -1,0 +1,120 @@
+"""The share of a process in `quire run --protocol sequencer`.
+
+Members come first and are clients; then come the sequencers, the first of which keeps the directory too. Clients create and
+join their groups as `ring` lays them out, send to them in turn, leave some and come back, and have groups moved meanwhile.
+They end when everything that they sent is delivered everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+
+from quire.live.nodes import Host
+from quire.live.serving import NodeShare, Service
+from quire.live.session import Session
+from quire.model.orders import Guarantee
+from quire.protocols.node import Node, Notice
+from quire.protocols.sequencing import Client, Sequencer
+from quire.protocols.sequencing.office import Office
+from quire.protocols.sequencing.ring import RingOptions
+
+NAME = "sequencer"
+
+
+class SequencerShare(NodeShare):
+    @property
+    def options(self) -> RingOptions:
+        assert isinstance(self.settings.options, RingOptions)
+        return self.settings.options
+
+    @property
+    def clients(self) -> int:
+        return len(self.settings.members) - self.options.sequencers
+
+    def make_node(self) -> Node:
+        me, units = self.settings.me, range(self.clients, len(self.settings.members))
+        self.node: Node
+        if me < self.clients:
+            client = Client(me, units[0], self.options)
+            self.session = Session(client, self.settings.inbox_messages_max, self.settings.run_messages_max)
+            self.session.on_delivered = lambda _: None
+            self.node = client
+        elif me == units[0]:
+            self.node = Office(me, units, self.options)
+        else:
+            self.node = Sequencer(me, units, units[0], self.options)
+        return self.node
+
+    def told(self, host: Host, notice: Notice) -> None:
+        self.session.told(host, notice)
+        self.delivered = self.session.delivered
+
+    async def work(self, host: Host) -> None:
+        if self.settings.me >= self.clients:
+            return
+        session, me = self.session, self.settings.me
+        session.begin(host)
+        groups = self.groups()
+        own = [group for group, inside in groups.items() if me in inside]
+        for group in groups:
+            await session.create_group(group)
+        for group in own:
+            await session.join_group(group)
+        restless = asyncio.ensure_future(self._change(own))
+        if self.plan.sends(me):
+            await self._send(own or list(groups))
+        await restless
+        await session.flushed()
+
+    async def _send(self, groups: Sequence[str]) -> None:
+        plan, loop = self.plan, asyncio.get_running_loop()
+        payload = (bytes(range(256)) * (plan.size // 256 + 1))[: plan.size]
+        batch = [payload] * max(1, min(self.settings.run_messages_max, self.settings.run_bytes_max // max(plan.size, 1)))
+        targets, total, began = cycle(groups), plan.messages or 0, loop.time()
+        while self.sent < total and not self.stopping:
+            count = min(total - self.sent, len(batch), max(1, total // (4 * len(groups))))
+            if plan.rate is not None:
+                due = int((loop.time() - began) * plan.rate) + 1 - self.sent
+                if due <= 0:
+                    await asyncio.sleep(self.sent / plan.rate - (loop.time() - began))
+                    continue
+                count = min(count, due)
+            await self.session.multicast_many(next(targets), batch[:count])
+            self.sent += count
+
+    async def _change(self, own: Sequence[str]) -> None:
+        """Leave and come back, and have groups moved, while messages are on their way."""
+        me, options, units = self.settings.me, self.options, range(self.clients, len(self.settings.members))
+        for number in range(options.changes):
+            if number % self.clients == me and own:
+                group = own[number // self.clients % len(own)]
+                await self.session.leave_group(group)
+                await self.session.join_group(group)
+        for number in range(options.moves if me == 0 else 0):
+            groups = list(self.groups())
+            self.session.move_group(groups[number % len(groups)], units[(number + 1) % len(units)])
+            await asyncio.sleep(options.tick_ms / 1000)
+
+    def promises(self) -> frozenset[Guarantee]:
+        return self.options.promises()
+
+    def groups(self) -> Mapping[str, tuple[int, ...]]:
+        return self.options.layout(self.clients)
+
+    def details(self) -> dict[str, object]:
+        if isinstance(self.node, Office):
+            return {f"load of {self.node.address}": self.node.sequencer.numbered, "groups_moved": self.node.directory.moved}
+        return {f"load of {self.node.address}": self.node.numbered} if isinstance(self.node, Sequencer) else {}
+
+
+def processes(members: int, options: RingOptions) -> int:
+    """Clients and sequencers; raises BadInput where the groups cannot be laid out."""
+    options.layout(members)
+    return members + options.sequencers
+
+
+SEQUENCER = Service(
+    NAME, "overlapping groups over several sequencers (Kindberg)", RingOptions, SequencerShare, processes, messages=1000
+)

@@ -1,0 +1,43 @@
+"""Groups that overlap in a ring: the layout that simulated and live runs of the service share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.protocols.sequencing.options import Options
+
+
+class RingOptions(Options, frozen=True, kw_only=True):
+    """The service's own options, and who is in which group."""
+
+    sequencers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 2
+    groups: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
+    overlap: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 1
+    """How many members a group shares with the next; 0: none."""
+    strangers: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    """How many members are in no group."""
+    changes: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
+    """How often a client leaves a group and joins it anew."""
+    moves: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
+    """How often a group is moved to another sequencer, wanted or not."""
+
+    def layout(self, members: int) -> dict[str, tuple[int, ...]]:
+        """Who is in which group; raises BadInput where they cannot be laid out so."""
+        inside = members - self.strangers
+        if inside < self.groups:
+            raise BadInput(f"{self.groups} groups need as many members that are in one, not {inside}")
+        if self.overlap * self.groups > inside * (self.groups - 1):
+            raise BadInput(f"groups of {inside // self.groups} members cannot share {self.overlap} with the next")
+        return ring(inside, self.groups, self.overlap)
+
+
+def ring(members: int, groups: int, overlap: int) -> dict[str, tuple[int, ...]]:
+    """Members divided over groups, each of which has the first members of the next one too."""
+    starts = [group * members // groups for group in range(groups + 1)]
+    return {
+        f"g{group}": tuple(sorted(member % members for member in range(starts[group], starts[group + 1] + overlap)))
+        for group in range(groups)
+    }

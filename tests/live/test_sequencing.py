@@ -28,8 +28,8 @@ def quire_run(out: Path, *options: str, messages: int = 4000) -> dict[str, objec
 
 @pytest.mark.parametrize(
     "options",
-    [("order=total",), ("order=causal-total", "pipelined=true"), ("order=hybrid", "bodies=direct", "strangers=1")],
-    ids=lambda options: ",".join(options),
+    [("order=causal-total", "pipelined=true"), ("order=hybrid", "bodies=direct", "strangers=1")],
+    ids=",".join,
 )
 def test_joins_leaves_and_forced_moves_under_load_lose_nothing(tmp_path: Path, options: tuple[str, ...]) -> None:
     ring = ("sequencers=2", "groups=3", "overlap=1", "changes=6", "moves=4", "tick_ms=20")

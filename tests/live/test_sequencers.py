@@ -1,0 +1,193 @@
+"""Sequencers that serve, and clients that come and go: over sockets in one process, and with `quire serve` in its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import quire
+from quire.live.errors import GroupFailed
+from quire.live.fleet import free_addresses
+from quire.live.sequencers import Connected, connect, serve
+from quire.live.session import GroupMessage, Membership
+from quire.model.errors import BadInput
+from quire.protocols.node import Send
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.errors import AlreadyMember, NoSuchGroup, NotMember
+
+SECRET = "a secret of a service in a test"
+TIMEOUT_S = 20.0
+
+
+@asynccontextmanager
+async def service(count: int = 1, **options: object) -> AsyncIterator[tuple[str, ...]]:
+    addresses = free_addresses(count)
+    async with AsyncExitStack() as stack:
+        servers = [serve(addresses, me, options=options, timeout_s=TIMEOUT_S) for me in range(count)]
+        await asyncio.gather(*(stack.enter_async_context(server) for server in servers))
+        yield addresses
+
+
+async def take(client: Connected, count: int) -> list[GroupMessage]:
+    """The next messages, without what is said of membership."""
+    taken: list[GroupMessage] = []
+    async with asyncio.timeout(30):
+        async for delivery in client:
+            if isinstance(delivery, GroupMessage):
+                taken.append(delivery)
+                if len(taken) == count:
+                    break
+    return taken
+
+
+def test_clients_create_join_send_and_leave() -> None:
+    async def main() -> None:
+        async with service() as addresses, connect(addresses) as one, connect(addresses) as other:
+            await one.create_group("tea")
+            await one.join_group("tea")
+            await other.join_group("tea")
+            with pytest.raises(AlreadyMember):
+                await other.join_group("tea")
+            for number in range(10):
+                await one.multicast("tea", b"one %d" % number)
+                await other.multicast("tea", b"other %d" % number)
+            mine, theirs = await take(one, 20), await take(other, 20)
+            assert mine == theirs
+            assert [message.payload for message in mine if message.origin == one.me] == [b"one %d" % n for n in range(10)]
+            await other.leave_group("tea")
+            with pytest.raises(NotMember):
+                await other.leave_group("tea")
+            # Who is no member may still send.
+            await other.multicast("tea", b"from outside")
+            [last] = await take(one, 1)
+            assert (last.payload, last.origin) == (b"from outside", other.me)
+
+    asyncio.run(main())
+
+
+def test_everybody_sees_changes_of_membership_between_the_same_messages() -> None:
+    async def main() -> None:
+        async with service() as addresses, connect(addresses, me=0) as one, connect(addresses, me=1) as other:
+            await one.create_group("tea")
+            await one.join_group("tea")
+            await one.multicast("tea", b"before")
+            await one.flushed()
+            await other.join_group("tea")
+            await other.multicast("tea", b"after")
+            seen = []
+            async for delivery in one:
+                seen.append(delivery)
+                if isinstance(delivery, GroupMessage) and delivery.payload == b"after":
+                    break
+            assert [type(each) for each in seen] == [Membership, GroupMessage, Membership, GroupMessage]
+            assert [each.number for each in seen] == [1, 2, 3, 4]
+            assert seen[2] == Membership("tea", 3, "join", other.me, (one.me, other.me))
+            # Who comes later gets nothing of before.
+            assert [message.payload for message in await take(other, 1)] == [b"after"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("order", ["total", "hybrid"])
+def test_groups_over_two_sequencers_stay_in_order_while_one_is_moved(order: str) -> None:
+    async def main() -> None:
+        async with service(2, order=order, tick_ms=10) as addresses, AsyncExitStack() as stack:
+            clients = [
+                await stack.enter_async_context(connect(addresses, order=order, options={"tick_ms": 10})) for _ in range(3)
+            ]
+            for group in ("g", "h"):
+                for client in clients:
+                    await client.create_group(group)
+                    await client.join_group(group)
+
+            async def send(client: Connected) -> None:
+                for number in range(100):
+                    await client.multicast("gh"[number % 2], b"%d" % number)
+                    if number in (30, 60):
+                        client.move_group("g", number // 30 % 2)
+                        await asyncio.sleep(0.02)
+
+            sending = asyncio.gather(*map(send, clients))
+            logs = await asyncio.gather(*(take(client, 300) for client in clients))
+            await sending
+            for group in ("g", "h"):
+                orders = [[(m.number, m.origin, m.payload) for m in log if m.group == group] for log in logs]
+                assert orders[0] == orders[1] == orders[2]
+                assert len(orders[0]) == 150
+            if order == "total":
+                assert logs[0] == logs[1] == logs[2]
+
+    asyncio.run(main())
+
+
+def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
+    async def main() -> None:
+        async with service() as addresses:
+            async with connect(addresses) as client:
+                with pytest.raises(NoSuchGroup, match="no group 'tea'"):
+                    await client.join_group("tea")
+                with pytest.raises(NoSuchGroup):
+                    await client.multicast("tea", b"x")
+            with pytest.raises(BadInput, match="option 'order'"):
+                async with connect(addresses, order="hybrid"):
+                    pass
+            with pytest.raises((BadInput, GroupFailed), match="secur"):
+                async with connect(addresses, secret=SECRET, timeout_s=1):
+                    pass
+
+    asyncio.run(main())
+    with pytest.raises(BadInput, match="loopback"):
+        connect("192.0.2.1:7000")
+    with pytest.raises(BadInput, match="direct needs links"):
+        connect("127.0.0.1:7000", options={"bodies": "direct"})
+    assert quire.connect is connect
+
+
+def test_a_client_that_misbehaves_is_dismissed_and_nobody_else_notices() -> None:
+    async def main() -> None:
+        async with service() as addresses, connect(addresses) as good:
+            await good.create_group("tea")
+            await good.join_group("tea")
+            async with AsyncExitStack() as stack:
+                bad = connect(addresses, timeout_s=2)
+                await bad.__aenter__()
+                stack.push_async_callback(bad._visit._stop)
+                bad._visit.act((Send(wire.Join("tea", good.me, 99), (0,)),))
+                async with asyncio.timeout(10):
+                    while bad._visit._mesh.peers[0].connection is not None:
+                        await asyncio.sleep(0.01)
+            await good.multicast("tea", b"still here")
+            assert [message.payload for message in await take(good, 1)] == [b"still here"]
+
+    asyncio.run(main())
+
+
+def test_quire_serve_runs_until_it_is_stopped_and_lets_in_only_who_knows_the_secret(tmp_path: Path) -> None:
+    [address] = free_addresses(1)
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET)
+    command = [str(Path(sys.executable).with_name("quire")), "serve", "--listen", address, "--secret-file", str(secret)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        assert "serves at" in server.stderr.readline()
+
+        async def main() -> None:
+            async with connect(address, secret=SECRET) as client:
+                await client.create_group("tea")
+                await client.join_group("tea")
+                await client.multicast("tea", b"hello")
+                assert [message.payload for message in await take(client, 1)] == [b"hello"]
+
+        asyncio.run(main())
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+    wrong = subprocess.run([*command[:2], "--listen", "127.0.0.1:1x"], capture_output=True, text=True, check=False, timeout=60)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("quire: '127.0.0.1:1x' is not an address")

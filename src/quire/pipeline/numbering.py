@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from quire.model.errors import BadInput
 from quire.pipeline.compiled import compiled
 from quire.trace.schema import SEND
 
@@ -38,3 +39,19 @@ def number_sends(
         if base[process] < 0:
             base[process] = UNKNOWN
     return new, -1, 0, 0
+
+
+def count_sends(start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray) -> np.ndarray:
+    """How many messages each process of a whole trace sends. Raises BadInput where one skips a number."""
+    new, process, expected, found = number_sends(start, kind, origin, seq, np.zeros(len(start) - 1, np.int64))
+    if process >= 0:
+        raise gap(process, expected, found)
+    return new
+
+
+def gap(process: int, expected: int, found: int) -> BadInput:
+    """What to say of a process that skips a number."""
+    return BadInput(
+        f"process {process} sends message {process}:{found} where {process}:{expected} is due; "
+        "a process numbers its messages 0, 1, 2 and so on"
+    )

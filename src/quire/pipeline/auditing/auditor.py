@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee, implied_by, in_order
 from quire.pipeline.auditing.deliveries import DeliveriesTask
 from quire.pipeline.auditing.findings import Findings, judge_trace
+from quire.pipeline.auditing.history import parse_versions
+from quire.pipeline.auditing.serialisable import SerialisableTask
+from quire.pipeline.auditing.significant import SignificantTask, parse_conflicts
 from quire.pipeline.auditing.stories import Story
 from quire.pipeline.auditing.tasks import AUDIT, Task
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
@@ -34,9 +37,12 @@ _HOLDS = {
     Guarantee.ACYCLIC: "one order of all messages explains every member's deliveries",
     Guarantee.HYBRID: "every group was delivered in one order, and no member delivered a message before one that had caused it",
     Guarantee.SPELLS: "every member delivered one slice of each group's log, from its join to its leave",
+    Guarantee.SIGNIFICANT: "conflicting requests began in their significant order, and everywhere alike",
+    Guarantee.SERIALISABLE: "one order of the committed transactions explains what each of them read",
 }
 
-_NEED_DESTINATIONS = {Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL, Guarantee.HYBRID}
+_NUMBERED = {Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL, Guarantee.HYBRID}
+"""What needs messages that are numbered without gaps, and destinations."""
 
 
 def audit(
@@ -61,7 +67,13 @@ def audit_with(
     layout = lay_out(stored)
     expected, expectation = _expectation(expect, stored.info)
     wanted = in_order({*OF_ANY_MESSAGES, *expected})
-    found = judge_trace(layout, segments or segment_count(layout), run_tasks, _beside(layout, wanted))
+    found = judge_trace(
+        layout,
+        segments or segment_count(layout),
+        run_tasks,
+        _beside(layout, wanted, stored.info),
+        sparse=_NUMBERED.isdisjoint(expected),
+    )
     checks = _checks(wanted, found, tell(layout, found, run_tasks), layout)
     wall_s = time.perf_counter() - began
     return Audit(
@@ -86,10 +98,15 @@ def _expectation(expect: Iterable[Guarantee] | None, info: RunInfo) -> tuple[tup
     return in_order(RELIABLE), "the run promises no order, so only integrity and agreement are expected"
 
 
-def _beside(layout: Layout, wanted: Sequence[Guarantee]) -> list[Task]:
+def _beside(layout: Layout, wanted: Sequence[Guarantee], info: RunInfo) -> list[Task]:
     """The tasks for what cannot be judged in segments."""
     grouped = Guarantee.HYBRID in wanted or Guarantee.SPELLS in wanted
-    return [DeliveriesTask(layout.world, layout.groups, grouped)]
+    tasks: list[Task] = [DeliveriesTask(layout.world, layout.groups, grouped)]
+    if Guarantee.SIGNIFICANT in wanted:
+        tasks.append(SignificantTask(layout.world, layout.groups, parse_conflicts(info.settings)))
+    if Guarantee.SERIALISABLE in wanted:
+        tasks.append(SerialisableTask(layout.world, layout.groups, parse_versions(info.settings.get("versions"))))
+    return tasks
 
 
 def _checks(
@@ -104,6 +121,8 @@ def _checks(
         Guarantee.ACYCLIC: found.total.knots,
         Guarantee.HYBRID: found.within.pairs + found.late[1],
         Guarantee.SPELLS: found.spells.violations,
+        Guarantee.SIGNIFICANT: found.significant.violations,
+        Guarantee.SERIALISABLE: found.serialisable.violations,
     }
     checks = {}
     for guarantee in wanted:
@@ -123,11 +142,17 @@ def _undecided(guarantee: Guarantee, found: Findings) -> str:
     """Why a check without a violation cannot be said to hold, or nothing."""
     if guarantee is Guarantee.SPELLS:
         return "" if found.spells.changes else "the trace records no joins and leaves: it has no rows of the kind view"
+    if guarantee is Guarantee.SIGNIFICANT:
+        return found.significant.why
+    if guarantee is Guarantee.SERIALISABLE:
+        return found.serialisable.why
+    if found.unjudged and guarantee in _NUMBERED:
+        return found.unjudged
     if guarantee is Guarantee.HYBRID and not found.within.grouped:
         return "the trace does not say to which groups its messages were sent"
     if found.unordered and guarantee in (Guarantee.CAUSAL, Guarantee.HYBRID):
         origin, seq = found.unordered
         return f"the logs contradict each other: a delivery of {origin}:{seq} happened before it was sent"
-    if found.unrecorded and guarantee in _NEED_DESTINATIONS:
+    if found.unrecorded and guarantee in _NUMBERED:
         return f"the trace does not say to whom {found.unrecorded} of its {found.messages} messages were addressed"
     return ""

@@ -17,6 +17,8 @@ from quire.pipeline.auditing.deliveries import DeliveriesResult
 from quire.pipeline.auditing.groups import WithinGroups
 from quire.pipeline.auditing.seams import Event, join_segments
 from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary, correct_members
+from quire.pipeline.auditing.serialisable import SerialisableResult
+from quire.pipeline.auditing.significant import SignificantResult
 from quire.pipeline.auditing.spells import SpellsResult
 from quire.pipeline.auditing.tasks import Result, Task
 from quire.pipeline.auditing.total import TotalResult
@@ -38,22 +40,30 @@ class Findings(msgspec.Struct, kw_only=True):
     late: tuple[int, int] = (0, 0)
     """Deliveries out of FIFO order, and out of causal order."""
     first_late: list[Late | None] = []
+    unjudged: str = ""
+    """Why nothing was judged in segments or in one piece: what follows from numbers, destinations and causes."""
     unrecorded: int = 0
     unordered: tuple[int, int] | None = None
     rebuilt: bool = False
     total: TotalResult = msgspec.field(default_factory=TotalResult)
     within: WithinGroups = msgspec.field(default_factory=WithinGroups)
     spells: SpellsResult = msgspec.field(default_factory=SpellsResult)
+    significant: SignificantResult = msgspec.field(default_factory=SignificantResult)
+    serialisable: SerialisableResult = msgspec.field(default_factory=SerialisableResult)
     segments: int = 1
 
 
 def judge_trace(
-    layout: Layout, segments: int, run: Runner, beside: Sequence[Task] = (), *, block_shift: int = kernel.BLOCK_SHIFT
-) -> Findings:
-    """Judge the trace in so many segments, or in one task where that cannot be done; and what these tasks judge."""
+    layout: Layout, segments: int, run: Runner, beside: Sequence[Task] = (),
+    *, sparse: bool = False, block_shift: int = kernel.BLOCK_SHIFT,
+) -> Findings:  # fmt: skip
+    """Judge the trace in so many segments, or in one task where that cannot be done; and what these tasks judge.
+
+    Messages must be numbered without gaps, unless they may be `sparse`: then it is said why nothing was judged.
+    """
     if layout.timed and segments > 1:
-        return _judge_in_segments(layout, segments, run, beside, block_shift)
-    *others, summary = run([*beside, _whole(layout)])
+        return _judge_in_segments(layout, segments, run, beside, sparse, block_shift)
+    *others, summary = run([*beside, _whole(layout, sparse)])
     assert isinstance(summary, Summary)
     found = _of_whole(summary)
     _add_others(found, others)
@@ -64,13 +74,19 @@ def _add_others(found: Findings, results: Sequence[Result]) -> None:
     for result in results:
         if isinstance(result, DeliveriesResult):
             found.total, found.within, found.spells = result.total, result.within, result.spells
+        elif isinstance(result, SignificantResult):
+            found.significant = result
+        elif isinstance(result, SerialisableResult):
+            found.serialisable = result
 
 
-def _whole(layout: Layout) -> SegmentTask:
-    return SegmentTask(layout.world, layout.groups, 0, None, None, later_members(layout, None), whole=True)
+def _whole(layout: Layout, sparse: bool) -> SegmentTask:
+    return SegmentTask(layout.world, layout.groups, 0, None, None, later_members(layout, None), whole=True, sparse=sparse)
 
 
-def _judge_in_segments(layout: Layout, segments: int, run: Runner, beside: Sequence[Task], block_shift: int) -> Findings:
+def _judge_in_segments(
+    layout: Layout, segments: int, run: Runner, beside: Sequence[Task], sparse: bool, block_shift: int
+) -> Findings:
     """Judge the segments beside each other, then their seams; in one piece if they turn out not to be separable."""
     bounds: list[int | None] = [None, *cut(layout, segments), None]
     tasks = []
@@ -85,7 +101,7 @@ def _judge_in_segments(layout: Layout, segments: int, run: Runner, beside: Seque
     summaries = [result for result in results if isinstance(result, Summary)]
     seams = join_segments(summaries, [task.later for task in tasks], correct_members(layout.world))
     if seams.why:
-        summary = run([_whole(layout)])[0]
+        summary = run([_whole(layout, sparse)])[0]
         assert isinstance(summary, Summary)
         found = _of_whole(summary)
         _add_others(found, results)
@@ -114,6 +130,8 @@ def _resume(task: SegmentTask, start: StartState, summary: Summary) -> SegmentTa
 
 
 def _of_whole(summary: Summary) -> Findings:
+    if summary.why:
+        return Findings(messages=summary.messages, unjudged=summary.why, first_late=[None, None])
     found = _of_segments([summary])
     _add_seams(found, [summary], None, None)
     found.unrecorded, found.unordered, found.rebuilt = summary.unrecorded, summary.unordered, summary.rebuilt

@@ -16,8 +16,9 @@ from quire.model.errors import BadInput
 from quire.pipeline.auditing import kernel
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
-from quire.pipeline.numbering import NUMBER_END, UNKNOWN, number_sends
+from quire.pipeline.numbering import NUMBER_END, UNKNOWN, gap, number_sends
 from quire.pipeline.slices import Events, read_events
+from quire.trace.schema import SEND
 
 EXPORT_MAX = 50_000
 """More messages in flight or foreign deliveries than this are not worth sending around: the trace is judged in one piece."""
@@ -55,6 +56,8 @@ class SegmentTask(msgspec.Struct, tag="segment"):
     later: np.ndarray
     whole: bool = False
     """The segment is the whole trace, so that an order may be rebuilt and nothing is foreign."""
+    sparse: bool = False
+    """Do not refuse messages that are numbered with gaps: say that they cannot be judged."""
     start: StartState | None = None
     block_shift: int = kernel.BLOCK_SHIFT
 
@@ -107,10 +110,10 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
     if process >= 0:
         if not task.whole:
             return _unfit(task, "a process repeats a send across segments")
-        raise BadInput(
-            f"process {process} sends message {process}:{found} where {process}:{expected} is due; "
-            "a process numbers its messages 0, 1, 2 and so on"
-        )
+        refusal = gap(process, expected, found)
+        if task.sparse:
+            return msgspec.structs.replace(_unfit(task, str(refusal)), messages=int((events.kind == SEND).sum()))
+        raise refusal
     if len(base) and int((base + new)[base < UNKNOWN].max(initial=0)) >= NUMBER_END:
         raise BadInput(f"a process sends more than {NUMBER_END - 1} messages, which is more than can be audited")
 

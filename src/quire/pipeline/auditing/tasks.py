@@ -5,10 +5,12 @@ from __future__ import annotations
 from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask, judge_all_deliveries
 from quire.pipeline.auditing.search import Chain, ChainTask, FindTask, FoundEvents, find_chain, find_events
 from quire.pipeline.auditing.segments import SegmentTask, Summary, judge_segment
+from quire.pipeline.auditing.serialisable import SerialisableResult, SerialisableTask, judge_serialisable
+from quire.pipeline.auditing.significant import SignificantResult, SignificantTask, judge_significant
 from quire.pipeline.tasks import Job
 
-Task = SegmentTask | DeliveriesTask | FindTask | ChainTask
-Result = Summary | DeliveriesResult | FoundEvents | Chain
+Task = SegmentTask | DeliveriesTask | SignificantTask | SerialisableTask | FindTask | ChainTask
+Result = Summary | DeliveriesResult | SignificantResult | SerialisableResult | FoundEvents | Chain
 
 
 def _perform(task: Task) -> Result:
@@ -17,6 +19,10 @@ def _perform(task: Task) -> Result:
             return judge_segment(task)
         case DeliveriesTask():
             return judge_all_deliveries(task)
+        case SignificantTask():
+            return judge_significant(task)
+        case SerialisableTask():
+            return judge_serialisable(task)
         case FindTask():
             return find_events(task)
         case ChainTask():
@@ -26,5 +32,12 @@ def _perform(task: Task) -> Result:
 AUDIT = Job(
     Task,
     _perform,
-    {SegmentTask: Summary, DeliveriesTask: DeliveriesResult, FindTask: FoundEvents, ChainTask: Chain},
+    {
+        SegmentTask: Summary,
+        DeliveriesTask: DeliveriesResult,
+        SignificantTask: SignificantResult,
+        SerialisableTask: SerialisableResult,
+        FindTask: FoundEvents,
+        ChainTask: Chain,
+    },
 )

@@ -100,6 +100,10 @@ def identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
     width, height = int(seq.max()) + 1, int(origin.max()) + 1
     if seq.min() >= 0 and origin.min() >= 0 and width * height <= 4 * len(seq) + 1_000_000:
         return (seq * height + origin).astype(np.int32 if width * height < 2**31 else np.int64), width * height
+    low, span = int(seq.min()), int(seq.max()) - int(seq.min()) + 1
+    if int(origin.min()) * span > -(2**62) and height * span < 2**62:
+        names, ids = np.unique(origin * np.int64(span) + (seq - low), return_inverse=True)
+        return ids.astype(np.int64), len(names)
     pairs = np.stack([origin.astype(np.int64), seq], axis=1)
     names, ids = np.unique(pairs, axis=0, return_inverse=True)
     return ids.reshape(-1).astype(np.int64), len(names)

@@ -12,7 +12,7 @@ from quire.model.orders import Guarantee
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.findings import Findings, Late
 from quire.pipeline.auditing.search import Chain, ChainTask, FindTask, Found, FoundEvents, Link, Message, by_message
-from quire.pipeline.auditing.stories import Story, tell_spells
+from quire.pipeline.auditing.stories import Story, tell_serialisable, tell_significant, tell_spells
 from quire.pipeline.auditing.tasks import Task
 from quire.pipeline.auditing.verdicts import Place, Witness
 from quire.pipeline.layout import Layout, overlapping
@@ -39,6 +39,10 @@ def tell(layout: Layout, found: Findings, run: Runner) -> dict[Guarantee, Story]
     stories: dict[Guarantee, Story] = {}
     if found.spells.violations:
         stories[Guarantee.SPELLS] = tell_spells(found.spells)
+    if found.significant.violations:
+        stories[Guarantee.SIGNIFICANT] = tell_significant(found.significant)
+    if found.serialisable.violations:
+        stories[Guarantee.SERIALISABLE] = tell_serialisable(found.serialisable)
     messages = _named(found)
     if not messages:
         return stories

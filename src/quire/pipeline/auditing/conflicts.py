@@ -1,0 +1,130 @@
+"""Conflicting requests that have several destinations in common: does each pair of destinations begin them alike?
+
+Only conflicting operations are ordered, so the destinations' sequences cannot be merged as they are. In the graph that is
+sorted here, a request comes after a node for each operation that conflicts with its own, and that node after every
+request of its operation so far. If all of it can be sorted, no two destinations disagree on anything that conflicts. What
+is left is compared pair by pair.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+
+import numpy as np
+
+from quire.pipeline.compiled import compiled
+
+Opposite = tuple[int, int, int, int, int]
+"""How many pairs of destinations disagree; of the first, the destinations and two requests that the first begins in this
+order."""
+
+
+def opposite_orders(
+    bounds: np.ndarray, request: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray, requests: int
+) -> Opposite:
+    """Compare the sequences of requests begun at each destination; those of destination d are at `bounds[d]` to
+    `bounds[d + 1]`."""
+    edges, nodes = connect(bounds, request, op, kind, conflicts, requests)
+    left = unsorted(edges, nodes, np.ones(nodes, np.bool_))
+    if not left[:requests].any():
+        return 0, -1, -1, -1, -1
+    left = unsorted(edges[:, ::-1].copy(), nodes, left)
+    kept = np.flatnonzero(left[request])
+    at: defaultdict[int, list[int]] = defaultdict(list)
+    for index in kept.tolist():
+        at[int(request[index])].append(index)
+    destination = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    common: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for indices in at.values():
+        for one, other in combinations(indices, 2):
+            common[int(destination[one]), int(destination[other])].append((one, other))
+    found: Opposite = (0, -1, -1, -1, -1)
+    for pair in sorted(common):
+        places = np.array(sorted(common[pair]), np.int64)
+        both = conflicts[kind[pair[0]]] & conflicts[kind[pair[1]]]
+        first, second = inverted(places[:, 1].copy(), op[places[:, 0]], both)
+        if first >= 0 and not found[0]:
+            found = (1, *pair, int(request[places[first, 0]]), int(request[places[second, 0]]))
+        elif first >= 0:
+            found = (found[0] + 1, *found[1:])
+    return found
+
+
+@compiled
+def connect(
+    bounds: np.ndarray, request: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray, requests: int
+) -> tuple[np.ndarray, int]:
+    """The graph as pairs of nodes, and how many nodes it has; the first of them are the requests."""
+    operations = conflicts.shape[1]
+    edges = np.empty((len(request) * (operations + 2), 2), np.int64)
+    count, nodes = 0, requests
+    gathered = np.empty(operations, np.int64)
+    for place in range(len(bounds) - 1):
+        gathered[:] = -1
+        for index in range(bounds[place], bounds[place + 1]):
+            own = op[index]
+            for other in range(operations):
+                if gathered[other] >= 0 and conflicts[kind[place], own, other]:
+                    edges[count] = (gathered[other], request[index])
+                    count += 1
+            if gathered[own] >= 0:
+                edges[count] = (gathered[own], nodes)
+                count += 1
+            edges[count] = (request[index], nodes)
+            count += 1
+            gathered[own] = nodes
+            nodes += 1
+    return edges[:count].copy(), nodes
+
+
+@compiled
+def unsorted(edges: np.ndarray, nodes: int, alive: np.ndarray) -> np.ndarray:
+    """Which of the nodes that are alive cannot be sorted, because they are in a cycle or after one."""
+    waits = np.zeros(nodes, np.int64)
+    begin = np.zeros(nodes + 1, np.int64)
+    for edge in range(len(edges)):
+        if alive[edges[edge, 0]] and alive[edges[edge, 1]]:
+            begin[edges[edge, 0] + 1] += 1
+            waits[edges[edge, 1]] += 1
+    for node in range(nodes):
+        begin[node + 1] += begin[node]
+    out = np.empty(begin[nodes], np.int64)
+    fill = begin[:nodes].copy()
+    for edge in range(len(edges)):
+        if alive[edges[edge, 0]] and alive[edges[edge, 1]]:
+            out[fill[edges[edge, 0]]] = edges[edge, 1]
+            fill[edges[edge, 0]] += 1
+    left = alive.copy()
+    stack = np.empty(nodes, np.int64)
+    depth = 0
+    for node in range(nodes):
+        if alive[node] and waits[node] == 0:
+            stack[depth] = node
+            depth += 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        left[node] = False
+        for index in range(begin[node], begin[node + 1]):
+            waits[out[index]] -= 1
+            if waits[out[index]] == 0:
+                stack[depth] = out[index]
+                depth += 1
+    return left
+
+
+@compiled
+def inverted(there: np.ndarray, op: np.ndarray, conflict: np.ndarray) -> tuple[int, int]:
+    """Two conflicting requests, in the order of one destination, that another has the other way round."""
+    furthest = np.full(len(conflict), -1, np.int64)
+    at = np.full(len(conflict), -1, np.int64)
+    for index in range(len(there)):
+        own = op[index]
+        for other in range(len(conflict)):
+            if conflict[own, other] and furthest[other] > there[index]:
+                return at[other], index
+        if there[index] > furthest[own]:
+            furthest[own] = there[index]
+            at[own] = index
+    return -1, -1

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from quire.cli.auditing import status
+from quire.cli.order_stream import StreamWishes, order_stream_command
 from quire.cli.spark import Master, Remote, place
 from quire.model.errors import BadInput
 from quire.pipeline.ordering.reading import find_files
@@ -27,7 +28,9 @@ def order(
     source: Annotated[str | None, typer.Option(help="The column that names an event's source.")] = None,
     clock: Annotated[str | None, typer.Option(help="The column with its logical clock.")] = None,
     vector: Annotated[str | None, typer.Option(help="The column with its vector clock, for --causal.")] = None,
-    sources: Annotated[str | None, typer.Option(help="a,b,c: whose each entry is, where vectors are arrays.")] = None,
+    sources: Annotated[
+        str | None, typer.Option(help="a,b,c: all sources, for --stream; whose each entry is, where vectors are arrays.")
+    ] = None,
     omit_superseded: Annotated[
         bool, typer.Option("--omit-superseded", help="Leave out writes that a later one of the same object supersedes.")
     ] = False,
@@ -38,6 +41,22 @@ def order(
     commit_word: Annotated[str, typer.Option("--commit", help="The word for a commit in that column.")] = "commit",
     to: Annotated[str | None, typer.Option(help="parquet or json; as the input if not given.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the ordered events that are there.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Order events while they arrive; the same command goes on where it ended.")
+    ] = False,
+    idle: Annotated[
+        str | None, typer.Option(help="For --stream: `wait` for a silent source, or so many seconds, then go on without it.")
+    ] = None,
+    heartbeat: Annotated[
+        str | None, typer.Option(help="For --stream: the column that is true in rows that only tell a source's clock.")
+    ] = None,
+    transaction: Annotated[
+        str | None, typer.Option(help="For --stream: the column whose value events share that must leave together.")
+    ] = None,
+    schema: Annotated[str | None, typer.Option(help="For --stream: the columns, like 'source string, clock long'.")] = None,
+    files_per_batch: Annotated[int | None, typer.Option(help="For --stream: how many files to take at a time.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="For --stream: read what is there, and end.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="For --stream --once: nothing more will come, so nothing waits.")] = False,
     master: Master = None,
     remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
@@ -48,6 +67,17 @@ def order(
     from quire.pipeline.session import session
 
     where = place(master, remote)
+    wishes = StreamWishes(
+        causal=causal, source=source, clock=clock, vector=vector, sources=sources, idle=idle, heartbeat=heartbeat,
+        transaction=transaction, schema=schema, files_per_batch=files_per_batch, to=to, once=once, end=end,
+    )  # fmt: skip
+    if stream:
+        if force or omit_superseded:
+            raise BadInput("--force and --omit-superseded are not for --stream, which goes on with what is there, as it is")
+        order_stream_command(source_path, target, wishes, where, json=json)
+        return
+    if named := wishes.only_for_streams():
+        raise BadInput(f"--{named} is for --stream")
     # Before Spark is started, which takes seconds, find out whether there is anything to order, and where to.
     if to is not None and to not in FORMATS:
         raise BadInput(f"--to is {' or '.join(FORMATS)}, not {to!r}")

@@ -44,7 +44,7 @@ def write_file(task: WriteTask) -> int:
             block = block.append_column(POSITION, pa.array(np.arange(task.first + rows, task.first + rows + block.num_rows)))
             rows += block.num_rows
             if task.format == "json":
-                file.write(b"".join(_line(row) for row in block.to_pylist(maps_as_pydicts="strict")))
+                file.write(b"".join(json_line(row) for row in block.to_pylist(maps_as_pydicts="strict")))
                 continue
             if writer is None:
                 writer = pq.ParquetWriter(file, block.schema, compression="zstd")
@@ -76,7 +76,7 @@ def _blocks(task: WriteTask) -> Iterator[pa.Table]:
         yield pa.concat_tables(pending).combine_chunks()
 
 
-def _line(row: dict[str, Any]) -> bytes:
+def json_line(row: dict[str, Any]) -> bytes:
     """A row as a line of JSON."""
     return msgspec.json.encode(_present(row), enc_hook=_plain) + b"\n"
 

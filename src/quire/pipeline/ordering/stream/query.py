@@ -13,15 +13,18 @@ from quire.pipeline.codec import decode, encode
 from quire.pipeline.ordering.stream.intake import TICK, Intake, IntakeTask, take_in
 from quire.pipeline.ordering.stream.ledger import Ledger, State
 from quire.pipeline.ordering.stream.operator import RELEASE, Operator
-from quire.pipeline.ordering.stream.wishes import POSITION, TotalOrder, Wishes, settle
+from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes, settle
 from quire.pipeline.ordering.stream.writing import FORMATS, Format
+from quire.pipeline.ordering.writing import POSITION
 from quire.pipeline.tasks import Runner, binary_column, run_here, run_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _PARTITIONS_MAX = 32
+_STARTS_MAX = 3
 
 Then = Callable[["DataFrame", int], None]
 
@@ -53,8 +56,22 @@ def order_stream(
     each = _MicroBatch(wishes, ledger.out, form, then)
     writer = events.writeStream.option("checkpointLocation", str(ledger.spark_checkpoint)).foreachBatch(each)
     if available_now:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds").start()
+        return _started(writer.trigger(availableNow=True))
+    return _started(writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds"))
+
+
+def _started(writer: DataStreamWriter) -> StreamingQuery:
+    """Over Connect the server starts a process for the micro-batches, and gives it ten seconds to answer, which a busy
+    machine may not have. Nothing has begun by then, so it is asked again."""
+    from pyspark.errors import PySparkException
+
+    for _ in range(_STARTS_MAX - 1):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if "failed to connect back" not in str(error):
+                raise
+    return writer.start()
 
 
 def order_progress(out: str | Path) -> State | None:

@@ -24,8 +24,8 @@ from quire.pipeline.ordering.stream.intake import (
     open_waiting,
     write_waiting,
 )
-from quire.pipeline.ordering.stream.wishes import POSITION
 from quire.pipeline.ordering.stream.writing import Format, write_events
+from quire.pipeline.ordering.writing import POSITION
 
 ROWS_PER_PIECE = 1 << 18
 _SAMPLES_PER_PIECE = 64

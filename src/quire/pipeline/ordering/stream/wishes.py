@@ -8,10 +8,9 @@ from typing import Literal
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.writing import POSITION
 
 SOURCES_MAX = 4096
-POSITION = "position"
-"""The column that is added: 0, 1, 2 … in the order in which events leave."""
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _VECTORS = ("array<int>", "array<bigint>", "map<string,int>", "map<string,bigint>")

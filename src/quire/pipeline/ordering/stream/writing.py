@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quire.pipeline.ordering.stream.intake import Waiting, open_waiting
+from quire.pipeline.ordering.writing import json_line
 
 Format = Literal["parquet", "json"]
 FORMATS: tuple[Format, ...] = ("parquet", "json")
@@ -38,10 +39,9 @@ def write_events(events: pa.Table, path: Path, form: Format) -> None:
     if form == "parquet":
         pq.write_table(events, path)
         return
-    encoder = msgspec.json.Encoder()
     with path.open("wb") as file:
         for batch in events.to_batches(max_chunksize=8192):
-            file.write(encoder.encode_lines(batch.to_pylist()))
+            file.write(b"".join(json_line(row) for row in batch.to_pylist(maps_as_pydicts="strict")))
 
 
 def name_of(batch: int, piece: int, form: Format) -> str:

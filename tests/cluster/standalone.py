@@ -1,0 +1,102 @@
+"""A real Spark cluster on this machine, from the same package that Quire uses: a master, two workers, a Connect server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+from quire.pipeline.java import ensure_java
+
+HOME = Path(pyspark.__file__).parent
+_WAIT_S = 120.0
+
+
+class Cluster(NamedTuple):
+    master: str
+    """spark://…"""
+    remote: str
+    """sc://…, a server whose work the same workers do."""
+    workers: int
+
+
+@contextmanager
+def cluster(work: Path) -> Iterator[Cluster]:
+    """Everything is stopped, and the processes are gone, when the block ends."""
+    master_port, connect_port = free_port(), free_port()
+    master = f"spark://127.0.0.1:{master_port}"
+    with ExitStack() as stack:
+        log = stack.enter_context(
+            process(work, "master", "spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+                    "--port", str(master_port), "--webui-port", "0")
+        )  # fmt: skip
+        wait_for(log, "New state: ALIVE")
+        for number in range(2):
+            # Slots and memory are what a worker offers, not what it takes; two drivers share these.
+            own = str(work / f"work-{number}")
+            stack.enter_context(
+                process(work, f"worker-{number}", "spark-class", "org.apache.spark.deploy.worker.Worker", master, "--host",
+                        "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "4g", "--work-dir", own)
+            )  # fmt: skip
+        settings = {
+            "spark.connect.grpc.binding.port": str(connect_port),
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.cores.max": "2",
+            "spark.executor.cores": "1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+        }
+        options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+        server = stack.enter_context(
+            process(work, "connect", "spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+                    "--master", master, "--driver-memory", "1g", *options, "spark-internal")
+        )  # fmt: skip
+        wait_for(log, "Registering worker", times=2)
+        wait_for(server, "Spark Connect server started")
+        yield Cluster(master, f"sc://127.0.0.1:{connect_port}", 2)
+
+
+@contextmanager
+def process(work: Path, name: str, program: str, *arguments: str) -> Iterator[Path]:
+    """One of Spark's own programs, and the file to which it writes its log."""
+    log = work / f"{name}.log"
+    environment = os.environ | {
+        "JAVA_HOME": str(ensure_java()), "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(work),
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "PYSPARK_PYTHON": sys.executable,
+    }  # fmt: skip
+    with log.open("wb") as file:
+        started = subprocess.Popen(
+            [HOME / "bin" / program, *arguments], stdout=file, stderr=file, env=environment, start_new_session=True
+        )  # fmt: skip
+    try:
+        yield log
+    finally:
+        os.killpg(started.pid, signal.SIGTERM)
+        try:
+            started.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+
+
+def wait_for(log: Path, words: str, times: int = 1) -> None:
+    deadline = time.monotonic() + _WAIT_S
+    while log.read_text(errors="replace").count(words) < times:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{log.name} never said {words!r}:\n{log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

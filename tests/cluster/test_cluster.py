@@ -1,0 +1,83 @@
+"""Every command that uses Spark on a real cluster of two workers, and over Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quire.simulation.config import SimulationConfig, WorkloadConfig
+from quire.simulation.simulate import simulate
+from tests.cluster.standalone import Cluster, cluster
+
+GRID = """
+title = "Small"
+
+[[grid]]
+protocol = ["single-phase", "fifo"]
+members = 3
+load = 50.0
+messages = 10
+seeds = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run to audit and events to order."""
+    work = tmp_path_factory.mktemp("inputs")
+    simulate(SimulationConfig(members=4, seed=2, workload=WorkloadConfig(messages=200)), out=work / "run")
+    (work / "events").mkdir()
+    for number in range(6):
+        clocks = range(number * 100, number * 100 + 100)
+        table = pa.table({"source": ["ab"[clock % 2] for clock in clocks], "clock": list(clocks)})
+        pq.write_table(table, work / "events" / f"{number}.parquet")
+    (work / "grid.toml").write_text(GRID)
+    return work
+
+
+def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, str]]:
+    stream = ["--stream", "--sources", "a,b", "--idle", "wait", "--once", "--end", "--files-per-batch", "2"]
+    commands = [
+        ["audit", str(inputs / "run"), "--segments", "3", "--json"],
+        ["order", str(inputs / "events"), str(out / "batch"), "--json"],
+        ["order", str(inputs / "events"), str(out / "stream"), *stream, "--json"],
+        ["sweep", str(inputs / "grid.toml"), "--out", str(out / "sweep"), "--json"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cluster.commands", json.dumps([command + place for command in commands])],
+        capture_output=True, text=True, timeout=300, check=False, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["master", "remote"])
+def test_all_commands_run_where_they_are_told(spark_cluster: Cluster, inputs: Path, tmp_path: Path, kind: str) -> None:
+    audited, ordered, streamed, swept = perform([f"--{kind}", getattr(spark_cluster, kind)], inputs, tmp_path)
+
+    verdict = json.loads(audited["said"])
+    assert {
+        name: check["verdict"] for name, check in verdict["checks"].items() if name in verdict["expected"]
+    } == dict.fromkeys(verdict["expected"], "holds")
+    assert json.loads(streamed["said"]) == {
+        "out": str(tmp_path / "stream"), "left": 600, "waiting": 0, "rejected": 0, "micro_batches": 3,
+    }  # fmt: skip
+    assert json.loads(ordered["said"])["events"] == 600
+    for out in (tmp_path / "stream", tmp_path / "batch"):
+        rows = [row for path in sorted(out.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+        assert [row["clock"] for row in rows] == [row["position"] for row in rows] == list(range(600))
+    assert {name: json.loads(swept["said"])[name] for name in ("cells", "failed")} == {"cells": 4, "failed": 0}

@@ -13,7 +13,10 @@ import pytest
 
 import quire
 from quire.live.fleet import free_addresses
+from quire.objects.executor import Program
 from quire.protocols.objects.declarations import Pair
+from quire.simulation.config import NetworkConfig
+from quire.simulation.objects import Root, simulate_objects
 from tests.live.test_examples import Terminal, terminals
 from tests.live.test_run import QUIRE
 
@@ -79,6 +82,31 @@ def test_transfers_in_circles_conserve_the_money_and_replicas_agree() -> None:
     logs = [log.values for log in (group.objects["log"] for group in groups) if isinstance(log, Register)]
     assert len(logs[0]) == 45
     assert logs[0] == logs[1] == logs[2]
+
+
+def test_the_same_classes_run_in_the_simulator() -> None:
+    objects = {f"account {number}": quire.place(Account, number) for number in range(3)}
+
+    def transfer(source: int, target: int) -> Program:
+        async def program(call: quire.Call) -> None:
+            # What only an event loop can give is not to be had in virtual time, so the operation itself cannot be used.
+            await call.invoke(f"account {source}", "deposit", -30)
+            await call.invoke(f"account {target}", "deposit", 30)
+
+        return program
+
+    roots = [Root(number % 3, transfer(number % 3, (number + 1) % 3), at_ms=number) for number in range(12)]
+    outcomes, members = simulate_objects(3, objects, roots, network=NetworkConfig(loss=0.2, duplicate=0.2, reorder=True))
+    assert outcomes == [None] * 12
+    accounts = [members[number][f"account {number}"] for number in range(3)]
+    assert sum(account.balance for account in accounts if isinstance(account, Account)) == 300
+
+    async def waits(call: quire.Call) -> None:
+        await call.invoke("account 0", "send", "account 1", 5)
+
+    (outcome,), _ = simulate_objects(3, objects, [Root(0, waits)])
+    assert isinstance(outcome, quire.CallAborted)
+    assert "in the simulator an operation can await calls and call.sleep, nothing else" in str(outcome)
 
 
 def test_members_that_were_given_other_objects_do_not_start() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
+from quire.objects.declare import Object
 from quire.objects.executor import Executor, Program
 from quire.objects.placing import Placement, catalogue_of, objects_at
 from quire.objects.record import conflicts, record
@@ -15,12 +19,16 @@ from quire.protocols.objects.errors import CallAborted
 from quire.protocols.objects.exchange import Options as ProtocolOptions
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Started
-from quire.simulation.config import SimulationConfig
+from quire.simulation.config import NetworkConfig, SimulationConfig
+from quire.simulation.delays import to_ns
 from quire.simulation.randomness import stream
+from quire.simulation.runs import make_network
 from quire.simulation.scenario import Scenario, Service
 from quire.simulation.steps import SteppedRuntime
 from quire.simulation.workload import due_times
 from quire.simulation.world import Place, World
+
+SIMULATED_NS_MAX = 3_600_000_000_000
 
 Observe = Callable[[Notice], None]
 Done = Callable[[Any, BaseException | None], None]
@@ -60,6 +68,45 @@ def _teller(executor: Executor, observe: Observe) -> Callable[[Place, Notice], N
         executor.told(notice)
 
     return told
+
+
+class Root(msgspec.Struct, frozen=True):
+    """A program that a member starts at a time."""
+
+    member: int
+    program: Program
+    at_ms: float = 0.0
+
+
+def simulate_objects(
+    members: int,
+    objects: Mapping[str, Placement],
+    roots: Sequence[Root],
+    *,
+    seed: int = 0,
+    network: NetworkConfig | None = None,
+    options: ProtocolOptions | None = None,
+) -> tuple[list[Any], list[Mapping[str, Object]]]:
+    """Run an application's own objects in virtual time until all roots have ended. Returns what each root returned, or
+    the exception that it raised, and each member's objects. Raises BadInput where the settings make no sense, or where a
+    root does not end, because it awaits something that never comes."""
+    config = SimulationConfig(protocol="objects", members=members, seed=seed, network=network or NetworkConfig())
+    world = World(make_network(config))
+    group = ObjectWorld(world, members, objects, options or ProtocolOptions(), seed)
+    outcomes: dict[int, Any] = {}
+
+    def begin(number: int) -> None:
+        def done(result: Any, error: BaseException | None) -> None:
+            outcomes[number] = result if error is None else error
+
+        group.call(roots[number].member, roots[number].program, done)
+
+    for number, root in enumerate(roots):
+        world.at(to_ns(root.at_ms, "the time of a root"), begin, number)
+    last_ns = max((to_ns(root.at_ms, "the time of a root") for root in roots), default=0)
+    if not world.run(last_ns + SIMULATED_NS_MAX, lambda: len(outcomes) == len(roots) and world.idle()):
+        raise BadInput(f"{len(roots) - len(outcomes)} of {len(roots)} roots did not end within an hour of simulated time")
+    return [outcomes[number] for number in range(len(roots))], [executor.objects for executor in group.executors]
 
 
 class ObjectScenario(Scenario):

@@ -12,12 +12,13 @@ from quire.protocols.clusters.errors import (
     InvalidHierarchy,
     NotMember,
     StaleIncarnation,
+    UnknownDestination,
     UnknownSite,
 )
 from quire.protocols.clusters.packets import Tagged
 from quire.protocols.clusters.tree import Tree
 from quire.protocols.contract import Send
-from quire.protocols.hierarchy.description import Description, Layer, tree_of
+from quire.protocols.hierarchy.description import Description, Layer, build, describe, tree_of
 from quire.protocols.hierarchy.membership import Changing
 from quire.protocols.hierarchy.notes import ASK, FLUSHED, YOU, Control, Joined, Left, Replaced, apply, is_possible
 from quire.protocols.registry import create
@@ -134,6 +135,67 @@ def test_an_agent_is_replaced_and_may_then_leave(inside: str) -> None:
     assert all(group.logs[me][-1] == MessageId(1, 2) for me in (1, 2, 3, 4, 5))
 
 
+@INSIDE
+def test_a_cluster_is_attached_by_its_agent_and_detached_when_it_is_empty(inside: str) -> None:
+    group = Group(inside)
+    group.send(1, 4)
+    group.perform(6, group.of(6).attach(0))
+    assert group.settled()
+    group.perform(7, group.of(7).join(6))
+    assert group.settled()
+    routes = group.of(1).routes
+    assert [routes.role(site) for site in (6, 7)] == ["agent of layer 1", "client"]
+    assert [(hop.source, hop.dest) for hop in routes.route(1, 7)] == [(1, 0), (0, 6), (6, 7)]
+    sent = [group.send(1, 7), group.send(7, 1, 4), group.send(4, 6, 7)]
+    group.drain()
+    assert sorted(group.logs[7]) == [sent[0], sent[2]]
+    assert sent[1] in group.logs[1]
+    with pytest.raises(InvalidHierarchy, match="site 6 is an agent; replace it first"):
+        group.of(6).leave()
+    for me in (7, 6):
+        group.perform(me, group.of(me).leave())
+        assert group.settled()
+    assert group.of(1).audience() == (0, 1, 2, 3, 4, 5)
+    assert describe(group.of(1).routes.tree) == describe(two_clusters(inside))
+    assert all(group.of(me).routes is group.of(1).routes for me in range(6))
+    with pytest.raises(UnknownDestination):
+        group.send(1, 6)
+    group.sent[1] -= 1
+    last = group.send(1, 5)
+    group.drain()
+    assert group.logs[5] == [last]
+
+
+def test_a_hierarchy_of_two_clusters_loses_none() -> None:
+    """Site 5 leaves and 4 too, so that agent 3 is alone; without its cluster there would be no second layer."""
+    group = Group()
+    for me in (5, 4):
+        group.perform(me, group.of(me).leave())
+        assert group.settled()
+    with pytest.raises(InvalidHierarchy, match="replace it first"):
+        group.of(3).leave()
+
+
+def test_a_gap_is_known_by_the_packet_that_is_missing() -> None:
+    for inside in ("matrix", "coordinator"):
+        group = Group(inside)
+        group.drain()
+        assert group.of(2).gap() is None
+        lost = []
+        for _ in range(2):
+            group.send(1, 2)
+            while group.queue and group.queue[0][1] != 2:
+                group.step()
+            lost.append(group.queue.popleft())
+        group.perform(2, group.of(2).receive(*lost[1][::2]))
+        gap = group.of(2).gap()
+        assert gap is not None
+        assert (gap.sender, gap.number) == (lost[0][0], 0)
+        assert f"waits in cluster 0 for packet 0 of site {lost[0][0]}" in str(gap)
+        group.perform(2, group.of(2).receive(*lost[0][::2]))
+        assert group.of(2).gap() is None
+
+
 def test_what_cannot_be_changed_is_refused() -> None:
     group = Group()
     with pytest.raises(InvalidHierarchy, match="site 0 is an agent; replace it first"):
@@ -228,7 +290,9 @@ def test_only_addressed_protocols_send_to_some_members() -> None:
 
 def test_a_change_that_makes_no_sense_is_not_possible() -> None:
     tree = two_clusters()
-    assert not is_possible(tree, Joined(1, 6, 2, YOU)), "sites join on layer 1"
+    assert not is_possible(tree, Joined(1, 6, 9, YOU)), "there is no such cluster"
+    deep = tree_of(build(8, 2, 3))
+    assert [is_possible(deep, Joined(1, 8, number, YOU)) for number in (0, 4, 6)] == [True, True, False], "not on layer 3"
     assert not is_possible(tree, Joined(1, 4, 0, YOU)), "it is here already"
     assert not is_possible(tree, Left(1, 3)), "it is an agent"
     assert not is_possible(tree, Replaced(1, 0, 4)), "they are in different clusters"

@@ -22,7 +22,7 @@ from quire.protocols.clusters.site import Site
 from quire.protocols.clusters.tree import routes_of
 from quire.protocols.contract import Effects
 from quire.protocols.hierarchy.membership import FLUSHING, STOPPING, Barrier, Changing
-from quire.protocols.hierarchy.notes import is_client
+from quire.protocols.hierarchy.notes import is_client, may_leave, sponsors
 from tests.audit.oracle import Event
 from tests.audit.test_oracle import counts, judge
 from tests.audit.traces import timed
@@ -144,6 +144,10 @@ class Life:
             options += [("join", site, partial(site.join, sponsor.me)) for site in outside]
             options += [("move", site, partial(site.move, sponsor.me)) for site in clients if site is not sponsor] * 2
         options += [("leave", site, site.leave) for site in clients if len(inside) > 3][:1]
+        alone = [site for site in agents if may_leave(tree, site.site)]
+        options += [("detach", site, site.leave) for site in alone] * 3
+        takers = [site for site in agents if sponsors(site.routes, site.site, 2) is not None]
+        options += [("attach", site, partial(site.attach, self.random.choice(takers).me)) for site in outside if takers]
         for agent in agents:
             routes = routes_of(tree)
             options += [
@@ -184,7 +188,8 @@ def test_no_run_with_joins_and_moves_violates_the_order_or_loses_a_message(
         if wrong:
             pytest.fail(f"{wrong}\n{replay(seed, inside)}", pytrace=False)
         seen += life.seen
-    assert SEED is not None or all(seen[sign] for sign in ("join", "move", "leave", "replace", "had to wait")), seen
+    signs = ("join", "move", "leave", "replace", "attach", "detach", "had to wait")
+    assert SEED is not None or all(seen[sign] for sign in signs), seen
     assert Guarantee.CAUSAL in Changing.promises
 
 

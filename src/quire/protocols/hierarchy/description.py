@@ -143,7 +143,11 @@ def describe(tree: Tree) -> Description:
     """A tree as a description again."""
     layers: list[Layer] = []
     for level in range(1, tree.layers + 1):
-        of_layer: Sequence[Cluster] = [cluster for cluster in tree.clusters if cluster.layer == level]
+        of_layer: Sequence[Cluster] = [
+            cluster
+            for cluster in tree.clusters
+            if cluster.layer == level and any((cluster.number, slot) not in tree.gone for slot in range(len(cluster.sites)))
+        ]
         agents = tuple(cluster.agent for cluster in of_layer if cluster.agent != NO_AGENT)
         inside = tuple(cluster.inside for cluster in of_layer)
         members = tuple(

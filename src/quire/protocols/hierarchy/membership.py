@@ -17,7 +17,7 @@ Guarantees: causal order and delivery of everything, across changes. What is sen
 Departures: a site that must not send refuses with WindowFull, and its driver keeps the message; so there is no other buffer
 for what waits for a move. A new agent takes over once everybody knows of it, so that nobody meets a site on the way that
 does not. A coordinator's cluster begins anew under its successor. Leaving is a barrier, too.
-Cost: a join takes a multicast and n acknowledgements; a move or a replacement three multicasts, n answers and 2n
+Cost: a join, or the coming of a cluster, takes a multicast and n acknowledgements; a move or a replacement three multicasts, n answers and 2n
 acknowledgements.
 """
 
@@ -42,11 +42,12 @@ from quire.protocols.clusters.errors import (
 from quire.protocols.clusters.held import Arrival, shown
 from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
 from quire.protocols.clusters.site import APPLICATION, Site
-from quire.protocols.clusters.tree import NO_AGENT, Routes, Tree, routes_of
+from quire.protocols.clusters.tree import Routes, Tree, routes_of
 from quire.protocols.contract import NOTHING, Effect, Effects, Send, Waiting
 from quire.protocols.hierarchy.notes import (
     ADMIT,
     ASK,
+    ATTACH,
     FLUSHED,
     SWITCHED,
     YOU,
@@ -63,8 +64,10 @@ from quire.protocols.hierarchy.notes import (
     apply,
     is_client,
     is_possible,
+    may_leave,
     read_note,
     read_tree,
+    sponsors,
     write_note,
 )
 
@@ -113,24 +116,33 @@ class Changing(Site):
 
     def join(self, sponsor: int) -> Effects:
         """Come into the lowest cluster of the member `sponsor`, who must be its agent; then wait for its welcome."""
+        return self._ask(sponsor, ASK)
+
+    def attach(self, sponsor: int) -> Effects:
+        """Come as the agent of a new cluster, into the cluster of agents of the member `sponsor`, who must be its agent; at
+        the top, its coordinator or, where there is none, any of it. With its welcome, others may join its cluster."""
+        return self._ask(sponsor, ATTACH)
+
+    def _ask(self, sponsor: int, what: int) -> Effects:
         if self.site in self.routes.homes and self.welcome:
             raise InvalidHierarchy(f"member {self.me} is in the hierarchy already; move it instead")
         self._check_idle()
         if self.was_in:
             self.site += self.members
         self.was_in = self.joining = True
-        return (Send(Control(YOU, self.site, ASK, YOU, b""), (sponsor,)),)
+        return (Send(Control(YOU, self.site, what, YOU, b""), (sponsor,)),)
 
     def leave(self) -> Effects:
-        """Go, once everything is delivered that concerns this site. It must not be an agent."""
+        """Go, once everything is delivered that concerns this site. It must not be an agent, but of itself alone: then its
+        cluster goes with it."""
         return self._begin(LEAVE, YOU)
 
     def move(self, sponsor: int) -> Effects:
         """Go to the lowest cluster of the member `sponsor`, who must be its agent. This site must not be an agent."""
         other = self.site_of(sponsor)
-        cluster = self.routes.clusters[self.routes.homes[other][0]]
-        if other != (cluster.coordinator if cluster.agent == NO_AGENT else cluster.agent):
-            raise InvalidHierarchy(f"site {other} is not the agent of cluster {cluster.number}; move to its agent")
+        if sponsors(self.routes, other, 1) is None:
+            number = self.routes.homes[other][0]
+            raise InvalidHierarchy(f"site {other} is not the agent of cluster {number}; move to its agent")
         return self._begin(MOVE, other)
 
     def replace(self, successor: int) -> Effects:
@@ -148,7 +160,8 @@ class Changing(Site):
         if self.site not in self.routes.homes or not self.welcome:
             raise UnknownSite(self.site)
         self._check_idle()
-        if why != REPLACE and not is_client(self.routes.tree, self.site):
+        allowed = {LEAVE: may_leave, MOVE: is_client}.get(why)
+        if allowed is not None and not allowed(self.routes.tree, self.site):
             raise InvalidHierarchy(f"site {self.site} is an agent; replace it first")
         effects: list[Effect] = []
         self._await(why, STOPPING, other, Stop(self.site, self.number + 1), effects)
@@ -329,7 +342,7 @@ class Changing(Site):
 
     def _on_control(self, source: int, packet: Control) -> Effects:
         effects: list[Effect] = []
-        if packet.what == ASK:
+        if packet.what in (ASK, ATTACH):
             self._on_ask(source, packet, effects)
         elif packet.what == ADMIT:
             self._on_admit(source, packet)
@@ -347,18 +360,17 @@ class Changing(Site):
         return effects
 
     def _on_ask(self, source: int, packet: Control, effects: list[Effect]) -> None:
-        """A site wants to come into this one's lowest cluster."""
+        """A site wants to come into this one's lowest cluster, or with one of its own into that of agents."""
         homes = self.routes.homes
         if packet.source % self.members != source or packet.source < 0:
             raise ProtocolViolation(source, f"it is not site {packet.source}")
         if packet.source in homes or packet.source in self.routes.tree.spent:
             return
         earlier = packet.number
-        if self.site not in homes or (earlier != YOU and earlier != packet.source - self.members):
-            raise ProtocolViolation(source, f"it asks a site that is not here, or was not site {earlier}")
-        cluster = self.routes.clusters[homes[self.site][0]]
-        agent = cluster.coordinator if cluster.agent == NO_AGENT else cluster.agent
-        if agent != self.site or any(site % self.members == source and site != earlier for site in self.routes.everyone):
+        if earlier != YOU and earlier != packet.source - self.members:
+            raise ProtocolViolation(source, f"it was not site {earlier}")
+        cluster = sponsors(self.routes, self.site, 1 if packet.what == ASK else 2)
+        if cluster is None or any(site % self.members == source and site != earlier for site in self.routes.everyone):
             raise ProtocolViolation(source, "it asks a site that is no agent, or is in the hierarchy already")
         if self.barrier is not None or self.announced:
             raise BufferOverflow(self.site, cluster.number, source, self.held)

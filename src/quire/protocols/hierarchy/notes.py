@@ -15,16 +15,17 @@ from typing import ClassVar
 import msgspec
 
 from quire.model.packets import Packet
-from quire.protocols.clusters.tree import COORDINATOR, NO_AGENT, Cluster, Tree, routes_of
+from quire.protocols.clusters.tree import COORDINATOR, MATRIX, NO_AGENT, Cluster, Routes, Tree, routes_of
 
 YOU = -1
 """In the place of a site whose number its peer may not know."""
 
-FLUSHED, SWITCHED, ASK, ADMIT = range(4)
+FLUSHED, SWITCHED, ASK, ADMIT, ATTACH = range(5)
 
 
 class Control(Packet, frozen=True, tag=4):
-    """From one site to another, on about what: FLUSHED, SWITCHED, ASK or ADMIT; `number` says to which note it belongs."""
+    """From one site to another, on about what: FLUSHED, SWITCHED, ASK, ATTACH or ADMIT; `number` says to which note it
+    belongs."""
 
     name: ClassVar[str] = "CONTROL"
 
@@ -55,7 +56,8 @@ class Flush(msgspec.Struct, frozen=True, tag=3, array_like=True):
 
 
 class Joined(msgspec.Struct, frozen=True, tag=4, array_like=True):
-    """The site is in the cluster now; `earlier` is what it was before, or YOU."""
+    """The site is in the cluster now; `earlier` is what it was before, or YOU. Where the cluster is one of agents, the site
+    brings one of its own on layer 1, in which it is alone."""
 
     number: int
     site: int
@@ -112,9 +114,9 @@ def is_possible(tree: Tree, change: Change) -> bool:
     if isinstance(change, Joined):
         cluster = routes.clusters.get(change.cluster)
         free = change.site >= 0 and change.site not in routes.homes and change.site not in tree.spent
-        return free and cluster is not None and cluster.layer == 1
+        return free and cluster is not None and cluster.layer <= 2 and bool(routes.slots[cluster.number])
     if isinstance(change, Left):
-        return is_client(tree, change.site)
+        return may_leave(tree, change.site)
     homes = routes.homes
     return (
         change.old in homes
@@ -134,6 +136,37 @@ def is_client(tree: Tree, site: int) -> bool:
     return site != cluster.agent and not (cluster.agent == NO_AGENT and site == cluster.coordinator)
 
 
+def may_leave(tree: Tree, site: int) -> bool:
+    """Whether the site is a client, or the agent of a cluster in which it is alone and without which there is still a
+    hierarchy: more than one cluster on layer 1, and fewer on layer 2 than it has sites."""
+    if is_client(tree, site):
+        return True
+    routes = routes_of(tree)
+    homes = routes.homes.get(site, ())
+    if len(homes) != 2 or len(routes.slots[homes[0]]) != 1 or routes.clusters[homes[1]].agent == site:
+        return False
+    upper = routes.clusters[homes[1]]
+    if upper.agent == NO_AGENT and upper.inside == COORDINATOR and upper.coordinator == site:
+        return False
+    counts = [
+        sum(cluster.layer == layer and bool(routes.slots[cluster.number]) for cluster in tree.clusters) for layer in (1, 2)
+    ]
+    return counts[0] - 1 > counts[1]
+
+
+def sponsors(routes: Routes, site: int, layer: int) -> Cluster | None:
+    """The cluster on this layer into which the site may take others; None where it may not. It is the agent's part; at the
+    top, where there is none, the first member's, or among agents anybody's whose letters reach all of them directly."""
+    homes = routes.homes.get(site, ())
+    if len(homes) < layer:
+        return None
+    cluster = routes.clusters[homes[layer - 1]]
+    if cluster.agent == NO_AGENT:
+        anybody = layer > 1 and cluster.inside == MATRIX
+        return cluster if anybody or cluster.coordinator == site else None
+    return cluster if cluster.agent == site else None
+
+
 def apply(tree: Tree, change: Change) -> Tree:
     """The tree after a change that is possible."""
     if isinstance(change, Replaced):
@@ -144,6 +177,10 @@ def apply(tree: Tree, change: Change) -> Tree:
     clusters = tree.clusters
     if isinstance(change, Joined):
         clusters = tuple(_with(cluster, change.site) if cluster.number == change.cluster else cluster for cluster in clusters)
+        entered = routes.clusters[change.cluster]
+        if entered.layer == 2:
+            number = max(routes.clusters) + 1
+            clusters = (*clusters, Cluster(number, 1, (change.site,), change.site, entered.inside))
     return Tree(clusters, tree.gone | gone, tree.spent | {going} if gone else tree.spent)
 
 

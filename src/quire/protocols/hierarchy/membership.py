@@ -17,8 +17,8 @@ Guarantees: causal order and delivery of everything, across changes. What is sen
 Departures: a site that must not send refuses with WindowFull, and its driver keeps the message; so there is no other buffer
 for what waits for a move. A new agent takes over once everybody knows of it, so that nobody meets a site on the way that
 does not. A coordinator's cluster begins anew under its successor. Leaving is a barrier, too.
-Cost: a join, or the coming of a cluster, takes a multicast and n acknowledgements; a move or a replacement three multicasts, n answers and 2n
-acknowledgements.
+Cost: a join, of a site or with a cluster, takes a multicast and n acknowledgements; a move or a replacement three
+multicasts, n answers and 2n acknowledgements.
 """
 
 from __future__ import annotations

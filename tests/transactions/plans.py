@@ -47,6 +47,18 @@ def stable(random: Random) -> Plan:
     )
 
 
+def crowded(random: Random) -> Plan:
+    """One key and mostly writes in the order layer: much is omitted, some of it for the sake of what aborts."""
+    clients = replicas = 4
+    programs: list[list[Program]] = [
+        [[("w" if random.random() < 0.7 else "r", f"k{random.randrange(2)}") for _ in range(3)]] for _ in range(clients)
+    ]
+    settings = Settings(order="stable", beat_ns=5 * MILLISECOND)
+    return Plan(
+        replicas=replicas, clients=clients, placement=Placement(replicas), programs=programs, settings=settings, co_located=True
+    )
+
+
 def quorum(random: Random) -> Plan:
     plan = random.choice((full, partial, lossy))(random)
     return msgspec.structs.replace(plan, replication="majority", settings=IMPATIENT)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from quire.protocols.node import NOTHING
+from quire.protocols.node import NOTHING, Send
 from quire.protocols.transactions import durable, quorum_client, quorum_replica
 from quire.protocols.transactions.cells import Cell, Found, TooLate
 from quire.protocols.transactions.durable import Durable
 from quire.protocols.transactions.packets import Done, End, Write
 from quire.protocols.transactions.quorum_client import QuorumClient
+from quire.protocols.transactions.quorum_packets import Decide
 from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.protocols.transactions.replica import Post, Replica
 from quire.protocols.transactions.terminator import Termination
@@ -162,7 +163,7 @@ def the_client_decides_alone(patch: pytest.MonkeyPatch) -> None:
         if transaction.t not in self._deciding:
             return effects
         decision = Decision(True, dict(transaction.written))
-        told = quorum_client.Send(quorum_client.Decide(transaction.t, decision), self._placement.replicas)
+        told = Send(Decide(transaction.t, decision), self._placement.replicas)
         return [told, *self._ended(now, transaction.t, decision)]
 
     patch.setattr(QuorumClient, "_commit", commit)

@@ -49,7 +49,7 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/python -m benchmarks.sweep
 
 docs: .venv/dev.stamp ## Write the reference of the library to site/
-	$(BIN)/python -m pdoc --output-directory site quire.model quire.protocols quire.trace quire.simulation quire.live quire.pipeline.auditing.auditor quire.pipeline.auditing.verdicts quire.pipeline.causality.times quire.pipeline.causality.queries quire.pipeline.ordering.stream.query quire.pipeline.ordering.stream.wishes quire.pipeline.source
+	$(BIN)/python -m pdoc --output-directory site quire.model quire.protocols quire.objects quire.trace quire.simulation quire.live quire.pipeline.auditing.auditor quire.pipeline.auditing.verdicts quire.pipeline.causality.times quire.pipeline.causality.queries quire.pipeline.ordering.stream.query quire.pipeline.ordering.stream.wishes quire.pipeline.source
 
 # Locks name no index. They are compiled by hand after a change of pyproject.toml, and read like any diff.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header

@@ -157,6 +157,8 @@ class Exchange:
                 link.acknowledges(now)
                 link.announced = self.clock
                 self._emit(Heartbeat(link.received, link.sent, self.clock, self._wanted, self.row()), peer)
+            # Who was never heard is waited for from the first time that this member looks.
+            link.heard_at = now if link.heard_at is None else link.heard_at
             if waits and peer not in self._suspected and link.heard_at + self._suspect_ns <= now:
                 self._suspected.add(peer)
                 self.out.append(Suspected(peer))
@@ -183,7 +185,7 @@ class Exchange:
             if link.gap_since is not None:
                 times.append(link.gap_since + self._heartbeat_ns // 2)
             if waits and peer not in self._suspected:
-                times.append(link.heard_at + self._suspect_ns)
+                times.append(0 if link.heard_at is None else link.heard_at + self._suspect_ns)
         return min(times, default=None)
 
     def is_quiet(self) -> bool:

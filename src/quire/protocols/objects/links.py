@@ -27,7 +27,7 @@ class Link:
         self.announced = 0
         """The last clock that the peer was told."""
         self.told_at = 0
-        self.heard_at = 0
+        self.heard_at: int | None = None
         self.gap_since: int | None = None
         self.owes_since: int | None = None
         """Since when something that came is not acknowledged."""

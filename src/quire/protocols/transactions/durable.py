@@ -68,6 +68,7 @@ class Durable(msgspec.Struct):
         self.decided[t] = decision
         self.promised.pop(t, None)
         self.accepted.pop(t, None)
+        self.ballots.pop(t, None)
         touched = sorted(self.prewritten.pop(t, ()))
         for key in touched:
             del self.cells[key].prewrites[t]

@@ -81,19 +81,18 @@ def test_a_full_window_is_an_overload_and_empties_with_the_next_number() -> None
     made.multicast(1, "G", BODY, 1)
 
 
-def test_a_sequencer_refuses_what_would_exceed_its_history_and_takes_it_when_there_is_room() -> None:
+def test_what_would_exceed_a_history_waits_for_its_number_and_what_is_too_much_to_wait_is_refused() -> None:
     sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, Options(history=2, window=2))
     sequencer.groups["G"] = GroupState("G", members={ME: 0}, reached={ME: 0})
-    two = wire.DoMulticast("G", ME, 0, 0, Run(ME, 0, 2, pack([b"a", b"b"])))
-    third = wire.DoMulticast("G", ME, 2, 0, Run(ME, 2, 1, BODY))
-    sequencer.receive(0, ME, two)
-    assert packets(sequencer.receive(1, ME, third)) == [wire.Overloaded("G", 2)]
-    assert sequencer.groups["G"].seq == 2
-    sequencer.receive(2, ME, wire.Fetch(ME, {"G": 2}))
-    assert not sequencer.groups["G"].history
-    [event] = packets(sequencer.receive(3, ME, third))
+    runs = [wire.DoMulticast("G", ME, counter, 0, Run(ME, counter, 2, pack([b"a", b"b"]))) for counter in (0, 2, 4)]
+    sequencer.receive(0, ME, runs[0])
+    assert not packets(sequencer.receive(1, ME, runs[1]))
+    assert packets(sequencer.receive(1, ME, runs[2])) == [wire.Overloaded("G", 4)]
+    assert (sequencer.groups["G"].seq, sequencer.queue()) == (2, 4)
+    [event] = packets(sequencer.receive(2, ME, wire.Fetch(ME, {"G": 2})))
     assert isinstance(event, Event)
     assert event.seq == 3
+    assert sequencer.groups["G"].kept == 2
 
 
 def test_a_client_that_was_refused_waits_longer() -> None:
@@ -151,3 +150,5 @@ def test_nobody_speaks_for_another_client() -> None:
 def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(BadInput, match="acyclic"):
         Options(order="hybrid", acyclic=True)
+    with pytest.raises(BadInput, match="does not fit"):
+        Options(window=8, history=4)

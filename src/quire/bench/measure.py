@@ -28,9 +28,15 @@ SIZE_MAX = 1 << 16
 ROUND_TRIPS = 2000
 QUIRE_LATENCY = "quire"
 
-OURS = ("quire runs", "quire trace", "quire secret", "quire messages")
+OURS = ("quire runs", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct")
 CEILINGS = ("ceiling objects", "ceiling opaque")
 ZEROMQ = ("zmq 1", "zmq 64")
+SEQUENCERS = {
+    **dict.fromkeys(("zmq 1", "zmq 64", "zmq latency"), "zmq sequencer"),
+    "quire sequencer": "quire office",
+    "quire sequencer direct": "quire office direct",
+}
+"""Which process more a contender has."""
 OF_OBJECTS = frozenset({"quire messages", "zmq 1"})
 """Who makes an object of every message, and is measured against the ceiling that does."""
 
@@ -154,8 +160,8 @@ def check(contender: str, members: Sequence[Report]) -> None:
 
 def _duties(contender: str, config: Config, trace: Path | None = None, **load: object) -> list[Duty]:
     """One duty a process: the members, and the sequencer where there is one."""
-    sequenced = contender.startswith("zmq")
-    addresses = free_addresses(2 if sequenced else config.members)
+    sequencer = SEQUENCERS.get(contender)
+    addresses = free_addresses(2 if contender.startswith("zmq") else config.members + (sequencer is not None))
     each = msgspec.convert(
         {"contender": contender, "me": 0, "members": config.members, "addresses": addresses, **load}, type=Duty
     )
@@ -163,8 +169,8 @@ def _duties(contender: str, config: Config, trace: Path | None = None, **load: o
         msgspec.structs.replace(each, me=me, trace=None if trace is None else str(trace / f"{me}.records"))
         for me in range(config.members)
     ]
-    if sequenced:
-        duties.append(msgspec.structs.replace(each, contender="zmq sequencer", me=config.members))
+    if sequencer is not None:
+        duties.append(msgspec.structs.replace(each, contender=sequencer, me=config.members))
     return duties
 
 

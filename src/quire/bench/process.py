@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from quire.bench import group, mesh
+from quire.bench import group, mesh, sequencing
 from quire.bench.duty import Failed
 from quire.bench.pipe import Pipe
 from quire.live.member import run
@@ -30,6 +30,10 @@ _ASYNCHRONOUS = {
     "quire trace": group.throughput,
     "quire secret": lambda pipe: group.throughput(pipe, secret=True),
     "quire latency": group.latency,
+    "quire sequencer": sequencing.throughput,
+    "quire sequencer direct": lambda pipe: sequencing.throughput(pipe, direct=True),
+    "quire office": sequencing.sequencer,
+    "quire office direct": lambda pipe: sequencing.sequencer(pipe, direct=True),
     "ceiling opaque": lambda pipe: mesh.throughput(pipe, objects=False),
     "ceiling objects": lambda pipe: mesh.throughput(pipe, objects=True),
     "raw latency": mesh.latency,

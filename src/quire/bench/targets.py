@@ -33,6 +33,8 @@ def _judge(results: Results) -> Iterator[Target]:
         yield from _ratio("runs, 1 KiB: to zmq 64", large.to_zeromq, 0.8)
     if trace := found.get(("quire trace", 64)):
         yield from _ratio("trace, 64 B: to runs without", trace.to_runs, 0.85)
+    if sequencer := found.get(("quire sequencer", 64)):
+        yield from _ratio("sequencer, 64 B: to zmq 64", sequencer.to_zeromq, 0.8)
     for latency in results.latency:
         if latency.contender == QUIRE_LATENCY and latency.to_raw is not None:
             yield _at_most("latency p50: to the raw round trip", latency.to_raw, 2.0)

@@ -54,14 +54,20 @@ class Numbering(Node):
             return self._known(state, numbers, packet)
         if self.moves.suspended(packet.group):
             return NOTHING
-        if state.kept + packet.run.count > self.options.history:
-            return (Send(wire.Overloaded(packet.group, packet.counter), (packet.client,)),)
         effects: list[Send] = []
-        if not self._number(state, packet, effects):
-            self._hold(packet)
-        elif packet.client in self.held:
-            self._retry(packet.client, effects)
+        if self._has_room(state, packet.run) and self._number(state, packet, effects):
+            if packet.client in self.held:
+                self._retry(packet.client, effects)
+        elif not self._hold(packet):
+            effects.append(Send(wire.Overloaded(packet.group, packet.counter), (packet.client,)))
         return effects
+
+    def _has_room(self, state: GroupState, run: Run) -> bool:
+        """Whether the group's history can keep these messages for members that will lack them. Otherwise they wait for a
+        number until members have delivered more, and their sender with them, when its window is full."""
+        options = self.options
+        fits = state.kept_bytes + len(run.body.payload) <= options.history_bytes or not state.kept
+        return fits and state.kept + run.count <= options.history
 
     def _known(self, state: GroupState, numbers: Numbers, packet: wire.DoMulticast) -> Effects:
         """The answer to a repeat: the number that it got when it first came."""
@@ -109,11 +115,14 @@ class Numbering(Node):
                 return seq + counter - first
         return None
 
-    def _hold(self, packet: wire.DoMulticast) -> None:
+    def _hold(self, packet: wire.DoMulticast) -> bool:
+        """Keep messages that cannot be numbered yet; False if there are too many of this client's."""
         held = self.held.setdefault(packet.client, {})
         key = (packet.group, packet.counter)
-        if key in held or sum(each.run.count for each in held.values()) + packet.run.count <= self.options.window:
+        room = key in held or sum(each.run.count for each in held.values()) + packet.run.count <= self.options.window
+        if room:
             held[key] = packet
+        return room
 
     def _retry(self, client: int, effects: list[Send]) -> None:
         """Number what waited for something of this client that has a number now."""
@@ -124,9 +133,9 @@ class Numbering(Node):
                 state = self.groups.get(packet.group)
                 if state is None or self.moves.suspended(packet.group):
                     del held[key]  # The client repeats it where the group is then.
-                elif packet.counter < state.senders[client].next:
+                elif client in state.senders and packet.counter < state.senders[client].next:
                     del held[key]
-                elif state.kept + packet.run.count <= self.options.history and self._number(state, packet, effects):
+                elif self._has_room(state, packet.run) and self._number(state, packet, effects):
                     del held[key]
                     progress = True
         if not held:

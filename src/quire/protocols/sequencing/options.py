@@ -30,8 +30,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Whether messages go through the sequencer, or from members to members while it only numbers them."""
     window: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 16
     """How many messages without a number a client may have."""
-    history: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
+    history: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 17
     """How many messages of a group its sequencer keeps for members that lack them, and clients hold back."""
+    history_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 8 << 20
+    """How many bytes those messages may have; one run may have more."""
     tick_ms: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 50
     """After how long what was not answered is repeated."""
     lease_ticks: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 40
@@ -42,6 +44,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How often moving groups to relieve a sequencer is considered; 0 is never."""
 
     def __post_init__(self) -> None:
+        if self.window > self.history:
+            raise BadInput(f"a window of {self.window} messages does not fit into a history of {self.history}")
         if self.acyclic and self.order == "hybrid":
             raise BadInput("acyclic needs an order that is total across groups: choose total or causal-total")
 

@@ -201,6 +201,7 @@ class Sequencer(Numbering):
         check_client(source, packet.client, self.others)
         effects: list[Send] = []
         elsewhere: dict[str, int] = {}
+        freed = False
         for group, number in packet.have.items():
             state = self.groups.get(group)
             if state is None:
@@ -209,9 +210,13 @@ class Sequencer(Numbering):
             if not self.moves.on_the_way(group):
                 before = state.stable
                 state.report(packet.client, number)
-                self._news |= state.stable > before
+                freed |= state.stable > before
             lacking = state.lacking(packet.client, number, self._old(state))[:FETCHED_EVENTS_MAX]
             effects += [Send(event, (packet.client,)) for event in lacking]
+        if freed:
+            self._news = True
+            for client in tuple(self.held):
+                self._retry(client, effects)
         for group, number in elsewhere.items():
             effects += self._redirect(source, wire.Fetch(packet.client, {group: number}), group)
         if packet.ask:

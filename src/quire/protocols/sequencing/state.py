@@ -33,6 +33,7 @@ class GroupState(msgspec.Struct):
     """By number, in order: what some effective member may lack."""
     kept: int = 0
     """How many messages the history holds."""
+    kept_bytes: int = 0
     reached: dict[int, int] = {}
     """How far each effective member has reported to have delivered."""
     stable: int = 0
@@ -53,6 +54,7 @@ class GroupState(msgspec.Struct):
         self.seq = event.last
         if event.kind == MESSAGES:
             self.kept += event.run.count
+            self.kept_bytes += len(event.run.body.payload)
             self.numbered += event.run.count
 
     def report(self, client: int, number: int) -> None:
@@ -70,6 +72,7 @@ class GroupState(msgspec.Struct):
             del self.history[number]
             if event.kind == MESSAGES:
                 self.kept -= event.run.count
+                self.kept_bytes -= len(event.run.body.payload)
 
     def lacking(self, client: int, number: int, until: int) -> list[Event]:
         """The events after a number, and up to another, that are for this client."""

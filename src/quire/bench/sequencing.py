@@ -19,7 +19,7 @@ from quire.protocols.sequencing.office import Office
 GROUP = "bench"
 UNNUMBERED_BYTES = 2 << 20
 """How much a client has on its way to a number."""
-TICK_MS = 1000
+TICK_MS = 250
 """Nothing is lost between processes of one machine, so what is late is not repeated soon."""
 
 

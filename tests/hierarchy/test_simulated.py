@@ -166,10 +166,17 @@ def test_four_thousand_sites_are_simulated_message_by_message(inside: str) -> No
     assert len(result.arrivals.per_site) == 4096
 
 
+def addressed(group: Group, member: int) -> list[tuple[int, ...]]:
+    """Who must deliver what the member sent, by its records."""
+    rows = group._engine.sites[member].recorder.take("run").to_pylist()
+    return [tuple(row["dests"]) for row in rows if row["kind"] == "send"]
+
+
 def test_a_group_changes_while_messages_are_under_way() -> None:
     """Four sites in two parts, and a member outside who joins, speaks and leaves again."""
     text = "[[layers]]\nclusters = [[0, 1], [2, 3]]\nagents = [0, 2]\n[[layers]]\nclusters = [[0, 2]]\n"
     group = Group("hierarchy", members=5, options={"description": text}, delay="uniform:1:30")
+    group._engine.between = None  # It would forget the records.
     with pytest.raises(UnknownDestination, match="no site 4"):
         group.send(0, b"too early", to=(4,))
     group.change(4, lambda site: site.join(2))
@@ -182,6 +189,9 @@ def test_a_group_changes_while_messages_are_under_way() -> None:
     group.settle()
     assert [message.payload for message in group.delivered(4)] == [b"to the newcomer", b"from the newcomer"]
     assert [message.payload for message in group.delivered(0)] == [b"to the founders", b"from the newcomer"]
+    assert addressed(group, 0) == [(0, 1, 2, 3)]
+    assert addressed(group, 1) == [(4,)]
+    assert addressed(group, 4) == [(0, 1, 2, 3, 4)]
     group.change(4, lambda site: site.leave())
     group.settle()
     with pytest.raises(UnknownDestination):

@@ -214,7 +214,9 @@ class Group:
                     await self._ended.wait()
             except TimeoutError:
                 gap = self._protocol.gap()
-                self._fail(GroupFailed("the group did not close in time" + (f": {gap}" if gap is not None else "")))
+                failure = GroupFailed("the group did not close in time" + (f": {gap}" if gap is not None else ""))
+                failure.__cause__ = gap
+                self._fail(failure)
         await self._stop()
         if self._failure is not None:
             accepted = self._outbox.accepted

@@ -11,7 +11,7 @@ import sys
 import typer
 from typer.exceptions import TyperException
 
-from quire.cli import audit, bench, causality, keys, member, order, report, run, serve, simulate, sweep
+from quire.cli import audit, bench, causality, export, importing, keys, member, order, report, run, serve, simulate, sweep
 from quire.model.errors import QuireError
 
 app = typer.Typer(
@@ -28,6 +28,8 @@ app.command("simulate")(simulate.simulate)
 app.command("audit")(audit.audit)
 app.command("causality")(causality.causality)
 app.command("order")(order.order)
+app.command("import")(importing.import_)
+app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("keys")(keys.keys)

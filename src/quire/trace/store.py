@@ -70,14 +70,7 @@ class RunWriter:
             return
         file = self._files.get(process)
         if file is None:
-            file = self._files[process] = pq.ParquetWriter(
-                self._work / "trace" / f"p{process:05d}.parquet",
-                SCHEMA,
-                compression="zstd",
-                use_dictionary=list(DICTIONARY_COLUMNS),  # type: ignore[arg-type]
-                column_encoding=dict.fromkeys(DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
-                write_statistics=["process", "pos", "lamport"],
-            )
+            file = self._files[process] = open_trace(self._work / "trace" / f"p{process:05d}.parquet")
         file.write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     def close(self, process: int) -> None:
@@ -89,6 +82,18 @@ class RunWriter:
     def finish(self, info: RunInfo) -> None:
         """Say what ran; without it the directory is not kept."""
         self._info = info
+
+
+def open_trace(path: Path, schema: pa.Schema = SCHEMA) -> pq.ParquetWriter:
+    """A writer of one process's events; the schema may have columns after those of every trace."""
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=list(DICTIONARY_COLUMNS),  # type: ignore[arg-type]
+        column_encoding=dict.fromkeys(DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
+        write_statistics=["process", "pos", "lamport"],
+    )
 
 
 def _umask() -> int:

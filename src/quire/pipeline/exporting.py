@@ -1,0 +1,123 @@
+"""A run as a ShiViz log: every event with its vector clock, which follows from the messages.
+
+Segments are written side by side, each to a file of its own, and joined. An event's text is what its log said, or what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pyarrow.parquet as pq
+
+from quire.model.errors import BadInput
+from quire.model.messages import MessageId
+from quire.pipeline.causality.events import TEXT
+from quire.pipeline.causality.segments import Piece, Start, vector_times
+from quire.pipeline.causality.tasks import CAUSALITY
+from quire.pipeline.causality.times import follow
+from quire.pipeline.importing.shiviz import PARSERS
+from quire.pipeline.tasks import Job, Runner, run_on
+from quire.trace.schema import DELIVER, KINDS
+from quire.trace.store import read_info
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class ExportTask(msgspec.Struct, tag="export"):
+    piece: Piece
+    start: Start | None
+    hosts: tuple[str, ...]
+    out: str
+
+
+class Exported(msgspec.Struct, frozen=True):
+    events: int
+    hosts: int
+    regex: str
+
+
+def export_shiviz(spark: SparkSession, directory: Path, out: Path, *, force: bool = False) -> Exported:
+    """Write the run's events to a new file, in an order that puts causes first."""
+    return export_with(run_on(spark, CAUSALITY), run_on(spark, EXPORT), directory, out, force=force)
+
+
+def export_with(
+    follow_by: Runner, export_by: Runner, directory: Path, out: Path, *, segments: int | None = None, force: bool = False
+) -> Exported:
+    """The same with any way to run tasks."""
+    check_new_file(out, force=force)
+    info = read_info(directory)
+    named = info.settings.get("hosts")
+    hosts = _without_spaces(named) if isinstance(named, list) else tuple(str(process) for process in range(info.members))
+    found = follow(follow_by, directory, segments=segments)
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent))
+    try:
+        tasks = [
+            ExportTask(piece, start, hosts, str(work / f"{number:05d}")) for number, (piece, start) in enumerate(found.segments)
+        ]
+        events = sum(export_by(tasks))
+        with open(work / "whole", "wb") as whole:
+            for task in tasks:
+                with open(task.out, "rb") as part:
+                    shutil.copyfileobj(part, whole)
+        os.replace(work / "whole", out)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return Exported(events, len(hosts), PARSERS["two-lines"])
+
+
+def _without_spaces(hosts: Sequence[object]) -> tuple[str, ...]:
+    """The hosts as ShiViz takes them, up to the first space; with their number where two would be the same."""
+    names = ["_".join(str(host).split()) for host in hosts]
+    return tuple(f"{name}#{process}" if names.count(name) > 1 else name for process, name in enumerate(names))
+
+
+def check_new_file(out: Path, *, force: bool) -> None:
+    if out.is_dir() or (out.exists() and not force):
+        raise BadInput(f"{out} exists already; choose another name{'' if out.is_dir() else ', or --force to replace it'}")
+
+
+def export_segment(task: ExportTask) -> int:
+    """Write a segment's events, and return how many there are."""
+    events, blocks = vector_times(task.piece, task.start)
+    texts = _texts(task.piece)
+    hosts = [host.encode() for host in task.hosts]
+    names = [msgspec.json.encode(host) for host in task.hosts]
+    count = 0
+    with open(task.out, "wb") as file:
+        for block in blocks:
+            for process, event, clock in zip(block.process.tolist(), block.event.tolist(), block.clocks.tolist(), strict=True):
+                text = texts.get((process, int(events.pos[event])))
+                if text is None:
+                    text = KINDS[events.kind[event]]
+                    if events.kind[event] <= DELIVER:
+                        text += f" {MessageId(int(events.origin[event]), int(events.seq[event]))}"
+                entries = b",".join(b"%s:%d" % (names[q], n) for q, n in enumerate(clock) if n)
+                file.write(b"%s\n%s {%s}\n" % (" ".join(text.split()).encode(), hosts[process], entries))
+            count += len(block.event)
+    return count
+
+
+def _texts(piece: Piece) -> dict[tuple[int, int], str]:
+    """What the logs said, where they said something."""
+    texts: dict[tuple[int, int], str] = {}
+    for group in piece.groups:
+        with pq.ParquetFile(group.path) as file:
+            if TEXT not in file.schema_arrow.names:
+                continue
+            column = file.read_row_group(group.index, columns=[TEXT])[TEXT]
+        for row in np.flatnonzero(np.asarray(column.is_valid())).tolist():
+            texts[group.process, group.first_pos + row] = column[row].as_py()
+    return texts
+
+
+EXPORT = Job(ExportTask, export_segment, {ExportTask: int})

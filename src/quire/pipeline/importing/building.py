@@ -1,0 +1,182 @@
+"""Records and their causes become the rows of a trace: deliveries first, then the event itself, as a send where others
+name it; with message numbers and logical times."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from quire.model.errors import BadInput
+from quire.pipeline.causality.cycles import CycleStep, shortest_cycle
+from quire.pipeline.causality.kernel import logical_times, older_deliveries
+from quire.pipeline.importing.defects import Defects
+from quire.pipeline.importing.gathering import Source, Teller, flatten
+from quire.pipeline.importing.workshop import Workshop
+from quire.pipeline.merge import merge_by_lamport, rebuild
+from quire.pipeline.slices import Events
+from quire.trace.schema import DELIVER, LOCAL, SEND
+
+
+class NumberTask(msgspec.Struct, tag="number"):
+    """Number the messages of some processes of an execution."""
+
+    workshop: Workshop
+    execution: int
+    active: tuple[int, ...]
+    """All processes that have records."""
+    processes: tuple[int, ...]
+    clocked: bool
+
+
+class Numbered(msgspec.Struct):
+    messages: int
+
+
+class StampTask(msgspec.Struct, tag="stamp"):
+    """Give every row of an execution a logical time; raises BadInput where there is none."""
+
+    workshop: Workshop
+    source: Source
+    execution: int
+    hosts: tuple[str, ...]
+    active: tuple[int, ...]
+    clocked: bool
+
+
+class Stamped(msgspec.Struct):
+    kept: bool
+    """Whether the log had logical times of its own, and they were right."""
+
+
+class Rows(msgspec.Struct):
+    """The rows of a process: what each is, and of which record."""
+
+    kind: np.ndarray
+    origin: np.ndarray
+    seq: np.ndarray
+    record: np.ndarray
+    rank: np.ndarray
+    """The place among the rows of its record."""
+
+
+def number(task: NumberTask) -> Numbered:
+    kinds = {process: np.asarray(task.workshop.load("local", task.execution, process)["kind"]) for process in task.processes}
+    named = {process: kind == SEND for process, kind in kinds.items()}
+    for process in task.active:
+        source, index = _sources(task.workshop, "edges", task.execution, process)[1:]
+        for own, flags in named.items():
+            flags[index[source == own]] = True
+    messages = 0
+    for process, flags in named.items():
+        if not task.clocked:
+            flags[_sources(task.workshop, "again", task.execution, process)[0]] = False
+        numbers = np.where(flags, np.cumsum(flags) - 1, -1).astype(np.int64)
+        task.workshop.save_numbers("numbers", task.execution, process, numbers)
+        messages += int(flags.sum())
+    return Numbered(messages)
+
+
+def lay_rows(workshop: Workshop, execution: int, process: int, clocked: bool) -> Rows:
+    """The rows of a process, in local order."""
+    kinds = np.asarray(workshop.load("local", execution, process)["kind"])
+    row, source, index = _sources(workshop, "edges", execution, process)
+    deliveries = np.bincount(row, minlength=len(kinds)).astype(np.int64)
+    sizes = deliveries + (kinds != DELIVER)
+    record = np.repeat(np.arange(len(kinds)), sizes)
+    rank = np.arange(len(record)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_delivery = rank < deliveries[record]
+    numbers = workshop.load_numbers("numbers", execution, process)
+    own = numbers[record]
+    kind = np.where(is_delivery, DELIVER, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
+    origin, seq = np.full(len(record), process, np.int32), own.astype(np.int64)
+    origin[is_delivery], seq[is_delivery] = source, _messages(workshop, execution, source, index)
+    if not clocked:
+        again, first, where = _sources(workshop, "again", execution, process)
+        at = np.cumsum(sizes)[again] - 1
+        kind[at], origin[at], seq[at] = SEND, first, _messages(workshop, execution, first, where)
+    return Rows(kind, origin, seq, record, rank)
+
+
+def stamp(task: StampTask) -> Stamped:
+    workshop, execution = task.workshop, task.execution
+    laid = {process: lay_rows(workshop, execution, process, task.clocked) for process in task.active}
+    nothing = Rows(
+        np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+    )
+    rows = [laid.get(process, nothing) for process in range(len(task.hosts))]
+    given = [
+        _given(task, process, laid[process]) if process in laid else np.empty(0, np.int64) for process in range(len(task.hosts))
+    ]
+    start = np.concatenate(([0], np.cumsum([len(its.kind) for its in rows]))).astype(np.int64)
+    kind, origin, seq = (np.concatenate([getattr(its, name) for its in rows]) for name in ("kind", "origin", "seq"))
+    new = np.zeros(len(rows), np.int64)
+    for process in task.active:
+        new[process] = (workshop.load_numbers("numbers", execution, process) >= 0).sum()
+    times = None if any(its is None for its in given) else np.concatenate([its for its in given if its is not None])
+    kept = times is not None and _fits(times, start, kind, origin, seq, new)
+    if not kept:
+        turn, exists, stuck = rebuild(start, kind, origin, seq, new)
+        if not exists:
+            positions = np.concatenate([np.arange(len(its.kind)) for its in rows]).astype(np.int64)
+            nowhere = np.empty(0, np.int64)
+            events = Events(start, kind, origin, seq, nowhere, positions, nowhere, nowhere, False, nowhere, False)
+            raise BadInput(_tell_circle(task, laid, shortest_cycle(events, stuck)))
+        times = logical_times(turn, start, kind, origin, seq, new)
+    assert times is not None
+    for process in task.active:
+        workshop.save_numbers("times", execution, process, times[start[process] : start[process + 1]])
+    return Stamped(kept)
+
+
+def clock_times(workshop: Workshop, execution: int, process: int, rows: Rows, stride: int) -> np.ndarray:
+    """Logical times from vector clocks: what happens after an event has a clock of a greater sum."""
+    offsets, _, counts = flatten(workshop.load("local", execution, process), "clock_hosts", "clock_counts")
+    sums = np.add.reduceat(np.append(counts, 0), offsets[:-1])
+    times: np.ndarray = sums[rows.record] * stride + rows.rank
+    return times
+
+
+def _given(task: StampTask, process: int, rows: Rows) -> np.ndarray | None:
+    """The logical times of the log itself, where each of its records is one row and has one."""
+    column = task.workshop.load("local", task.execution, process)["lamport"]
+    if column.null_count or (rows.rank > 0).any():
+        return None
+    return np.asarray(column).astype(np.int64)
+
+
+def _fits(
+    times: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray
+) -> bool:  # fmt: skip
+    ascends = np.concatenate(([True], times[1:] > times[:-1]))
+    ascends[start[:-1][start[:-1] < len(times)]] = True
+    if not ascends.all():
+        return False
+    turn = merge_by_lamport(start, times)
+    return bool(older_deliveries(turn, start, kind, origin, seq, np.zeros(len(new), np.int64), new)[1])
+
+
+def _tell_circle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep]) -> str:
+    steps = []
+    for step in cycle:
+        rows = laid[step.member]
+        teller = Teller(task.source, "", task.workshop.load("local", task.execution, step.member), Defects([], {}))
+        heard, said = (teller.place(int(rows.record[pos])) for pos in (step.pos, step.then_pos))
+        steps.append(
+            f"{task.hosts[step.member]} heard of {task.hosts[step.delivered[0]]} at {heard} before what it said at {said}"
+        )
+    return f"the log contradicts itself in a circle: {', and '.join(steps)}"
+
+
+def _messages(workshop: Workshop, execution: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The numbers of the messages that these records sent; what nobody sent keeps its name."""
+    seq = index.copy()
+    for process in np.unique(source[source >= 0]).tolist():
+        chosen = source == process
+        seq[chosen] = workshop.load_numbers("numbers", execution, process)[index[chosen]]
+    return seq
+
+
+def _sources(workshop: Workshop, stage: str, execution: int, process: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    table = workshop.load(stage, execution, process)
+    row, source, index = (np.asarray(table[name]) for name in ("row", "source", "index"))
+    return row, source, index

@@ -1,0 +1,85 @@
+"""What is wrong with a log: each with its file, line and host, and whether an audit of the rest would mean anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from quire.model.errors import BadInput
+
+KEPT_MAX = 50
+"""So many of each kind are told, and the others counted."""
+
+
+class DefectKind(StrEnum):
+    NO_OWN_ENTRY = "no own entry"
+    DUPLICATE = "duplicate"
+    BACKWARDS = "goes backwards"
+    NOT_COVERED = "not covered"
+    CIRCLE = "circle"
+    UNKNOWN_HOST = "unknown host"
+    NOT_THERE = "not there"
+    GAP = "gap"
+
+
+FATAL = frozenset(
+    {DefectKind.NO_OWN_ENTRY, DefectKind.DUPLICATE, DefectKind.BACKWARDS, DefectKind.NOT_COVERED, DefectKind.CIRCLE}
+)
+"""After these nobody knows what happened before what. After the others a reference is left out, or a delivery has no send."""
+
+
+class Defect(msgspec.Struct, frozen=True, order=True):
+    file: str
+    line: int
+    host: str
+    kind: DefectKind
+    because: str
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.unit} {self.line}, host {self.host}: {self.because}"
+
+
+class Defects(msgspec.Struct):
+    """The first of each kind, and how many there are of it."""
+
+    told: list[Defect] = []
+    counts: dict[DefectKind, int] = {}
+
+    def add(self, defect: Defect) -> None:
+        self.counts[defect.kind] = self.counts.get(defect.kind, 0) + 1
+        if self.counts[defect.kind] <= KEPT_MAX:
+            self.told.append(defect)
+
+
+def gather(found: Iterable[Defects]) -> Defects:
+    """All of them, by file and line."""
+    every = list(found)
+    counts: Counter[DefectKind] = Counter()
+    for defects in every:
+        counts.update(defects.counts)
+    told: list[Defect] = []
+    kept: Counter[DefectKind] = Counter()
+    for defect in sorted(defect for defects in every for defect in defects.told):
+        kept[defect.kind] += 1
+        if kept[defect.kind] <= KEPT_MAX:
+            told.append(defect)
+    return Defects(told, dict(counts))
+
+
+class Unusable(BadInput):
+    """The log has defects after which nothing could be said about it."""
+
+    def __init__(self, defects: Defects) -> None:
+        fatal = fatal_ones(defects)
+        others = sum(count for kind, count in defects.counts.items() if kind in FATAL) - 1
+        more = f" ({others:,} more like this)" if others else ""
+        super().__init__(f"{fatal[0]}{more}; no order can be told from such a log, so nothing was written")
+        self.defects = defects
+
+
+def fatal_ones(defects: Defects) -> Sequence[Defect]:
+    return [defect for defect in defects.told if defect.kind in FATAL]

@@ -1,0 +1,162 @@
+"""A host's records from all chunks, in local order; and, where there are vector clocks, what each event learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quire.pipeline.compiled import compiled
+from quire.pipeline.importing.defects import Defect, DefectKind, Defects
+from quire.pipeline.importing.keys import save_keys
+from quire.pipeline.importing.records import RECORDS
+from quire.pipeline.importing.workshop import Workshop, load_batch
+
+LEARNED = pa.schema([("row", pa.int64()), ("host", pa.int32()), ("count", pa.int64())])
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A host of an execution, and where its records are: file and batch."""
+
+    process: int
+    host: str
+    parts: tuple[tuple[str, int], ...]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What sentences call things."""
+
+    files: tuple[str, ...]
+    unit: str
+
+
+class GatherTask(msgspec.Struct, tag="gather"):
+    workshop: Workshop
+    source: Source
+    execution: int
+    hosts: tuple[str, ...]
+    members: tuple[Member, ...]
+    clocked: bool
+    buckets: int
+
+
+class Gathered(msgspec.Struct):
+    defects: Defects
+    rows: int
+
+
+def gather(task: GatherTask) -> Gathered:
+    defects, rows = Defects([], {}), 0
+    for member in task.members:
+        batches = [load_batch(path, number) for path, number in member.parts]
+        table = pa.Table.from_batches(batches, RECORDS).combine_chunks()
+        if task.clocked:
+            table = _by_clock(task, member, table, defects)
+        else:
+            table = table.take(pc.sort_indices(table, [("order", "ascending"), ("file", "ascending"), ("line", "ascending")]))
+            save_keys(task.workshop, task.execution, member.process, table, task.buckets)
+        task.workshop.save("local", task.execution, member.process, table)
+        rows += table.num_rows
+    return Gathered(defects, rows)
+
+
+class Teller:
+    """Tells defects of one host's records."""
+
+    def __init__(self, source: Source, host: str, table: pa.Table, defects: Defects) -> None:
+        self._source, self._host, self._defects = source, host, defects
+        self._file, self._line = table["file"], table["line"]
+
+    def tell(self, row: int, kind: DefectKind, because: str) -> None:
+        file = self._source.files[self._file[row].as_py()]
+        self._defects.add(Defect(file, self._line[row].as_py(), self._host, kind, because, self._source.unit))
+
+    def place(self, row: int) -> str:
+        return f"{self._source.files[self._file[row].as_py()]} {self._source.unit} {self._line[row].as_py()}"
+
+
+def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defects) -> pa.Table:
+    """The records by the host's own entry, and what each event learned of others, for whoever resolves it."""
+    offsets, names, counts = flatten(table, "clock_hosts", "clock_counts")
+    row_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    own = np.zeros(table.num_rows, np.int64)
+    mine = np.asarray(pc.equal(names, pa.scalar(member.host)))
+    own[row_of[mine]] = counts[mine]
+    order = np.lexsort((np.asarray(table["line"]), np.asarray(table["file"]), own))
+    table, own = table.take(order), own[order]
+    offsets, names, counts = flatten(table, "clock_hosts", "clock_counts")
+    row_of = np.repeat(np.arange(len(own)), np.diff(offsets))
+    host = np.asarray(pc.index_in(names, pa.array(task.hosts, pa.string())).fill_null(-1)).astype(np.int32)
+    teller = Teller(task.source, member.host, table, defects)
+    for row in np.flatnonzero(own == 0).tolist():
+        teller.tell(row, DefectKind.NO_OWN_ENTRY, "its clock has no entry for the host itself")
+    for row in (np.flatnonzero((own[1:] == own[:-1]) & (own[1:] > 0)) + 1).tolist():
+        teller.tell(
+            row, DefectKind.DUPLICATE,
+            f"its own entry is {own[row]}, as at {teller.place(row - 1)}; --delimiter separates several executions",
+        )  # fmt: skip
+    before = np.concatenate(([0], own[:-1]))
+    for row in np.flatnonzero((own > before + 1) & (own > 0)).tolist():
+        teller.tell(row, DefectKind.GAP, f"its own entry is {own[row]}, but there is no event {before[row] + 1} of the host")
+    for entry in np.flatnonzero(host < 0).tolist():
+        name = names[entry].as_py()
+        teller.tell(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names {name}, of which there is no event")
+    keep = host >= 0
+    row_of, host, counts = row_of[keep], host[keep], counts[keep]
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of, minlength=len(own))))).astype(np.int64)
+    learned, backwards = learn(offsets, host, counts, member.process, len(task.hosts))
+    for row, which in backwards.tolist():
+        teller.tell(row, DefectKind.BACKWARDS, f"its clock says less of {task.hosts[which]} than the host's event before it")
+    task.workshop.save(
+        "learned", task.execution, member.process,
+        pa.table([learned[:, 0], learned[:, 1].astype(np.int32), learned[:, 2]], schema=LEARNED),
+    )  # fmt: skip
+    ends: Any = pa.array(offsets.astype(np.int32))
+    lists = [
+        pa.ListArray.from_arrays(ends, pa.array(values.tolist(), kind))
+        for values, kind in ((host, pa.int32()), (counts, pa.int64()))
+    ]
+    table = table.drop_columns(["clock_hosts", "clock_counts", "causes", "key"])
+    for name, column in (("own", pa.array(own)), ("clock_hosts", lists[0]), ("clock_counts", lists[1])):
+        table = table.append_column(name, column)
+    return table
+
+
+def flatten(table: pa.Table, *names: str) -> tuple[np.ndarray, Any, np.ndarray]:
+    """Two columns of lists, end to end, and where each row's part begins; nothing is an empty list."""
+    first, second = (table[name].combine_chunks() for name in names)
+    lengths = np.asarray(pc.list_value_length(first).fill_null(0))
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    return offsets, pc.list_flatten(first), np.asarray(pc.list_flatten(second), dtype=np.int64)
+
+
+@compiled
+def learn(
+    offsets: np.ndarray, host: np.ndarray, count: np.ndarray, own: int, hosts: int
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """What the clock of each event says more of other hosts than that of the event before, as (row, host, count); and where it
+    says less, as (row, host)."""
+    last = np.zeros(hosts, np.int64)
+    now = np.zeros(hosts, np.int64)
+    learned = np.empty((len(host), 3), np.int64)
+    backwards = np.empty((len(offsets) - 1, 2), np.int64)
+    known, wrong = 0, 0
+    for row in range(len(offsets) - 1):
+        now[:] = 0
+        for entry in range(offsets[row], offsets[row + 1]):
+            now[host[entry]] = count[entry]
+        for other in range(hosts):
+            if now[other] < last[other] and (wrong == 0 or backwards[wrong - 1, 0] != row):
+                backwards[wrong, 0] = row
+                backwards[wrong, 1] = other
+                wrong += 1
+            if now[other] > last[other] and other != own:
+                learned[known, 0] = row
+                learned[known, 1] = other
+                learned[known, 2] = now[other]
+                known += 1
+            last[other] = now[other]
+    return learned[:known], backwards[:wrong]

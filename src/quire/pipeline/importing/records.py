@@ -1,0 +1,72 @@
+"""What every format is read into: one record an event, in columns, until the trace is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from quire.model.errors import BadInput
+from quire.trace.schema import DELIVER, LOCAL, SEND
+
+
+def schema_of(columns: Sequence[tuple[str, Any]]) -> pa.Schema:
+    return pa.schema([pa.field(name, kind) for name, kind in columns])
+
+
+RECORDS: pa.Schema = schema_of(
+    [
+        ("file", pa.int32()),
+        ("line", pa.int64()),
+        ("kind", pa.int8()),
+        ("order", pa.int64()),
+        ("key", pa.string()),
+        ("causes", pa.list_(pa.string())),
+        ("clock_hosts", pa.list_(pa.string())),
+        ("clock_counts", pa.list_(pa.int64())),
+        ("dests", pa.list_(pa.string())),
+        ("group", pa.string()),
+        ("lamport", pa.int64()),
+        ("time_ns", pa.int64()),
+        ("object", pa.string()),
+        ("op", pa.string()),
+        ("txn", pa.string()),
+        ("text", pa.string()),
+    ]
+)
+"""`order` is the place at the host where the log says it; the line is, where it does not. `key` is what others may name
+as a cause; a delivery names the message, and has no key."""
+
+KINDS = {
+    "send": SEND, "sent": SEND, "multicast": SEND, "broadcast": SEND,
+    "deliver": DELIVER, "delivered": DELIVER, "receive": DELIVER, "received": DELIVER, "recv": DELIVER,
+    "local": LOCAL, "event": LOCAL, "internal": LOCAL, "": LOCAL,
+}  # fmt: skip
+"""What other systems call the kinds of events."""
+
+NAME_MAX = 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
+
+
+def check_name(name: str, what: str, where: str) -> str:
+    """A host, message or object by its name. Names end up in tables, reports and other people's spreadsheets, so what would
+    do something there is refused; they never become paths."""
+    if not name:
+        raise BadInput(f"{where}: the {what} is empty")
+    if len(name) > NAME_MAX:
+        raise BadInput(f"{where}: the {what} is longer than {NAME_MAX} characters, so it is hardly a name")
+    if _CONTROL.search(name):
+        raise BadInput(f"{where}: the {what} {name!r} holds control characters")
+    if ".." in re.split(r"[/\\]", name):
+        raise BadInput(f"{where}: the {what} {name!r} reads like a path out of the run")
+    if name[0] in "=+-@" and not _NUMBER.fullmatch(name):
+        raise BadInput(f"{where}: the {what} {name!r} begins like a formula of a spreadsheet")
+    return name
+
+
+def as_table(rows: list[dict[str, Any]]) -> pa.Table:
+    """The records; what a row lacks is null."""
+    return pa.Table.from_pylist(rows, RECORDS)

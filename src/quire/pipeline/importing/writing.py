@@ -1,0 +1,109 @@
+"""The trace of a process, written in local order with what the log said beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quire.pipeline.importing.building import clock_times, lay_rows
+from quire.pipeline.importing.gathering import Source
+from quire.pipeline.importing.workshop import Workshop
+from quire.trace.schema import DELIVER, KINDS, LOCAL, ROW_GROUP_ROWS, SCHEMA, SEND
+from quire.trace.store import open_trace
+
+IMPORTED = SCHEMA.append(pa.field("text", pa.string())).append(pa.field("line", pa.int64())).append(
+    pa.field("file", pa.dictionary(pa.int32(), pa.string()))
+)  # fmt: skip
+"""The columns of a trace, and what the log said, where."""
+
+
+class WriteTask(msgspec.Struct, tag="write"):
+    workshop: Workshop
+    source: Source
+    execution: int
+    run: str
+    hosts: tuple[str, ...]
+    processes: tuple[int, ...]
+    clocked: bool
+    stride: int
+    """With which logical times come from clocks; 0 where they were found otherwise."""
+    out: str
+
+
+class Written(msgspec.Struct):
+    rows: int
+    deliveries: int
+
+
+def write(task: WriteTask) -> Written:
+    done = Written(0, 0)
+    for process in task.processes:
+        table = _table(task, process)
+        with open_trace(Path(task.out) / f"p{process:05d}.parquet", IMPORTED) as file:
+            for start in range(0, table.num_rows, ROW_GROUP_ROWS):
+                file.write_table(table.slice(start, ROW_GROUP_ROWS), row_group_size=ROW_GROUP_ROWS)
+        done.rows += table.num_rows
+        done.deliveries += pc.equal(table["kind"].cast(pa.string()), pa.scalar(KINDS[DELIVER])).to_pylist().count(True)
+    return done
+
+
+def _table(task: WriteTask, process: int) -> pa.Table:
+    records = task.workshop.load("local", task.execution, process)
+    rows = lay_rows(task.workshop, task.execution, process, task.clocked)
+    count = len(rows.kind)
+    if task.stride:
+        lamport = clock_times(task.workshop, task.execution, process, rows, task.stride)
+    else:
+        lamport = task.workshop.load_numbers("times", task.execution, process)
+    taken = records.take(pa.array(rows.record))
+    # A delivery that stands for a cause of another event has nothing to say of its own.
+    is_whole = (rows.kind != DELIVER) | (np.asarray(taken["kind"]) == DELIVER)
+    known = rows.kind != LOCAL
+    columns: dict[str, Any] = {
+        "run": _word([task.run] * count),
+        "process": pa.array(np.full(count, process), pa.int32()),
+        "pos": pa.array(np.arange(count), pa.int64()),
+        "kind": _word([KINDS[kind] for kind in rows.kind.tolist()]),
+        "origin": pa.array(rows.origin, pa.int32(), mask=~known),
+        "seq": pa.array(rows.seq, pa.int64(), mask=~known),
+        "dests": _dests(task, taken, rows.kind),
+        "lamport": pa.array(np.asarray(lamport), pa.int64()),
+        "time_ns": taken["time_ns"],
+        "text": _only(taken["text"], is_whole),
+        "line": taken["line"],
+        "file": _word([task.source.files[file] for file in np.asarray(taken["file"]).tolist()]),
+    }
+    for name in ("group", "object", "op", "txn"):
+        columns[name] = _only(taken[name], is_whole).dictionary_encode()
+    arrays = [_cast(columns.get(field.name), field.type, count) for field in IMPORTED]
+    return pa.table(arrays, schema=IMPORTED)
+
+
+def _word(words: list[str]) -> Any:
+    return pa.array(words, pa.string()).dictionary_encode()
+
+
+def _only(column: Any, wanted: np.ndarray) -> Any:
+    return pc.if_else(pa.array(wanted), column.combine_chunks(), pa.scalar(None, column.type))
+
+
+def _cast(column: Any, kind: Any, count: int) -> Any:
+    if column is None:
+        return pa.nulls(count, kind)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column if column.type == kind else column.cast(kind)
+
+
+def _dests(task: WriteTask, taken: pa.Table, kind: np.ndarray) -> Any:
+    numbers = {host: process for process, host in enumerate(task.hosts)}
+    lists = [
+        None if names is None or code != SEND else sorted({numbers[name] for name in names})
+        for names, code in zip(taken["dests"].to_pylist(), kind.tolist(), strict=True)
+    ]
+    return pa.array(lists, SCHEMA.field("dests").type)

@@ -1,0 +1,227 @@
+"""What is wrong with logs, told with line and host; and what is refused in one sentence, with nothing written."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from quire.cli.main import app
+from quire.model.errors import BadInput
+from quire.pipeline.importing.defects import DefectKind, Unusable
+from quire.pipeline.importing.importer import Wanted, import_with
+from quire.pipeline.importing.tasks import IMPORT
+from quire.pipeline.tasks import run_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = run_here(IMPORT)
+
+
+def shiviz(*events: tuple[str, dict[str, int]]) -> bytes:
+    return "".join(f"event\n{host} {json.dumps(clock)}\n" for host, clock in events).encode()
+
+
+DEFECTS: dict[str, tuple[bytes, DefectKind, str, bool]] = {
+    "a missing own entry": (
+        shiviz(("a", {"a": 1}), ("b", {"a": 1})),
+        DefectKind.NO_OWN_ENTRY, "line 3, host b: its clock has no entry for the host itself", True,
+    ),
+    "going backwards": (
+        shiviz(("b", {"b": 1}), ("a", {"a": 1, "b": 1}), ("a", {"a": 2})),
+        DefectKind.BACKWARDS, "line 5, host a: its clock says less of b than the host's event before it", True,
+    ),
+    "two events of one number": (
+        shiviz(("a", {"a": 1}), ("a", {"a": 1})), DefectKind.DUPLICATE, "line 3, host a: its own entry is 1, as at", True,
+    ),
+    "an unknown host": (shiviz(("a", {"a": 1, "z": 3})), DefectKind.UNKNOWN_HOST, "line 1, host a: its clock names z", False),
+    "an event that is not there": (
+        shiviz(("b", {"b": 1}), ("a", {"a": 1, "b": 2})),
+        DefectKind.NOT_THERE, "line 3, host a: its clock names event 2 of b, which is not there", False,
+    ),
+    "a gap": (
+        shiviz(("a", {"a": 1}), ("a", {"a": 3})),
+        DefectKind.GAP, "line 3, host a: its own entry is 3, but there is no event 2", False,
+    ),
+    "a clock that forgets": (
+        shiviz(("c", {"c": 1}), ("b", {"b": 1, "c": 1}), ("a", {"a": 1, "b": 1})),
+        DefectKind.NOT_COVERED, "host a: its clock names event 1 of b, but says less of c than that event's clock", True,
+    ),
+    "a circle": (
+        shiviz(("a", {"a": 1, "b": 1}), ("b", {"a": 1, "b": 1})),
+        DefectKind.CIRCLE, "line 1, host a: its clock names event 1 of b, whose clock names this event", True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DEFECTS)
+def test_a_defect_of_clocks_is_told_with_line_and_host_and_decides(tmp_path: Path, what: str) -> None:
+    text, kind, sentence, fatal = DEFECTS[what]
+    (tmp_path / "log.txt").write_bytes(text)
+
+    if fatal:
+        with pytest.raises(Unusable) as raised:
+            import_with(HERE, [tmp_path / "log.txt"], tmp_path / "run", Wanted())
+        told, counts = raised.value.defects.told, raised.value.defects.counts
+        assert sentence in str(raised.value)
+        assert [path.name for path in tmp_path.iterdir()] == ["log.txt"]
+    else:
+        imported = import_with(HERE, [tmp_path / "log.txt"], tmp_path / "run", Wanted())
+        told, counts = list(imported.defects), {DefectKind(name): count for name, count in imported.defect_counts.items()}
+        assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["defects"][kind] == 1
+    assert counts[kind] >= 1
+    assert any(sentence in str(defect) for defect in told)
+
+
+def spans(*edges: tuple[str, str, str]) -> bytes:
+    """(service, span, parent), at one time."""
+    return "".join(
+        json.dumps({"resourceSpans": [{
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
+            "scopeSpans": [{"spans": [
+                {"traceId": "t", "spanId": span, "parentSpanId": parent, "startTimeUnixNano": 5, "name": span}
+            ]}],
+        }]}) + "\n"
+        for service, span, parent in edges
+    ).encode()  # fmt: skip
+
+
+EVIL = r"(?<event>(a+)+)\n(?<host>(\S+)+) (?<clock>{.*})"
+
+BAD: dict[str, tuple[str, bytes, list[str], str]] = {
+    "bad UTF-8": ("a.txt", b"ev\xffent\na {\"a\":1}\n", [], "line 1 holds bytes that are not UTF-8"),
+    "bad UTF-8 in JSON": ("a.jsonl", b'{"host":"a"}\n{"host":"\xff"}\n', [], "line 2 is not a JSON object"),
+    "bad UTF-8 in CSV": ("a.csv", b"host,event\na,b\nb,\xff\n", [], "line 3 holds bytes that are not UTF-8"),
+    "an empty file": ("a.txt", b"", [], "is empty"),
+    "only spaces": ("a.txt", b" \n \n", [], "is empty"),
+    "no events": ("a.txt", b"nothing here\n", ["--format", "shiviz"], "holds no events that shiviz finds"),
+    "nothing known": ("a.txt", b"nothing here\n", [], "looks like none of shiviz, jsonl, csv, otel, jaeger"),
+    "an evil expression that finds nothing": ("a.txt", b"a" * 200_000 + b"!\n", ["--regex", EVIL], "holds no events"),
+    "a look ahead": ("a.txt", b"x\n", ["--regex", r"(?<event>a)(?<host>b)(?<clock>c)(?=d)"], "no look-around"),
+    "no expression": ("a.txt", b"x\n", ["--regex", "(?<event>"], "is not a regular expression of RE2"),
+    "an expression without a host": ("a.txt", b"x\n", ["--regex", "(?<event>.+)(?<clock>x)"], "needs a group (?<host>…)"),
+    "an expression that matches nothing": (
+        "a.txt", b"x\n", ["--regex", "(?<event>.*)(?<host>.*)(?<clock>.*)"], "would match everywhere",
+    ),
+    "a clock that is none": ("a.txt", b'e\na {"a":"one"}\n', [], "line 1: the clock is not a JSON object from hosts to whole"),
+    "a negative clock": ("a.txt", b'e\na {"a":-1}\n', [], "line 1: the clock's entry for 'a' is -1"),
+    "a path for a host": ("a.txt", b'e\n../../etc/passwd {"../../etc/passwd":1}\n', [], "reads like a path out of the run"),
+    "a formula for a host": ("a.csv", b"host,event\n=cmd|calc,x\n", [], "begins like a formula of a spreadsheet"),
+    "a formula for a number": ("a.csv", b"host,lamport\na,=1+1\n", [], "line 2: the logical time '=1+1' is not a whole number"),
+    "a host with a bell": ("a.jsonl", b'{"host":"a\\u0007"}\n', [], "holds control characters"),
+    "too few columns": ("a.csv", b"host,event\na\n", [], "line 2 has 1 columns, but the header has 2"),
+    "an open quote": ("a.csv", b'host,event\na,"b\n', [], "is not CSV"),
+    "a column twice": ("a.csv", b"host,host\na,b\n", [], "names a column twice"),
+    "no such column": ("a.csv", b"host,event\na,b\n", ["--map", "kind=sort"], "has no column 'sort' for kind"),
+    "no host": ("a.jsonl", b'{"event":"x"}\n', [], "does not name a host"),
+    "an unknown kind": ("a.jsonl", b'{"host":"a","kind":"dance"}\n', [], "line 1: the kind 'dance' is none of"),
+    "a send of nothing": ("a.jsonl", b'{"host":"a","kind":"send"}\n', [], "a send or a delivery must say which message"),
+    "a line that is no JSON": ("a.jsonl", b'{"host":"a"}\n{\n', [], "line 2 is not a JSON object"),
+    "a circle of messages": (
+        "a.jsonl",
+        b'{"host":"a","kind":"deliver","message":"y"}\n{"host":"a","kind":"send","message":"x"}\n'
+        b'{"host":"b","kind":"deliver","message":"x"}\n{"host":"b","kind":"send","message":"y"}\n',
+        [], "contradicts itself in a circle: a heard of b at",
+    ),
+    "a circle of spans": ("a.json", spans(("p", "1", "2"), ("q", "2", "1")), [], "contradicts itself in a circle"),
+    "a span twice": ("a.json", spans(("p", "1", ""), ("q", "1", "")), [], "span 2, host q: it is t:1, as is"),
+    "mixed executions": ("a.txt", shiviz(("a", {"a": 1})) * 2, [], "--delimiter separates several executions"),
+    "a delimiter of many lines": (
+        "a.txt", b"=\n=\n" + shiviz(("a", {"a": 1})), ["--delimiter", "=\\n="], "a delimiter is one line",
+    ),
+    "an unknown format": ("a.txt", b"x\n", ["--format", "xml"], "--format knows shiviz"),
+    "an unknown parser": ("a.txt", b"x\n", ["--parser", "mine"], "--parser knows two-lines"),
+    "a regex for CSV": ("a.csv", b"host,b\na,b\n", ["--format", "csv", "--regex", "x"], "are for shiviz"),
+    "a strange mapping": ("a.csv", b"host,b\na,b\n", ["--map", "b"], "--map takes FIELD=COLUMN"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    name, data, arguments, sentence = BAD[what]
+    (tmp_path / name).write_bytes(data)
+    here_instead_of_spark(monkeypatch)
+    began = time.monotonic()
+
+    result = CliRunner().invoke(app, ["import", str(tmp_path / name), "--out", str(tmp_path / "run"), *arguments])
+
+    assert isinstance(result.exception, BadInput), result.exception
+    assert sentence in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert time.monotonic() - began < 30
+
+
+def here_instead_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def session(master: str) -> Iterator[None]:
+        yield None
+
+    monkeypatch.setattr("quire.pipeline.session.session", session)
+    monkeypatch.setattr("quire.pipeline.importing.importer.run_on", lambda _spark, job: run_here(job))
+
+
+def test_a_search_for_every_letter_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """RE2 is linear for one search; an expression that asks for the end of the file at every letter is stopped by the clock."""
+    monkeypatch.setattr("quire.pipeline.importing.shiviz.SECONDS_MAX", 0.2)
+    (tmp_path / "a.txt").write_bytes(b"a" * 300_000 + b"\n")
+    slow = r"(?<event>a)(?<host>[\s\S]*z)?(?<clock>)"
+
+    with pytest.raises(BadInput, match=r"takes more than|not a JSON object|the host is empty"):
+        import_with(HERE, [tmp_path / "a.txt"], tmp_path / "run", Wanted(regex=slow))
+
+
+def test_files_of_two_formats_or_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("host,event\na,b\n")
+    (tmp_path / "b.jsonl").write_text('{"host":"a"}\n')
+
+    with pytest.raises(BadInput, match="import one format at a time"):
+        import_with(HERE, [tmp_path / "a.csv", tmp_path / "b.jsonl"], tmp_path / "run", Wanted())
+    with pytest.raises(BadInput, match="No such file"):
+        import_with(HERE, [tmp_path / "c.csv"], tmp_path / "run", Wanted())
+
+
+def test_what_is_there_is_not_replaced_unless_it_is_a_run_and_asked_for(tmp_path: Path) -> None:
+    log = tmp_path / "a.jsonl"
+    log.write_text('{"host":"a"}\n')
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").touch()
+    import_with(HERE, [log], tmp_path / "run", Wanted())
+
+    with pytest.raises(BadInput, match="exists already"):
+        import_with(HERE, [log], tmp_path / "run", Wanted())
+    with pytest.raises(BadInput, match="is not a run directory, so it will not be replaced"):
+        import_with(HERE, [log], tmp_path / "mine", Wanted(), force=True)
+    import_with(HERE, [log], tmp_path / "run", Wanted(), force=True)
+
+
+def test_the_command_imports_audits_and_exports_on_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def session(master: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("quire.pipeline.session.session", session)
+    log, run, out = tmp_path / "a.txt", tmp_path / "run", tmp_path / "out.log"
+    log.write_bytes(shiviz(("a", {"a": 1}), ("b", {"a": 1, "b": 1, "z": 9})))
+
+    imported = CliRunner().invoke(app, ["import", str(log), "--out", str(run), "--json"])
+    audited = CliRunner().invoke(app, ["audit", str(run), "--json"])
+    exported = CliRunner().invoke(app, ["export", str(run), "--out", str(out), "--format", "shiviz"])
+
+    said = json.loads(imported.stdout)
+    assert said["defects"][0]["kind"] == "unknown host"
+    assert said["executions"][0]["hosts"] == ["a", "b"]
+    assert audited.exit_code == 3, audited.exception
+    assert "3 events of 2 hosts" in exported.stdout
+    assert out.read_text() == 'event\na {"a":1}\ndeliver 0:0\nb {"a":1,"b":1}\nevent\nb {"a":1,"b":2}\n'

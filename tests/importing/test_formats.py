@@ -1,0 +1,254 @@
+"""Every format against what the log itself says, however it is cut into chunks and whoever reads it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.auditor import audit_with
+from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.causality.tasks import CAUSALITY
+from quire.pipeline.causality.times import follow
+from quire.pipeline.exporting import EXPORT, export_with
+from quire.pipeline.importing.importer import Imported, Wanted, import_with
+from quire.pipeline.importing.tasks import IMPORT
+from quire.pipeline.tasks import run_here
+from tests.audit import oracle
+from tests.audit.traces import Trace, random_trace
+from tests.causality import oracle as causality_oracle
+from tests.causality.test_oracle import all_clocks
+from tests.importing import logs
+
+HERE = run_here(IMPORT)
+FOLLOW = run_here(CAUSALITY)
+
+
+def take_in(tmp_path: Path, text: str | bytes, name: str = "log.txt", **wanted: Any) -> Imported:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return import_with(HERE, [path], tmp_path / "run", Wanted(**wanted), force=True)
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    return [row for path in sorted((run / "trace").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run)): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+
+
+def check_causality(run: Path, log: list[logs.Logged]) -> None:
+    """What happened before what in the trace is what the clocks of the log say."""
+    places = {row["text"]: (row["process"], row["pos"]) for row in rows(run) if row["text"] is not None}
+    assert len(places) == len(log)
+    for pieces in (1, 3):
+        found = follow(FOLLOW, run, segments=pieces)
+        assert not found.rebuilt
+        clocks = all_clocks(found)
+        for one in log:
+            for other in log:
+                process, pos = places[one.text]
+                before = places[one.text] != places[other.text] and clocks[places[other.text]][process] > pos
+                assert before == logs.happened_before(one, other), (one, other)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_shiviz_logs_keep_their_causality_however_they_are_cut(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    log = logs.random_log(rng, ["a", "b-1", "é", "d"][: rng.randint(1, 4)])
+    write = rng.choice((logs.two_lines, logs.clock_first))
+    text = write(rng.sample(log, len(log)) if seed % 2 else log)
+
+    imported = take_in(tmp_path, text)
+    whole = contents(tmp_path / "run")
+    check_causality(tmp_path / "run", log)
+
+    assert imported.executions[0].events == len(log)
+    assert not imported.defects
+    for chunk_bytes, shares in ((40, 2), (rng.randint(20, 200), 1), (1000, 5)):
+        take_in(tmp_path, text, chunk_bytes=chunk_bytes, shares=shares)
+        assert contents(tmp_path / "run") == whole, f"chunks of {chunk_bytes} bytes"
+
+
+def test_json_lines_with_clocks_are_as_good(tmp_path: Path) -> None:
+    log = logs.random_log(random.Random(5), ["a", "b", "c"])
+
+    take_in(tmp_path, logs.as_jsonl(log), "log.jsonl")
+
+    check_causality(tmp_path / "run", log)
+
+
+def as_rows(trace: Trace) -> list[dict[str, Any]]:
+    found = []
+    for p, log in enumerate(trace.logs):
+        for i, e in enumerate(log):
+            kind = "local" if e.kind == "packet" else e.kind
+            row: dict[str, Any] = {"host": f"host {p}", "order": i, "kind": kind, "note": 'a "quoted"\nnote'}
+            if kind != "local":
+                row["message"] = f"{e.origin}:{e.seq}"
+            if e.dests is not None:
+                row["dests"] = [f"host {q}" for q in e.dests]
+            found.append(row)
+    return found
+
+
+def as_csv(found: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["host", "order", "kind", "note", "message", "dests"])
+    writer.writeheader()
+    writer.writerows(row | {"dests": json.dumps(row["dests"]) if "dests" in row else ""} for row in found)
+    return text.getvalue()
+
+
+def counts(run: Path) -> tuple[int | None, ...]:
+    """The violations that an audit finds; None for causal order where it is not known."""
+    checks = audit_with(run_here(AUDIT), run).checks
+    return tuple(checks[guarantee].violations for guarantee in Guarantee if guarantee in checks)[:6]
+
+
+def test_messages_by_name_give_the_same_audit_as_the_trace_itself(tmp_path: Path) -> None:
+    checked = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        trace = random_trace(rng)
+        named = [e for p, log in enumerate(trace.logs) for e in log if e.kind == "send" and (e.origin != p or e.dests is None)]
+        past = causality_oracle.pasts(trace.logs)
+        if named or past is None or not any(log for log in trace.logs):
+            continue
+        expected = oracle.judge(trace.logs, frozenset())
+        found = rng.sample(as_rows(trace), sum(map(len, trace.logs)))
+        hosts = {row["host"] for row in found} | {dest for row in found for dest in row.get("dests", ())}
+        if len(hosts) < len(trace.logs):
+            continue  # A member that does nothing and is named by nobody is not in the log at all.
+        text = "".join(json.dumps(row) + "\n" for row in found)
+
+        take_in(tmp_path, text, "log.jsonl", shares=rng.randint(1, 5))
+        whole = contents(tmp_path / "run" / "trace")
+        assert counts(tmp_path / "run") == tuple(expected), f"seed {seed}"
+        take_in(tmp_path, text, "log.jsonl", chunk_bytes=rng.randint(50, 500))
+        assert contents(tmp_path / "run" / "trace") == whole, f"seed {seed}"
+        checked += 1
+    assert checked > 8
+
+
+def test_csv_is_read_as_json_lines_are_even_with_line_breaks_in_quotes(tmp_path: Path) -> None:
+    trace = random_trace(random.Random(14))
+    found = as_rows(trace)
+    columns = {"event": "note"}
+
+    take_in(tmp_path, "".join(json.dumps(row) + "\n" for row in found), "log.jsonl", columns=columns)
+    expected = events(tmp_path / "run")
+    for chunk_bytes in (30, 77, 1 << 20):
+        take_in(tmp_path, as_csv(found), "log.csv", columns=columns, chunk_bytes=chunk_bytes)
+        assert events(tmp_path / "run") == expected, f"chunks of {chunk_bytes} bytes"
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    """The rows, but where in which file they come from."""
+    return [{name: value for name, value in row.items() if name not in ("run", "line", "file")} for row in rows(run)]
+
+
+def otel_span(span: str, start: int, parent: str = "", links: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    return {
+        "traceId": "T", "spanId": span, "parentSpanId": parent, "name": f"do {span}", "startTimeUnixNano": str(start),
+        "links": [{"traceId": "T", "spanId": link} for link in links], **more,
+    }  # fmt: skip
+
+
+def otel(spans: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
+                "scopeSpans": [{"spans": its}],
+            }
+            for service, its in spans.items()
+        ]
+    }
+
+
+def test_spans_happen_after_their_parents_and_links(tmp_path: Path) -> None:
+    front = [otel_span("1", 10), otel_span("4", 40, links=("3",))]
+    back = [otel_span("2", 20, "1"), otel_span("3", 30, "2", status={"code": 2, "message": "lost"})]
+    document = otel({"front": front, "back": back})
+
+    imported = take_in(tmp_path, json.dumps(document, indent=1), "spans.json")
+    as_document = rows(tmp_path / "run")
+    spans = [("front", span) for span in front] + [("back", span) for span in back]
+    lines = "".join(json.dumps(otel({service: [span]})) + "\n" for service, span in spans)
+    take_in(tmp_path, lines, "spans.json", chunk_bytes=100)
+
+    assert imported.format == "otel"
+    assert [(row["process"], row["kind"], row["text"]) for row in as_document] == [
+        (0, "send", "do 1"),
+        (0, "deliver", None),
+        (0, "local", "do 4"),
+        (1, "deliver", None),
+        (1, "local", "do 2"),
+        (1, "send", "do 3 ERROR lost"),
+    ]
+    assert [row["text"] for row in rows(tmp_path / "run")] == [row["text"] for row in as_document]
+
+
+def test_jaeger_is_read_too(tmp_path: Path) -> None:
+    def span(name: str, process: str, start: int, *parents: str) -> dict[str, Any]:
+        references = [{"refType": "CHILD_OF", "traceID": "T", "spanID": parent} for parent in parents]
+        return {
+            "traceID": "T", "spanID": name, "operationName": name, "references": references,
+            "startTime": start, "processID": process, "tags": [],
+        }  # fmt: skip
+
+    trace = {
+        "traceID": "T",
+        "spans": [span("b", "p2", 7, "a"), span("a", "p1", 5)],
+        "processes": {"p1": {"serviceName": "front"}, "p2": {"serviceName": "back"}},
+    }
+
+    imported = take_in(tmp_path, json.dumps({"data": [trace]}), "spans.json")
+
+    assert imported.format == "jaeger"
+    assert imported.executions[0].hosts == ("back", "front")
+    told = [(row["kind"], row["time_ns"]) for row in rows(tmp_path / "run")]
+    assert told == [("deliver", 7000), ("local", 7000), ("send", 5000)]
+
+
+def test_delimited_executions_become_runs_of_their_own(tmp_path: Path) -> None:
+    first, second = (logs.random_log(random.Random(seed), ["a", "b"]) for seed in (1, 2))
+    text = f"=== one ===\n{logs.two_lines(first)}=== ../two ===\n{logs.two_lines(second)}"
+
+    for chunk_bytes in (1 << 20, 90):
+        imported = take_in(tmp_path, text, delimiter="^=== (?<trace>.*) ===$", chunk_bytes=chunk_bytes)
+
+        assert [execution.label for execution in imported.executions] == ["one", "../two"]
+        check_causality(tmp_path / "run" / "0001", first)
+        check_causality(tmp_path / "run" / "0002", second)
+        assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["0001", "0002", "executions.json"]
+
+
+def test_an_exported_run_comes_back_with_the_same_causality(tmp_path: Path) -> None:
+    log = logs.random_log(random.Random(9), ["a b", "a_b", "c"])
+    take_in(tmp_path, logs.as_jsonl(log), "log.jsonl")
+    before = all_clocks(follow(FOLLOW, tmp_path / "run"))
+
+    for segments in (1, 3):
+        done = export_with(FOLLOW, run_here(EXPORT), tmp_path / "run", tmp_path / "x.log", segments=segments, force=True)
+        imported = import_with(HERE, [tmp_path / "x.log"], tmp_path / "back", Wanted(), force=True)
+
+        assert imported.executions[0].events == done.events == len(before)
+        back = {row["text"]: row for row in rows(tmp_path / "back") if row["text"] is not None}
+        clocks = all_clocks(follow(FOLLOW, tmp_path / "back"))
+        places = {event.text: event for event in log}
+        for one in log:
+            for other in log:
+                process, pos = back[one.text]["process"], back[one.text]["pos"]
+                if one is not other:
+                    told = clocks[back[other.text]["process"], back[other.text]["pos"]][process] > pos
+                    assert told == logs.happened_before(places[one.text], places[other.text])

@@ -12,8 +12,8 @@ from quire.model.orders import RELIABLE, Guarantee
 Order = Literal["total", "hybrid", "causal-total"]
 
 _PROMISES: dict[Order, frozenset[Guarantee]] = {
-    "total": frozenset({Guarantee.FIFO, Guarantee.TOTAL}),
-    "hybrid": frozenset({Guarantee.CAUSAL}),
+    "total": frozenset({Guarantee.TOTAL}),
+    "hybrid": frozenset({Guarantee.HYBRID}),
     "causal-total": frozenset({Guarantee.CAUSAL, Guarantee.TOTAL}),
 }
 
@@ -65,4 +65,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def promises(self) -> frozenset[Guarantee]:
         """What traces of the service must satisfy."""
         acyclic = frozenset({Guarantee.ACYCLIC}) if self.acyclic else frozenset()
-        return RELIABLE | _PROMISES[self.order] | acyclic
+        return RELIABLE | {Guarantee.SPELLS} | _PROMISES[self.order] | acyclic

@@ -24,7 +24,7 @@ def random_plan(seed: int, *, cyclic: bool, options: Options) -> Plan:
     random = stream(seed, "plan")
     return Plan(
         members=random.choice((3, 4)),
-        roots=random.choice((2, 3, 5)),
+        roots=random.choice((2, 3, 4)),
         cyclic=cyclic,
         conflict=random.choice((0.3, 0.6, 1.0)),
         loss=random.choice((0.0, 0.2)),

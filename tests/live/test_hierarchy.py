@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from quire.live import Group
 from quire.live.errors import MemberUnreachable
@@ -17,6 +18,7 @@ from quire.live.frames import CLOSING, DONE, DRAINED
 from quire.live.mesh import Mesh
 from quire.live.outbox import Outbox
 from quire.live.peers import Peer
+from quire.live.settings import Settings
 from quire.model.errors import BadInput
 from quire.model.messages import make_run
 from quire.protocols.clusters.packets import Tagged
@@ -118,6 +120,40 @@ def test_a_member_that_is_no_neighbour_is_not_let_in(addresses: Addresses) -> No
         assert "member 6 is no neighbour of member 1" in str(refused)
 
     asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_a_relay_stays_bounded_while_the_last_hop_takes_nothing(addresses: Addresses) -> None:
+    """Messages of member 1 to member 3 go over 0 and 2. Until 3 takes what it gets, 1 has to wait in the end."""
+    text = "[[layers]]\nclusters = [[0, 1], [2, 3]]\nagents = [0, 2]\n[[layers]]\nclusters = [[0, 2]]\n"
+    limit, size, count = 400_000, 40_000, 200
+    where = addresses(4)
+
+    def settings(me: int) -> Settings:
+        one = made_of(where, me, protocol="hierarchy", options={"description": text}, link_bytes_max=limit, timeout_s=20.0)
+        return replace(one, inbox_messages_max=10, run_bytes_max=4 * size)
+
+    async def send(group: Group) -> None:
+        for _ in range(count):
+            await group.send(bytes(size), to=(3,))
+
+    async def main() -> None:
+        groups = [Group(settings(me)) for me in range(4)]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        sending = asyncio.ensure_future(send(groups[1]))
+        while not all(groups[me]._mesh._blocked for me in (0, 2)):
+            await asyncio.sleep(0.01)
+        assert not sending.done()
+        for group in groups:
+            for peer in group._mesh.peers.values():
+                assert peer.outgoing.bytes <= limit + 10 * size
+        taken: list[tuple[int, bytes]] = []
+        taking = asyncio.ensure_future(take_all(groups[3], taken))
+        await sending
+        await asyncio.gather(*(group.close() for group in groups))
+        await taking
+        assert len(taken) == count
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 class Parting:

@@ -14,7 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-with atheris.instrument_imports(include=["quire.live", "quire.model", "quire.protocols"]):
+# Under Python 3.11 the fuzzer's instrumentation of a generator that waits at `yield` loses its variables, and the reader of
+# frames is one. It runs as it is; what is done with its frames guides the search.
+with atheris.instrument_imports(include=["quire.live", "quire.model", "quire.protocols"], exclude=["quire.live.frames"]):
     from tests.fuzz import target
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from quire.model.orders import OF_ANY_MESSAGES, Guarantee
 from quire.pipeline import Verdict
@@ -17,8 +18,9 @@ from quire.pipeline.auditing.tasks import AUDIT
 from quire.pipeline.tasks import run_here
 from tests.audit import group_oracle, memory, oracle
 from tests.audit.group_traces import random_groups
+from tests.audit.oracle import Event
 from tests.audit.test_spark import told
-from tests.audit.traces import Trace, write
+from tests.audit.traces import Trace, plain, timed, write
 
 HERE = run_here(AUDIT)
 TRACES = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
@@ -60,3 +62,114 @@ def test_what_is_told_does_not_depend_on_the_number_of_segments(tmp_path: Path) 
         for check in whole.checks.values():
             assert (check.witness is not None) == (check.violations > 0) == (check.verdict is Verdict.VIOLATED)
         assert told(audit_with(HERE, directory, segments=2 + seed % 3)) == told(whole), f"seed {seed}"
+
+
+def test_destinations_that_senders_did_not_learn_are_found_from_the_logs(tmp_path: Path) -> None:
+    for seed in range(30):
+        trace = random_groups(random.Random(seed))
+        if group_oracle.judge(trace.logs, trace.crashed)[2] or not any(trace.logs):
+            continue
+        delivered = {(e.origin, e.seq) for log in trace.logs for e in log if e.kind == "deliver"}
+        dynamic = {e.group for log in trace.logs for e in log if e.kind == "view"}
+        silent = [
+            [
+                e._replace(dests=None) if e.kind == "send" and (e.origin, e.seq) in delivered and e.group in dynamic else e
+                for e in log
+            ]
+            for log in trace.logs
+        ]
+        recorded = audit_with(HERE, write(tmp_path / f"{seed}", trace, promises=ALL), segments=3)
+        found = audit_with(HERE, write(tmp_path / f"{seed}-silent", trace._replace(logs=silent), promises=ALL), segments=3)
+        assert told(found) == told(recorded), f"seed {seed}"
+
+
+def view(who: int, number: int, op: str, group: str = "g") -> Event:
+    return Event("view", who, number, (), group, op=op)
+
+
+def send(who: int, seq: int, *dests: int, group: str = "g") -> Event:
+    return Event("send", who, seq, dests, group)
+
+
+def deliver(who: int, seq: int, group: str = "g") -> Event:
+    return Event("deliver", who, seq, None, group)
+
+
+JOINED = [view(0, 1, "join"), view(1, 2, "join")]
+
+STORIES = {
+    "spells outside": (
+        [
+            [send(0, 0, 0, 1), *JOINED, deliver(0, 0)],
+            [view(1, 2, "join"), deliver(0, 0), view(1, 4, "leave"), view(0, 5, "leave")],
+        ],
+        "member 1 saw the leave of member 0 of group g at position 3, outside its membership",
+    ),
+    "spells skipped": (
+        [[send(0, 0, 0, 1), *JOINED, deliver(0, 0), view(2, 4, "join")], [view(1, 2, "join"), view(2, 4, "join")]],
+        "member 1 saw the join of member 2 of group g as number 4, though by what it delivered before number 3 was due",
+    ),
+    "spells again": (
+        [[*JOINED, view(0, 3, "join")], [view(1, 2, "join"), view(0, 3, "join")]],
+        "member 0 joined group g at position 2, though it was a member already",
+    ),
+    "spells different": (
+        [
+            [send(0, 0, 0, 1), send(0, 1, 0, 1), *JOINED, deliver(0, 0), deliver(0, 1)],
+            [view(1, 2, "join"), deliver(0, 1), deliver(0, 0)],
+        ],
+        "number 3 of group g is 0:0 at member 0, but 0:1 at member 1",
+    ),
+    "spells unfinished": (
+        [[send(0, 0, 0, 1), *JOINED, deliver(0, 0)], [view(1, 2, "join")]],
+        "member 1 delivered group g up to number 2 and never left, but it goes on to number 3, which member 0 delivered",
+    ),
+    "hybrid within": (
+        [
+            [send(0, 0, 0, 1), send(0, 1, 0, 1), *JOINED, deliver(0, 0), deliver(0, 1)],
+            [view(1, 2, "join"), deliver(0, 1), deliver(0, 0)],
+        ],
+        "within group g, member 0 delivered 0:0 before 0:1, but member 1 the other way round",
+    ),
+    "hybrid across": (
+        [
+            [send(0, 0, 1, group="g"), send(0, 1, 1, group="h")],
+            [deliver(0, 1, "h"), deliver(0, 0, "g")],
+        ],
+        "member 1 delivered 0:1 before 0:0, though member 0 had sent 0:0 before it sent 0:1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_violation_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
+    logs, sentence = STORIES[name]
+    check = audit_with(HERE, write(tmp_path / "run", timed(logs), promises=ALL)).checks[Guarantee(name.split()[0])]
+
+    assert check.because == sentence
+    assert check.witness is not None
+    assert check.witness.positions
+
+
+def test_members_that_were_never_together_in_both_groups_need_not_agree(tmp_path: Path) -> None:
+    """Both deliver 2:0 of g and 2:1 of h, in different orders; but member 0 leaves g before member 1 joins h."""
+    sends = [send(2, 0, 0, 1, group="g"), send(2, 1, 0, 1, group="h")]
+    one = [view(0, 1, "join"), view(1, 2, "join"), deliver(2, 0), view(0, 4, "leave")]
+    one += [view(0, 1, "join", "h"), view(1, 2, "join", "h"), deliver(2, 1, "h")]
+    other = [view(1, 2, "join"), view(1, 2, "join", "h"), deliver(2, 1, "h"), deliver(2, 0), view(0, 4, "leave")]
+    apart = audit_with(HERE, write(tmp_path / "apart", timed([one, other, sends]), promises=ALL))
+    staying = [[e for e in log if e.op != "leave"] for log in (one, other)]
+    together = audit_with(HERE, write(tmp_path / "together", timed([*staying, sends]), promises=ALL))
+
+    assert apart.checks[Guarantee.TOTAL].verdict is Verdict.HOLDS
+    assert apart.checks[Guarantee.SPELLS].verdict is Verdict.HOLDS
+    assert apart.checks[Guarantee.ACYCLIC].verdict is Verdict.VIOLATED
+    assert together.checks[Guarantee.TOTAL].because == "member 0 delivered 2:0 before 2:1, but member 1 the other way round"
+
+
+def test_without_groups_and_views_nothing_is_said_of_them(tmp_path: Path) -> None:
+    checks = audit_with(HERE, write(tmp_path / "run", plain("s0>01 d0:0", "d0:0"), promises=ALL)).checks
+
+    assert checks[Guarantee.HYBRID].because == "the trace does not say to which groups its messages were sent"
+    assert checks[Guarantee.SPELLS].because == "the trace records no joins and leaves: it has no rows of the kind view"
+    assert checks[Guarantee.HYBRID].verdict is checks[Guarantee.SPELLS].verdict is Verdict.UNDECIDED

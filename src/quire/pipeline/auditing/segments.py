@@ -14,6 +14,9 @@ import numpy as np
 
 from quire.model.errors import BadInput
 from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.destinations import with_destinations
+from quire.pipeline.auditing.memberships import COLUMNS
+from quire.pipeline.labels import read_labelled
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import NUMBER_END, UNKNOWN, gap, number_sends
@@ -98,6 +101,8 @@ def judge_segment(task: SegmentTask) -> Summary:
     events = read_events(task.world, task.groups, task.low, task.high)
     if not events.ordered and not task.whole:
         return _unfit(task, "logical times do not ascend")
+    if task.whole and events.views and (events.dest_count < 0).any():
+        events = with_destinations(events, read_labelled(task.world, task.groups, COLUMNS))
     return judge_events(task, events)
 
 

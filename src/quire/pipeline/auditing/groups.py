@@ -89,8 +89,10 @@ class Together:
                 here, there = own[common], there[common]
                 if (there[1:] > there[:-1]).all():
                     continue
-                shared, kind = np.unique(np.stack((spell[here], spell[there]), axis=1), axis=0, return_inverse=True)
-                before, after = first_inversion(there, kind.reshape(-1).astype(np.int64), self._meet(shared, one, other))
+                width = len(self._known.spells) + 2
+                shared, kind = np.unique((spell[here] + 2) * width + spell[there] + 2, return_inverse=True)
+                meet = self._meet(np.stack(np.divmod(shared, width), axis=1) - 2, one, other)
+                before, after = first_inversion(there, kind.astype(np.int64), meet)
                 if before >= 0 and not found[0]:
                     found = (1, one, other, int(ids[here[before]]), int(ids[here[after]]))
                 elif before >= 0:

@@ -96,7 +96,7 @@ def version_sequences(rows: Labelled, history: History, versions: str) -> tuple[
         process = rows.processes()[found]
         where = process * max(1, len(rows.words["object"])) + obj[found]
         # What a transaction writes last is its version, so the last delivery counts.
-        _, last = np.unique(np.stack((where, txn[found]), axis=1)[::-1], axis=0, return_index=True)
+        _, last = np.unique((where * len(stamps) + txn[found])[::-1], return_index=True)
         kept = np.sort(len(found) - 1 - last)
         kept = kept[np.argsort(where[kept], kind="stable")]
         return obj[found[kept]], txn[found[kept]], where[kept]

@@ -134,7 +134,7 @@ def _graph(rows: Labelled, history: History, versions: str) -> tuple[np.ndarray,
         found.append(edges(READ_BEFORE, thing, reader[read], second, history.read[read], written(second, thing)))
     every = np.concatenate(found)
     every = every[(every[:, 0] != every[:, 1]) & history.committed[every[:, 0]] & history.committed[every[:, 1]]]
-    _, once = np.unique(every[:, :2], axis=0, return_index=True)
+    _, once = np.unique(every[:, 0] * len(history.committed) + every[:, 1], return_index=True)
     return every[once, :2].copy(), every[once, 2:].copy()
 
 

@@ -176,7 +176,7 @@ class _Calls:
         request = _whole_requests(self.group, self.origin, self.message, self.messages)
         events, _ = self._by(self.place, self.what == START, self.places)
         # A place begins a request once; a second message of it there says nothing.
-        _, first = np.unique(np.stack((self.place[events], request[events]), axis=1), axis=0, return_index=True)
+        _, first = np.unique(self.place[events] * self.messages + request[events], return_index=True)
         events = events[np.sort(first)]
         names, small = np.unique(request[events], return_inverse=True)
         small = small.reshape(-1).astype(np.int64)

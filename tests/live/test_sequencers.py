@@ -21,6 +21,7 @@ from quire.model.errors import BadInput
 from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.errors import AlreadyMember, NoSuchGroup, NotMember
+from quire.protocols.sequencing.office import Office
 
 SECRET = "a secret of a service in a test"
 TIMEOUT_S = 20.0
@@ -165,6 +166,30 @@ def test_a_client_that_misbehaves_is_dismissed_and_nobody_else_notices() -> None
                         await asyncio.sleep(0.01)
             await good.multicast("tea", b"still here")
             assert [message.payload for message in await take(good, 1)] == [b"still here"]
+
+    asyncio.run(main())
+
+
+def test_a_client_that_vanishes_is_evicted_and_the_others_go_on() -> None:
+    async def main() -> None:
+        [address] = free_addresses(1)
+        async with serve([address], timeout_s=1.0) as server, connect(address, timeout_s=TIMEOUT_S) as stays:
+            await stays.create_group("tea")
+            await stays.join_group("tea")
+            goes = connect(address, timeout_s=TIMEOUT_S)
+            await goes.__aenter__()
+            await goes.join_group("tea")
+            await goes._visit._stop()  # Without a word, as a process that is killed.
+            await stays.multicast("tea", b"is anybody there?")
+            async with asyncio.timeout(30):
+                async for delivery in stays:
+                    if isinstance(delivery, Membership) and delivery.change == "leave":
+                        break
+            assert isinstance(delivery, Membership)
+            assert (delivery.who, delivery.members) == (goes.me, (stays.me,))
+            await stays.flushed()
+            assert isinstance(server.node, Office)
+            assert not server.node.sequencer.groups["tea"].history
 
     asyncio.run(main())
 

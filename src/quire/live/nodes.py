@@ -128,7 +128,7 @@ class Host(Scribe):
                 async with asyncio.timeout(self.settings.timeout_s * (3 if self._survives else 1)):
                     await self._ended.wait()
             except TimeoutError:
-                self._fail(GroupFailed("the service did not close in time"))
+                self.fail(GroupFailed("the service did not close in time"))
         await self._stop()
         if self.failure is not None:
             raise NotDelivered(0, 0, self._mesh.who_is_missing()) from self.failure
@@ -158,12 +158,12 @@ class Host(Scribe):
             self._news.set()
             self._check_closing()
         else:
-            self._fail(error)
+            self.fail(error)
 
     def time_passed(self) -> None:
         self._check_closing()
 
-    def _fail(self, error: GroupFailed) -> None:
+    def fail(self, error: GroupFailed) -> None:
         if not self._ended.is_set():
             self.failure = error
             self._ended.set()

@@ -16,7 +16,7 @@ from quire.live.hub import VISITORS, HubHost
 from quire.live.session import Session
 from quire.live.settings import Certificates, Settings, read_settings
 from quire.model.errors import BadInput
-from quire.protocols.node import Node, Notice
+from quire.protocols.node import Notice
 from quire.protocols.registry import convert_options
 from quire.protocols.sequencing import Client, Options, Sequencer
 from quire.protocols.sequencing.office import Office
@@ -64,8 +64,10 @@ def serve(
     settings = _settings(service, me, sequencers, options, secret, certificates, insecure, timeout_s, listen)
     assert isinstance(settings.options, Options)
     units = range(len(sequencers))
-    node: Node = Office(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
-    return HubHost(settings, node, _nothing_to_tell, on_event=on_event)
+    node = Office(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
+    host = HubHost(settings, node, _nothing_to_tell, on_event=on_event)
+    host.dismissed = lambda client: host.act(node.suspect(client))
+    return host
 
 
 def _nothing_to_tell(_host: object, _notice: Notice) -> None:

@@ -13,11 +13,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from quire.live.errors import GroupClosed
+from quire.live.errors import GroupClosed, GroupFailed
 from quire.live.nodes import Host
 from quire.model.messages import pack
 from quire.protocols.node import Notice
 from quire.protocols.sequencing import Client
+from quire.protocols.sequencing.errors import Evicted
 from quire.protocols.sequencing.events import JOIN, LEAVE
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
 from quire.trace.recorder import Address
@@ -221,6 +222,8 @@ class Session:
                 _resolve(self._asked.pop(notice.group, None))
             case Failed():
                 _resolve(self._asked.pop(notice.group, None), notice.error)
+                if isinstance(notice.error, Evicted):
+                    host.fail(GroupFailed(str(notice.error)))
 
     def _delivered(self, host: Host, notice: Delivered) -> None:
         run = notice.run

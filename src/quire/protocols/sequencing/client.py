@@ -21,11 +21,12 @@ from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.bodies import Bodies
 from quire.protocols.sequencing.contexts import Context, merge, prune
 from quire.protocols.sequencing.delivery import HoldBack
-from quire.protocols.sequencing.errors import AlreadyMember, Busy, GapUnrecoverable, NoSuchGroup, NotMember
+from quire.protocols.sequencing.errors import AlreadyMember, Busy, Evicted, GapUnrecoverable, NoSuchGroup, NotMember
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.outbox import Outbox, Outstanding
+from quire.protocols.sequencing.reports import reports
 
 WAIT_TICKS_MAX = 8
 """What is repeated is repeated after one tick, then two, four … up to so many."""
@@ -45,7 +46,7 @@ class Request(msgspec.Struct):
 class Client(Node):
     packets = (
         Event, wire.Ack, wire.Nak, wire.NewLocation, wire.Stable, wire.Poll, wire.Overloaded, wire.Located, wire.Ready,
-        wire.Bodies, wire.Wanted,
+        wire.Bodies, wire.Wanted, wire.Expelled,
     )  # fmt: skip
 
     def __init__(self, address: int, directory: int, options: Options) -> None:
@@ -69,6 +70,7 @@ class Client(Node):
         self._requests = 0
         self._asked: dict[str, wire.Create | wire.Lookup] = {}
         """Groups about which the directory was asked, and how."""
+        self.evicted = False
         self._gaps: set[str] = set()
         self._unreported = 0
         self._report_at = 0
@@ -79,12 +81,13 @@ class Client(Node):
             wire.Ack: self._ack,
             wire.Nak: self._nak,
             wire.NewLocation: self._moved,
-            wire.Stable: self._stable,
-            wire.Poll: self._polled,
+            wire.Stable: lambda _, __, packet: self._learn(packet.numbers),
+            wire.Poll: lambda now, *_: self._report(now),
             wire.Overloaded: self._overloaded,
             wire.Located: self._located,
             wire.Ready: self._ready,
             wire.Bodies: self._bodies,
+            wire.Expelled: self._expelled,
             wire.Wanted: lambda _, source, packet: self.bodies.answer(source, packet),
         }
 
@@ -124,8 +127,7 @@ class Client(Node):
         They are the client's messages from `next_number` on. Raises NoSuchGroup, or Overload where too many have no
         number yet: then send again after the next Numbered.
         """
-        if group not in self.places:
-            raise NoSuchGroup(group)
+        self._check(group)
         self.outbox.submit(group, Run(self.address, self.next_number, count, body))
         self.next_number += count
         return self._send_ready(now)
@@ -134,9 +136,14 @@ class Client(Node):
         """Have a group moved to that sequencer, with all that must go with it; for whoever runs the service."""
         return (Send(wire.Move(group, sequencer), (self.directory,)),)
 
-    def _check_request(self, group: str) -> None:
+    def _check(self, group: str) -> None:
+        if self.evicted:
+            raise Evicted
         if group not in self.places:
             raise NoSuchGroup(group)
+
+    def _check_request(self, group: str) -> None:
+        self._check(group)
         if self.request is not None:
             raise Busy(self.request.group)
 
@@ -146,6 +153,8 @@ class Client(Node):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a client")
+        if self.evicted:
+            return NOTHING
         effects = handler(now, source, packet)
         self._set_tick(now)
         return effects
@@ -168,10 +177,10 @@ class Client(Node):
         return effects
 
     def due(self) -> int | None:
-        return self._tick_at
+        return None if self.evicted else self._tick_at
 
     def idle(self) -> bool:
-        return self._quiet() and not self.hold.held_events and self.bodies.idle()
+        return self.evicted or (self._quiet() and not self.hold.held_events and self.bodies.idle())
 
     def _quiet(self) -> bool:
         """Whether nothing was asked that is not answered."""
@@ -190,6 +199,11 @@ class Client(Node):
 
     def _longer(self, wait: int) -> int:
         return min(2 * wait, WAIT_TICKS_MAX * self.options.tick_ns) or self.options.tick_ns
+
+    def _expelled(self, now: int, source: int, packet: wire.Expelled) -> Effects:  # noqa: ARG002
+        """What was delivered here is a correct beginning, and nothing will follow."""
+        self.evicted = True
+        return (Failed("", Evicted()),)
 
     # Names and places.
 
@@ -367,28 +381,13 @@ class Client(Node):
 
     # Reports.
 
-    def _polled(self, now: int, source: int, packet: wire.Poll) -> Effects:  # noqa: ARG002
-        return self._report(now)
-
     def _report(self, now: int) -> list[Effect]:
         """Say how far each group was delivered, which asks for all that comes after."""
         self._report_wait = self._longer(self._report_wait)
         self._report_at = now + self._report_wait
         self._unreported = 0
-        asks: dict[int, set[str]] = {}
-        for group in (*self.context, *self.unstable, *self.bodies.kept):
-            if group in self.places:
-                asks.setdefault(self.places[group], set()).add(group)
-        have: dict[int, dict[str, int]] = {}
-        for group, number in self.hold.delivered.items():
-            have.setdefault(self.places[group], {})[group] = number
-        return [
-            Send(wire.Fetch(self.address, have.get(place, {}), tuple(sorted(asks.get(place, ())))), (place,))
-            for place in sorted({*asks, *have})
-        ]
-
-    def _stable(self, now: int, source: int, packet: wire.Stable) -> Effects:  # noqa: ARG002
-        return self._learn(packet.numbers)
+        curious = (*self.context, *self.unstable, *self.bodies.kept)
+        return [*reports(self.address, self.places, self.hold.delivered, curious)]
 
     def _learn(self, numbers: Mapping[str, int]) -> list[Effect]:
         """Groups are stable up to these numbers: nobody will wait for what is before them."""

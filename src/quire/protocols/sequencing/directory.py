@@ -43,7 +43,7 @@ class Operation(msgspec.Struct):
 class Directory(Node):
     packets = (
         wire.Create, wire.Lookup, wire.Prepare, wire.Move, wire.Hosted, wire.JoinRequest, wire.Forget, wire.Done, wire.Query,
-        wire.Load,
+        wire.Load, wire.Suspect, wire.EvictDone,
     )  # fmt: skip
 
     def __init__(self, address: int, sequencers: Sequence[int], options: Options) -> None:
@@ -63,6 +63,9 @@ class Directory(Node):
         """How many groups have moved."""
         self._hosting: dict[str, list[int]] = {}
         """New groups whose sequencers do not know of them yet, and who wants to know when they do."""
+        self.evicted: set[int] = set()
+        self._untold: dict[int, set[int]] = {}
+        """Of each sequencer: evicted clients that it may not know of."""
         self._ordered: list[tuple[str, int]] = []
         """Moves that were asked for and have not begun."""
         self._tick_at: int | None = None
@@ -78,6 +81,8 @@ class Directory(Node):
             wire.Done: self._done,
             wire.Query: self._query,
             wire.Load: self._load,
+            wire.Suspect: self._suspect,
+            wire.EvictDone: self._evict_done,
         }
 
     # Inputs.
@@ -101,6 +106,7 @@ class Directory(Node):
         if self.operation is not None:
             effects.append(self._open(self.operation))
         effects += [Send(wire.Host(group), (self.places[group],)) for group in self._hosting]
+        effects += self._tell_evicted()
         self._set_tick(now)
         return effects
 
@@ -108,7 +114,7 @@ class Directory(Node):
         return self._tick_at
 
     def idle(self) -> bool:
-        return self.operation is None and not self._hosting and not self._ordered
+        return self.operation is None and not (self._hosting or self._ordered or self._untold)
 
     def _set_tick(self, now: int) -> None:
         if self._tick_at is None:
@@ -153,6 +159,7 @@ class Directory(Node):
         if group not in self.places:
             raise ProtocolViolation(source, f"it numbers {group!r}, which does not exist")
         granted = self.operation is None and self.places[group] == source and req > self.over[group].get(client, -1)
+        granted = granted and client not in self.evicted
         if granted:
             before = self.entries[group].get(client)
             self.entries[group][client] = max(req, before or 0)
@@ -169,6 +176,8 @@ class Directory(Node):
         group, client, req = packet.group, source, packet.req
         if group not in self.places:
             return (Send(wire.Located(group, -1), (source,)),)
+        if client in self.evicted:
+            return (Send(wire.Expelled(), (client,)),)
         if self.operation is not None or req <= self.over[group].get(client, -1):
             return NOTHING
         self.entries[group][client] = max(req, self.entries[group].get(client, -1))
@@ -251,6 +260,28 @@ class Directory(Node):
         if self.options.acyclic:
             return next(part for part in local_components(self.entries, self.places) if group in part)
         return strong_component(group, self.entries)
+
+    # Clients that are gone.
+
+    def _suspect(self, now: int, source: int, packet: wire.Suspect) -> Effects:  # noqa: ARG002
+        """Suspicion becomes a fact here, once for all, whether it was right or not."""
+        if packet.client in self.evicted:
+            return NOTHING
+        self.evicted.add(packet.client)
+        for sequencer in self.sequencers:
+            self._untold.setdefault(sequencer, set()).add(packet.client)
+        return self._tell_evicted()
+
+    def _tell_evicted(self) -> list[Send]:
+        return [Send(wire.Evict(tuple(sorted(clients))), (each,)) for each, clients in self._untold.items()]
+
+    def _evict_done(self, now: int, source: int, packet: wire.EvictDone) -> Effects:  # noqa: ARG002
+        self._untold.get(source, set()).difference_update(packet.clients)
+        if not self._untold.get(source, True):
+            del self._untold[source]
+        return NOTHING
+
+    # Load.
 
     def _load(self, now: int, source: int, packet: wire.Load) -> Effects:  # noqa: ARG002
         for group, numbered in packet.numbered.items():

@@ -52,3 +52,6 @@ class GapUnrecoverable(QuireError):
 
 class Evicted(QuireError):
     """The service took this client for dead and removed it from all of its groups; start anew under another number."""
+
+    def __init__(self) -> None:
+        super().__init__("the service took this client for dead and removed it from its groups; connect anew")

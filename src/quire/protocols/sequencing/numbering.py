@@ -162,7 +162,8 @@ class Numbering(Node):
         self._news = True
         if not state.reached:
             state.collect()
-        return Send(event, (*members, who) if kind == LEAVE else members)
+        # Who was evicted did not ask to leave, and is told otherwise.
+        return Send(event, (*members, who) if kind == LEAVE and req >= 0 else members)
 
     def _together(self, state: GroupState) -> Context:
         """How far the groups here were numbered that have a client in common with this one."""

@@ -36,3 +36,6 @@ class Office(Node):
 
     def idle(self) -> bool:
         return self.sequencer.idle() and self.directory.idle()
+
+    def suspect(self, client: int) -> Effects:
+        return self.sequencer.suspect(client)

@@ -269,3 +269,31 @@ class Load(Packet, frozen=True, tag=51):
 
     name: ClassVar[str] = "LOAD"
     numbered: dict[str, int]
+
+
+# Clients that are gone.
+
+
+class Suspect(Packet, frozen=True, tag=60):
+    """Nothing comes from this client any more."""
+
+    name: ClassVar[str] = "SUSPECT"
+    client: int
+
+
+class Evict(Packet, frozen=True, tag=61):
+    """These clients are members of nothing from now on, whether they are alive or not."""
+
+    name: ClassVar[str] = "EVSET"
+    clients: tuple[int, ...]
+
+
+class EvictDone(Packet, frozen=True, tag=62):
+    name: ClassVar[str] = "EVACK"
+    clients: tuple[int, ...]
+
+
+class Expelled(Packet, frozen=True, tag=63):
+    """To a client that was evicted and speaks."""
+
+    name: ClassVar[str] = "EVICTED"

@@ -40,6 +40,8 @@ from quire.protocols.sequencing.numbering import Numbering, check_client
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.state import GroupState
 
+NEVER = 1 << 62
+"""The request of a client that will make no more."""
 FETCHED_EVENTS_MAX = 64
 """How many events answer one report; the next report asks for the rest."""
 
@@ -47,7 +49,7 @@ FETCHED_EVENTS_MAX = 64
 class Sequencer(Numbering):
     packets = (
         wire.DoMulticast, wire.Join, wire.Leave, wire.LeftAck, wire.Fetch, wire.Host, wire.JoinAnswer, wire.Forgotten,
-        wire.Open, wire.Transfer, wire.Outcome, wire.Stable,
+        wire.Open, wire.Transfer, wire.Outcome, wire.Stable, wire.Evict,
     )  # fmt: skip
 
     def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
@@ -56,6 +58,7 @@ class Sequencer(Numbering):
         """Clients that have left, with the request by which they did, until the directory knows."""
         self._founded: set[str] = set()
         """Groups that began here; a late copy must not found one again that has moved away."""
+        self.evicted: set[int] = set()
         self._marks: dict[str, tuple[int, int, int]] = {}
         """Of each group: a time, how far it was numbered then, and how far at the time before."""
         self._now = 0
@@ -73,6 +76,7 @@ class Sequencer(Numbering):
             wire.Transfer: lambda _, packet: self.moves.take(packet),
             wire.Outcome: self._moved,
             wire.Stable: self._stable_elsewhere,
+            wire.Evict: self._evict,
         }
 
     # Inputs.
@@ -82,6 +86,8 @@ class Sequencer(Numbering):
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a sequencer")
         self._now = now
+        if self.evicted and getattr(packet, "client", None) in self.evicted and source not in (self.directory, *self.others):
+            return (Send(wire.Expelled(), (source,)),)
         effects = handler(source, packet)
         if self._tick_at is None and (self._news or not self.idle()):
             self._tick_at = now + self.options.tick_ns
@@ -253,6 +259,32 @@ class Sequencer(Numbering):
             effects.append(Send(wire.Stable(numbers), self.others))
         return effects
 
+    # Clients that are gone.
+
+    def suspect(self, client: int) -> Effects:
+        """Whoever drives this node has lost the client; the directory decides for all."""
+        return (Send(wire.Suspect(client), (self.directory,)),)
+
+    def _evict(self, source: int, packet: wire.Evict) -> Effects:
+        self.evicted.update(packet.clients)
+        return [*self._expel(), Send(wire.EvictDone(packet.clients), (source,)), *self.moves.proceed()]
+
+    def _expel(self) -> list[Send]:
+        """Evicted clients leave all groups whose state may change, without being waited for; nothing of them follows."""
+        effects: list[Send] = []
+        for client in self.evicted:
+            self.held.pop(client, None)
+        for group, state in self.groups.items():
+            gone = [client for client in state.reached if client in self.evicted] if not self.moves.on_the_way(group) else []
+            for client in gone:
+                if client in state.members:
+                    del state.members[client]
+                    state.departing[client] = state.seq + 1
+                    effects.append(self._emit(state, LEAVE, client))
+                state.requests[client] = NEVER
+                effects += self._departed(state, client)
+        return effects
+
     # Places.
 
     def _host(self, source: int, packet: wire.Host) -> Effects:
@@ -266,7 +298,7 @@ class Sequencer(Numbering):
         if self.moves.end(packet):
             self._near.clear()
             self._news = True
-            effects: list[Send] = []
+            effects = self._expel()
             for client in [*self.held]:
                 self._retry(client, effects)
             return effects

@@ -1,0 +1,23 @@
+"""What a client reports: how far it has delivered its groups, to the sequencer of each, which asks for all that comes after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quire.protocols.node import Send
+from quire.protocols.sequencing import packets as wire
+
+
+def reports(me: int, places: Mapping[str, int], delivered: Mapping[str, int], curious: Iterable[str]) -> list[Send]:
+    """One packet for each sequencer that is concerned. `curious`: groups of which it wants to know how far they are stable."""
+    asks: dict[int, set[str]] = {}
+    for group in curious:
+        if group in places:
+            asks.setdefault(places[group], set()).add(group)
+    have: dict[int, dict[str, int]] = {}
+    for group, number in delivered.items():
+        have.setdefault(places[group], {})[group] = number
+    return [
+        Send(wire.Fetch(me, have.get(place, {}), tuple(sorted(asks.get(place, ())))), (place,))
+        for place in sorted({*asks, *have})
+    ]

@@ -106,7 +106,7 @@ def test_a_click_on_a_message_lights_up_its_past_and_its_future(browser: Browser
         " const i = d.kind.findIndex((k, i) => k === 0 && d.origin[i] === 1);"
         " return [d.step[i], Math.max(...d.step), d.members.indexOf(1)]; })()"
     )
-    left, right, margin = 86, 14, max(spot[1] * 0.02, 0.8)
+    left, right, margin = 86, 14, 0.8
     at_x = x + left + (spot[0] + margin) / (spot[1] + 2 * margin) * (width - left - right)
     browser.click(at_x, y + 30 + 52 * (spot[2] + 0.5))
     assert "Message 1:0" in details(browser)
@@ -197,7 +197,7 @@ def test_a_finger_is_enough(browser: Browser, pages: Path) -> None:
     browser.open(pages / "tiny.html", phone=True, width=390, height=844)
     x, y, width, _ = canvas_place(browser)
     data = browser.run("JSON.parse(document.getElementById('data').textContent).trace.step")
-    margin = max(max(data) * 0.02, 0.8)
+    margin = 0.8
     browser.tap(x + 34 + margin / (max(data) + 2 * margin) * (width - 34 - 14), y + 30 + 26)
     assert "Message 0:0" in details(browser)
     check_quiet(browser, pages / "tiny.html")

@@ -38,7 +38,9 @@ def test_all_protocols_are_those_of_the_registry(tmp_path: Path) -> None:
 
 
 def test_every_shipped_grid_can_be_read_and_is_of_a_size_that_a_person_waits_for() -> None:
-    assert {"sun-load", "sun-packets", "yen-figure-7", "yen-headers", "all-protocols"} <= set(shipped())
+    assert {"sun-load", "kindberg-load", "yen-figure-7", "transactions-omitted", "objects-conflicts", "all-protocols"} <= set(
+        shipped()
+    )
     for name in shipped():
         grid = read_grid(name)
         assert 20 <= len(grid.cells) <= 2000

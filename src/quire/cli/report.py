@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from quire.cli.auditing import audit_run, status
+from quire.cli.spark import Master, Remote, place
 from quire.model.errors import BadInput
 from quire.pipeline.layout import lay_out
 from quire.report.run_report import AUDITED_HERE_MAX, audit_here
@@ -33,17 +35,16 @@ def report(
     ] = "witness",
     events: Annotated[int, typer.Option(help="About how many events the diagram shows.")] = EVENTS,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
-    master: Annotated[
-        str, typer.Option(help="Where Spark audits a run that is large: local[N], spark://…, or sc://….")
-    ] = "local[*]",
+    master: Master = None,
+    remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Write a report: verdicts, costs and a diagram of a run, or the figures of a sweep, in one HTML file."""
-    path = out or directory / NAME
+    path, where = out or directory / NAME, place(master, remote)
     check_report(path, window, events, force=force)
     if not directory.is_dir():
         raise BadInput(f"{directory} is no directory: name a run or a sweep")
-    audit = None if no_audit or is_sweep(directory) else _audit(directory, master)
+    audit = None if no_audit or is_sweep(directory) else _audit(directory, where)
     with status(f"writing {path}"):
         write_report(directory, path, audit, spot=window, events=events, force=force)
     if json:
@@ -53,8 +54,20 @@ def report(
     Console(highlight=False).print(f"report: [bold]{escape(shlex.quote(str(path)))}[/]  (open it in a browser)", soft_wrap=True)
 
 
-def _audit(directory: Path, master: str) -> Audit:
+def report_beside(directory: Path, audit: Audit) -> str | None:
+    """Write the report of a run that was just made and audited; the run stands even where its report does not."""
+    path = directory / NAME
+    try:
+        with status(f"writing {path}"):
+            write_report(directory, path, audit, force=True)
+    except BadInput as error:
+        print(f"quire: there is no report of {directory}: {error}", file=sys.stderr)
+        return None
+    return str(path)
+
+
+def _audit(directory: Path, where: str) -> Audit:
     if lay_out(open_run(directory)).rows > AUDITED_HERE_MAX:
-        return audit_run(directory, master)
+        return audit_run(directory, where)
     with status(f"auditing {directory}"):
         return audit_here(directory)

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from quire.cli.auditing import COLOURS, EXIT_CODES, audit_run, status
 from quire.cli.hosts import say_what_is_missing, say_what_to_type
+from quire.cli.report import report_beside
 from quire.cli.spark import Master, Remote, place
 from quire.cli.summary import add_costs, add_counts, add_details
 from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
@@ -66,12 +67,13 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Directory for the run; runs/NAME if not given.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that is there.")] = False,
-    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders, and write no report.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     master: Master = None,
     remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Run a live group on real sockets, write its trace, and check on Spark that its order held.
+    """Run a live group on real sockets, write its trace, check on Spark that its order held, and report.
 
     Exit code 0: the promised orders hold; 1: they are violated; 2: bad input; 3: it could not be decided, or a member
     was lost; 130: interrupted, after everything sent was delivered.
@@ -99,10 +101,11 @@ def run(
     except KeyboardInterrupt:
         print(f"quire: the run is in {out}, but was not audited", file=sys.stderr)
         raise
+    report = None if audit is None or no_report else report_beside(out, audit)
     if json:
-        print(msgspec.json.encode({**msgspec.to_builtins(summary), "audit": audit}).decode())
+        print(msgspec.json.encode({**msgspec.to_builtins(summary), "audit": audit, "report": report}).decode())
     else:
-        _show(summary, audit)
+        _show(summary, audit, report)
     if audit is not None:
         raise typer.Exit(EXIT_CODES[audit.verdict])
 
@@ -266,7 +269,7 @@ def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
         yield watch
 
 
-def _show(summary: LiveSummary, audit: Audit | None) -> None:
+def _show(summary: LiveSummary, audit: Audit | None, report: str | None) -> None:
     title = f"{summary.protocol}, {summary.members} member{'s' * (summary.members > 1)}, live"
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
@@ -287,6 +290,8 @@ def _show(summary: LiveSummary, audit: Audit | None) -> None:
                 verdict += f" {check.violations:,} times: {escape(check.because)}"
             table.add_row(str(guarantee), verdict)
         table.add_row("audited", f"{audit.events:,} events on Spark in {audit.wall_s:.1f} s")
+    if report is not None:
+        table.add_row("report", escape(report))
     console = Console()
     console.print(table)
     command = escape(shlex.join(["quire", "audit", str(summary.trace)]))

@@ -36,7 +36,9 @@ class Scale:
 
     def widen(self, ticks: int = 5) -> Scale:
         """The same, out to the next numbers that are written on it."""
-        if not self.log:
+        if self.log:
+            self.low, self.high = self.low / 1.5, self.high * 1.3
+        else:
             step = _step(self.high - self.low, ticks)
             self.low, self.high = floor(self.low / step + 1e-9) * step, ceil(self.high / step - 1e-9) * step
         return self

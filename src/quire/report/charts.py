@@ -48,7 +48,12 @@ def line_chart(
     log_y: bool = False,
     across: Sequence[Across] = (),
 ) -> Html:
-    """Lines with their ranges, claims as diamonds, and references as dashed lines; a key above if there is more than one."""
+    """Lines with their ranges, claims as diamonds, and references as dashed lines; a key above if there is more than one.
+
+    A logarithm has no place for zero: such points are left out.
+    """
+    if log_y:
+        series = [msgspec.structs.replace(each, points=tuple(point for point in each.points if point.y > 0)) for each in series]
     every = [point for each in series for point in (*each.points, *each.claims)]
     ys = [bound for point in every for bound in (point.low, point.y, point.high) if bound is not None]
     x = Scale([point.x for point in every], LEFT + 8, WIDTH - RIGHT - 8, log=log_x)

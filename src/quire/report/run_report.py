@@ -41,7 +41,8 @@ def report_run(directory: Path, audit: Audit | None, *, spot: str = "witness", e
     )
     found = scan(layout)
     drawn = _drawn(layout, audit)
-    data = {"run": info.run, "witnesses": _marked(audit), "trace": window.to_data(shown, layout)}
+    chosen = spot if isinstance(wanted, tuple) else None
+    data = {"run": info.run, "witnesses": _marked(audit), "chosen": chosen, "trace": window.to_data(shown, layout)}
     return page(
         f"{info.run} · Quire",
         _header(info, layout, found),

@@ -16,6 +16,8 @@ from quire.sweep.figures import Claim, Figure, label
 from quire.sweep.store import StoredSweep, open_sweep
 
 _FAILURES_SHOWN = 20
+_LABEL_MAX = 38
+"""Letters that fit beside a chart."""
 
 
 class Measured(NamedTuple):
@@ -93,7 +95,8 @@ def _axis(experiment: Experiment, name: str) -> str:
     quantity = experiment.quantity(name)
     words = name.replace("_", " ")
     if quantity is not None:
-        return f"{words} ({quantity.unit})" if quantity.unit and quantity.unit not in words else words
+        whole = f"{words} ({quantity.unit})"
+        return whole if quantity.unit and quantity.unit not in words and len(whole) <= _LABEL_MAX else words
     return "load (messages/s of each sender)" if name == "load" else words
 
 
@@ -103,10 +106,11 @@ def _figure(figure: Figure, stored: StoredSweep) -> Html:
     quantities = figure.quantities()
     if not found:
         return tag("section", tag("h2", figure.title), tag("p", "Nothing is measured of this yet.", class_="lead"))
+    short = _short_names(list(found))
     series = [
         Series(
-            name=name,
-            points=tuple(Point(x, each.mean, each.low, each.high, _says(name, x, each)) for x, each in points.items()),
+            name=short[name],
+            points=tuple(Point(x, each.mean, each.low, each.high, _says(short[name], x, each)) for x, each in points.items()),
             claims=tuple(
                 Point(claim.x, claim.y, says=f"{_who(claim)}: {number(claim.y)} at {number(claim.x)}")
                 for claim in figure.claim
@@ -119,7 +123,7 @@ def _figure(figure: Figure, stored: StoredSweep) -> Html:
     chart = line_chart(
         series,
         title=figure.title,
-        x_label=_axis(experiment, figure.x),
+        x_label=figure.x_label or _axis(experiment, figure.x),
         y_label=y_label,
         log_x=figure.log_x,
         log_y=figure.log_y,
@@ -131,6 +135,12 @@ def _figure(figure: Figure, stored: StoredSweep) -> Html:
         tag("div", chart, _said(figure), class_="beside"),
         _comparison(figure, found),
     )
+
+
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """The names without the words that all of them have."""
+    common = set.intersection(*(set(name.split()) for name in names)) if len(names) > 1 else set()
+    return {name: " ".join(word for word in name.split() if word not in common) or name for name in names}
 
 
 def _says(name: str, x: float, each: Measured) -> str:
@@ -223,14 +233,17 @@ def _failures(errors: Mapping[str, str]) -> Html | None:
 
 def _what_was_measured(stored: StoredSweep, directory: Path) -> Html:
     rows: list[tuple[object, ...]] = []
-    for name in stored.grid.experiment.cell.__struct_fields__:
+    usual = stored.grid.experiment.cell()
+    for name in usual.__struct_fields__:
         values = list(dict.fromkeys(label(getattr(cell, name)) for cell in stored.grid.cells.values()))
+        if values == [label(getattr(usual, name))]:
+            continue
         shown = ", ".join(values) if len(values) <= 24 else f"{', '.join(values[:3])} … {values[-1]} ({len(values)} values)"
         rows.append((name, shown))
     return tag(
         "section",
         tag("h2", "What was measured"),
         table(("setting", "values"), rows),
-        tag("p", f"Every quantity of every cell is in {directory.name}/results, as Parquet.", class_="lead"),
+        tag("p", f"Other settings have their defaults. Everything is in {directory.name}/results, as Parquet.", class_="lead"),
         id="what-ran",
     )

@@ -41,6 +41,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The setting whose values are the series; none where there is one series for each quantity."""
     where: dict[str, str | int | float | bool] = {}
     """Only the cells with these settings."""
+    x_label: str = ""
+    """What to write below, where the name of the setting says too little."""
     log_x: bool = False
     log_y: bool = False
     paper: str = ""

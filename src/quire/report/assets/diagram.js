@@ -173,7 +173,9 @@ const startDiagram = () => {
   nameAxis();
   view.resize();
   view.setMode("step");
-  for (const name of Object.keys(data.witnesses)) if (showWitness(name)) break;
+  const wanted = model.messages.get(data.chosen);
+  if (wanted) { choose(wanted); view.approach(wanted.send ?? wanted.deliveries[0]); }
+  else for (const name of Object.keys(data.witnesses)) if (showWitness(name)) break;
   new ResizeObserver(view.resize).observe(stage);
 };
 startDiagram();

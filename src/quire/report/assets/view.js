@@ -26,7 +26,7 @@ const makeView = (model, canvas) => {
     let low = Infinity, high = -Infinity;
     for (const row of model.all) if (row.length) { low = Math.min(low, value(row[0])); high = Math.max(high, value(row[row.length - 1])); }
     if (low === Infinity) return [0, 1];
-    const margin = Math.max((high - low) * 0.02, state.mode === "time" ? (high - low) * 0.02 + 1 : 0.8);
+    const margin = state.mode === "time" ? (high - low) * 0.01 + 1 : 0.8;
     return [low - margin, high + margin];
   };
   const plot = () => size.width - size.left - size.right;
@@ -259,7 +259,7 @@ const makeView = (model, canvas) => {
       context.moveTo(size.left, y);
       context.lineTo(size.width - size.right, y);
       context.stroke();
-      if (row % every === 0) { context.fillStyle = colours.soft; context.fillText(narrow ? `${member}` : `member ${member}`, size.left - 10, y); }
+      if (row % every === 0) { context.fillStyle = colours.soft; context.fillText(narrow ? `${member}` : `member ${member}`, size.left - 13, y); }
     });
     context.textBaseline = "alphabetic";
     context.textAlign = "center";
@@ -282,7 +282,7 @@ const makeView = (model, canvas) => {
       context.fillStyle = colours.faint;
       if (x > size.left + 8) context.fillText(state.mode === "time" ? sayTime(Math.round(tick)) : `${tick}`, x, 17);
     }
-    if (!narrow) { context.textAlign = "right"; context.fillText(state.mode === "time" ? "time" : "step", size.left - 10, 17); }
+    if (!narrow) { context.textAlign = "right"; context.fillText(state.mode === "time" ? "time" : "step", size.left - 13, 17); }
   };
   const drawOverview = () => {
     const [least, most] = domain();
@@ -304,7 +304,7 @@ const makeView = (model, canvas) => {
     context.save();
     drawFrame();
     context.beginPath();
-    context.rect(size.left - 9, 0, size.width - size.left - size.right + 18, size.height - size.bottom + 8);
+    context.rect(size.left - 6, 0, size.width - size.left - size.right + 14, size.height - size.bottom + 8);
     context.clip();
     const radius = Math.max(1.8, Math.min(5, size.row * 0.16));
     drawHolds();

@@ -2,19 +2,29 @@
 
 A protocol is written with its options in one text, `single-phase acks=basic`, which is also how figures call it. Load is
 how many messages a second each sender submits; latency is given in milliseconds and, so that runs over different networks
-can be compared, in mean delays of the network.
+can be compared, in mean delays of the network. So that a numeric option can be an axis too, `option` names one and `value`
+is what it is set to. Every message goes to everybody unless the shares say otherwise, so that all protocols do the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from quire.model.errors import BadInput
 from quire.protocols import registry
-from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig, check, parse_members, parse_options
+from quire.simulation.config import (
+    NetworkConfig,
+    SimulationConfig,
+    WorkloadConfig,
+    check,
+    fill_shares,
+    parse_members,
+    parse_options,
+)
 from quire.simulation.delays import NANOSECONDS_PER_MS, Between, Constant, Exponential, parse_delays
+from quire.simulation.services import SERVICES
 from quire.simulation.simulate import SimulationResult, simulate
 from quire.sweep.experiments.contract import Experiment, Quantity
 from quire.trace.statistics import MULTICASTS, Latency
@@ -41,11 +51,17 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     mode: str = "pipelined"
     reorder: bool = False
     duplicate: float = 0.0
+    option: str = ""
+    value: int = 0
+    broadcast: float = 1.0
+    multicast: float = 0.0
 
 
 def configure(cell: Cell) -> SimulationConfig:
     """The simulation that a cell stands for; raises BadInput if its texts say nothing that can be simulated."""
     name, *options = cell.protocol.split()
+    if cell.option:
+        options.append(f"{cell.option}={cell.value}")
     if not 0 < cell.load < float("inf"):
         raise BadInput(f"load must be a number of messages a second above 0, not {cell.load}")
     if cell.delay.startswith("matrix"):
@@ -65,6 +81,8 @@ def configure(cell: Cell) -> SimulationConfig:
             batch=cell.batch,
             size=cell.size,
             mode=cell.mode,
+            broadcast=cell.broadcast,
+            multicast=cell.multicast,
         ),
     )
 
@@ -73,9 +91,14 @@ def check_cell(cell: Cell) -> None:
     if not cell.protocol.split():
         raise BadInput("protocol must be a name, and its options after it")
     config = configure(cell)
+    if service := SERVICES.get(config.protocol):
+        options = registry.convert_options(config.protocol, service.options, config.options)
+        check(config, service.scenario.processes(config, options))
+        return
     check(config)
     # A protocol may refuse a group of this size, which it says when it is created.
-    registry.create(config.protocol, 0, config.members, config.options)
+    protocol = registry.create(config.protocol, 0, config.members, config.options)
+    fill_shares(config.workload, addressed=protocol.addressed)
 
 
 def mean_delay_ms(text: str) -> float:
@@ -120,6 +143,32 @@ def _latency(place: str, which: str, *, in_delays: bool = False) -> Quantity:
     return Quantity(f"{place}_{which}{suffix}", unit, f"latency {where}: {which}", of)
 
 
+def _detail(name: str) -> Callable[[Cell, SimulationResult], float | None]:
+    """A number that only some services say of a run."""
+
+    def of(_: Cell, result: SimulationResult) -> float | None:
+        value = result.details.get(name)
+        return float(value) if isinstance(value, int | float) else None
+
+    return of
+
+
+def _busiest_sequencer(_: Cell, result: SimulationResult) -> float | None:
+    load = result.details.get("load")
+    return max(load.values()) / max(sum(load.values()), 1) if isinstance(load, dict) and load else None
+
+
+def _aborts(_: Cell, result: SimulationResult) -> float | None:
+    committed, aborted = result.details.get("committed"), result.details.get("aborted")
+    if not isinstance(committed, int) or not isinstance(aborted, int):
+        return None
+    return aborted / max(committed + aborted, 1)
+
+
+def _hottest(_: Cell, result: SimulationResult) -> float | None:
+    return None if result.arrivals is None else max(result.arrivals.per_site) / max(result.messages, 1)
+
+
 _QUANTITIES = (
     Quantity("sent", "", "messages sent by all senders together", lambda _, r: r.messages),
     Quantity("deliveries", "", "deliveries at all members together", lambda _, r: r.deliveries),
@@ -151,6 +200,13 @@ _QUANTITIES = (
     ),
     *(_latency(place, which) for place in ("origin", "remote") for which in ("mean", "p50", "p99", "max")),
     *(_latency(place, which, in_delays=True) for place in ("origin", "remote") for which in ("mean", "max")),
+    Quantity("header_entries", "entries per message", "matrix entries in headers", lambda _, r: r.header_entries_per_message),
+    Quantity("hottest", "packets per message", "what arrives over the network at the busiest member", _hottest),
+    Quantity("sequencer_load", "of all messages", "what the busiest sequencer numbers", _busiest_sequencer),
+    Quantity("longest_queue", "messages", "the most that waited at a sequencer", _detail("longest_queue")),
+    Quantity("carried_out", "of all requests", "requests of transactions that were carried out, not omitted", _detail("ratio")),
+    Quantity("queue_depth", "requests", "how many requests waited together, on average", _detail("queue_depth")),
+    Quantity("abort_share", "of all tries", "tries of transactions that were aborted", _aborts),
     Quantity("simulated_ms", "ms", "virtual time of the last event", lambda _, r: r.simulated_ms),
 )  # fmt: skip
 

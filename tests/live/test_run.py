@@ -60,6 +60,8 @@ def test_a_person_gets_one_table_with_the_verdicts_and_what_to_type_next(command
         assert f"{order} " in done.stdout
     assert done.stdout.count("holds") == 6
     assert f"quire audit {out}" in done.stdout
+    assert "report" in done.stdout
+    assert (out / "report.html").read_text().startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert len(open_run(out).files) == 3
 
@@ -77,6 +79,7 @@ def test_json_says_what_simulate_says_and_the_audit(command: CliRunner, tmp_path
     } <= said.keys()  # fmt: skip
     assert (said["messages"], said["deliveries"], said["complete"], said["source"]) == (300, 600, True, "run")
     assert said["audit"]["checks"]["fifo"]["verdict"] == "holds"
+    assert said["report"] == str(tmp_path / "run" / "report.html")
     assert said["audit"]["expected"] == ["integrity", "agreement", "fifo"]
     assert said["deliveries_per_s"] > 0
 

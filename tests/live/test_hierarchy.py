@@ -92,6 +92,12 @@ def test_a_message_to_nobody_is_refused(addresses: Addresses, to: tuple[int, ...
     with_groups(addresses(2), act, protocol="matrix")
 
 
+def test_a_description_that_leaves_out_a_member_is_refused(addresses: Addresses) -> None:
+    text = "[[layers]]\nclusters = [[0, 2]]\n"
+    with pytest.raises(BadInput, match="member 1 has no place in the group's hierarchy"):
+        Group(made_of(addresses(3), 0, protocol="hierarchy", options={"description": text}))
+
+
 def test_a_group_that_only_multicasts_says_so(addresses: Addresses) -> None:
     async def act(groups: list[Group]) -> None:
         with pytest.raises(BadInput, match="single-phase multicasts to the whole group only"):

@@ -88,6 +88,9 @@ class Group:
         self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, spool.recorder if spool else None)
         self._spool = spool
         self._audience = frozenset(self._protocol.audience())
+        if len(self._audience) < len(settings.members):
+            missing = min(set(range(len(settings.members))) - self._audience)
+            raise BadInput(f"member {missing} has no place in the group's hierarchy, and live groups are fixed; describe all")
         self._outbox = Outbox(settings.run_messages_max, settings.run_bytes_max)
         self._inbox = Inbox(settings.inbox_messages_max)
         self._room = asyncio.Event()

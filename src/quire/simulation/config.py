@@ -145,10 +145,10 @@ def fill_shares(workload: WorkloadConfig, *, addressed: bool) -> WorkloadConfig:
         broadcast = 0.0 if addressed else 1.0
     if multicast is None:
         multicast = min(MULTICAST_SHARE, 1 - broadcast)
+    if not addressed and (broadcast < 1 or multicast > 0):
+        raise BadInput("this protocol sends to the whole group only; leave --broadcast and --multicast out")
     if not (0 <= broadcast <= 1 and 0 <= multicast <= 1 and broadcast + multicast <= 1):
         raise BadInput(f"broadcast and multicast are shares of all submissions, not {broadcast} and {multicast}")
-    if not addressed and broadcast < 1:
-        raise BadInput("this protocol sends to the whole group only; leave --broadcast and --multicast out")
     return msgspec.structs.replace(workload, broadcast=broadcast, multicast=multicast)
 
 

@@ -236,7 +236,14 @@ class Store:
         return self.wrong()
 
     def done(self) -> bool:
-        return all(driver.finished or driver.place.gone for driver in self.by_address.values()) and self.world.idle()
+        """Whether all programs have ended, and every replica that is there knows all that is decided. One that was silent
+        for long counts as lost to the others, until they hear of it again."""
+        ended = all(driver.finished or driver.place.gone for driver in self.by_address.values())
+        return ended and self.world.idle() and not self._somebody_lacks()
+
+    def _somebody_lacks(self) -> bool:
+        there = [place.node for place in self.world.places if isinstance(place.node, QuorumReplica) and not place.gone]
+        return any(one.owes(other.address) for one in there for other in there)
 
     def decisions(self) -> dict[Timestamp, set[bool]]:
         """What replicas, also crashed ones, hold to be decided."""

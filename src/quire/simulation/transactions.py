@@ -105,7 +105,12 @@ class TransactionScenario(Scenario):
     def done(self) -> bool:
         wanted = self.config.workload.messages
         running = (client for client, ended in self.ended.items() if ended < wanted and not self.world.places[client].gone)
-        return next(running, None) is None and self.world.idle()
+        return next(running, None) is None and self.world.idle() and not self._somebody_lacks()
+
+    def _somebody_lacks(self) -> bool:
+        """Whether a replica that was cut off for long, so that others wait for it no more, has to be told something."""
+        there = [place.node for place in self.world.places if isinstance(place.node, QuorumReplica) and not place.gone]
+        return any(one.owes(other.address) for one in there for other in there)
 
     def sent(self) -> int:
         return self.begun

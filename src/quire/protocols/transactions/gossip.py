@@ -26,6 +26,17 @@ class Gossip:
             unsure[t] = None
             self._at.setdefault(replica, now + self._period_ns)
 
+    def heard(self, now: int, replica: int) -> None:
+        """The replica is there: if it had been silent, tell it soon what it may lack."""
+        if self._rounds.get(replica, 0) > SILENT_ROUNDS:
+            self._rounds[replica] = 0
+            if replica in self._at:
+                self._at[replica] = now + self._period_ns
+
+    def owes(self, replica: int) -> bool:
+        """Whether the replica may still lack something that is decided here."""
+        return bool(self._unsure.get(replica))
+
     def has(self, replica: int, decided: Iterable[Timestamp]) -> None:
         """The replica says so."""
         unsure = self._unsure[replica]

@@ -87,6 +87,7 @@ class QuorumReplica(Node):
         if self.recovering:
             return NOTHING
         self._check(source, packet)
+        self._gossip.heard(now, source)
         match packet:
             case Prewrite():
                 return self._prewrite(now, source, packet)
@@ -134,6 +135,10 @@ class QuorumReplica(Node):
 
     def _holds(self, key: str) -> bool:
         return self.address in self._placement.of(key)
+
+    def owes(self, replica: int) -> bool:
+        """Whether another replica may still lack something that is decided here."""
+        return self._gossip.owes(replica)
 
     # Reads and writes
 

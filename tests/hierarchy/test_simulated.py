@@ -58,9 +58,9 @@ def test_the_trace_says_of_each_message_exactly_who_must_deliver_it(protocol: st
 
 
 def test_a_group_whose_protocol_cannot_address_some_members_is_told_so() -> None:
-    for shares in ({"broadcast": 0.5}, {"multicast": 0.3}):
+    for name, share in (("broadcast", 0.5), ("multicast", 0.3)):
         with pytest.raises(BadInput, match="whole group only"):
-            simulated(3, protocol="single-phase", **shares)
+            simulate(SimulationConfig(workload=WorkloadConfig(**{name: share})))  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="shares of all submissions"):
         simulated(3, broadcast=0.9, multicast=0.2)
 

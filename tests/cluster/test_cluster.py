@@ -59,9 +59,9 @@ def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, str]]:
     ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.cluster.commands", json.dumps([command + place for command in commands])],
-        capture_output=True, text=True, timeout=300, check=False, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True, text=True, timeout=600, check=False, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, "\n".join(line for line in done.stderr.splitlines() if not line.startswith("\tat "))
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

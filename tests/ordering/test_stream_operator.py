@@ -301,7 +301,26 @@ def test_another_order_is_not_continued(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match="holds another order"):
         Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "c"), idle="wait"), "parquet")
-    Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=3.0), "parquet")
+    with pytest.raises(BadInput, match="holds another order"):
+        Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=3.0), "parquet")
+
+
+def test_patience_may_change(tmp_path: Path) -> None:
+    stream = Stream(tmp_path / "out", TotalOrder(sources=("a", "b"), idle=3.0), random.Random(1))
+    stream.give([row("a", 1)])
+
+    Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=60.0), "parquet")
+
+
+def test_a_source_that_has_ended_does_not_fence_others_beyond_all_clocks(tmp_path: Path) -> None:
+    wishes = TotalOrder(sources=("a", "b"), idle=5.0, heartbeat="beat")
+    stream = Stream(tmp_path / "out", wishes, random.Random(1))
+    stream.give([row("b", CLOCK_MAX, beat=True)], now_s=0)
+
+    state = stream.give([row("b", CLOCK_MAX, beat=True)], now_s=5)
+
+    assert state.marks == (CLOCK_MAX, CLOCK_MAX)
+    assert stream.give([row("a", 1)], now_s=6).rejected == 1
 
 
 def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:

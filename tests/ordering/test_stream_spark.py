@@ -88,9 +88,9 @@ def test_a_silent_source_is_passed_over_though_nothing_arrives(spark: SparkSessi
         seen.append((batch, [line.clock for line in frame.collect()]))
         went.set()
 
-    query = order_stream(
-        stream(spark, tmp_path / "in"), tmp_path / "out", TotalOrder(sources=("a", "b"), idle=1.5), then=then
-    )  # fmt: skip
+    wishes = TotalOrder(sources=("a", "b"), idle=1.5)
+    order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", wishes, available_now=True).awaitTermination()
+    query = order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", wishes, then=then)
     try:
         assert went.wait(60), query.exception()
     finally:

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from quire.pipeline.compiled import compiled
+from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.intake import KEY_CLOCK, KEY_RANK, KEY_VECTOR, KEYS, Waiting, open_waiting, write_waiting
 from quire.pipeline.ordering.stream.release import keep_one_of_each, with_positions
-from quire.pipeline.ordering.stream.writing import Format, write_events
+from quire.pipeline.ordering.stream.writing import write_events
 
 
 class CausalTask(msgspec.Struct, frozen=True, tag="causal"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from quire.pipeline.ordering.stream.intake import Open
+from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Open
 
 Key = tuple[int, int]
 """A place in the order: a clock, and the place of a source among the sources."""
@@ -39,7 +39,7 @@ def fence(marks: Sequence[int], open: Sequence[Open | None], limit: Key, silent:
     clock, rank = limit
     fenced, running = list(marks), list(open)
     for source in silent:
-        fenced[source] = max(marks[source], clock if source < rank else clock - 1)
+        fenced[source] = max(marks[source], min(clock if source < rank else clock - 1, CLOCK_MAX))
         transaction = open[source]
         if transaction is not None and (transaction.first, source) < limit:
             running[source] = None

@@ -128,7 +128,7 @@ class _Rows:
         self._wait(table, order, {KEY_CLOCK: place[order], KEY_RANK: rank[order]})
 
     def _absorb_vectors(self, table: pa.Table, rank: np.ndarray, wishes: CausalOrder) -> None:
-        vectors, whole = vectors_of(table[wishes.vector], wishes)
+        vectors, whole = _vectors_of(table[wishes.vector], wishes)
         number = vectors[np.arange(len(rank)), rank]
         table, (rank, number, vectors) = self._keep(
             table, (rank, number, vectors), whole & (number > 0),
@@ -190,7 +190,7 @@ class _Rows:
             return
         events = table.take(order)
         for name, values in reversed(keys.items()):
-            events = events.add_column(0, name, as_column(values))
+            events = events.add_column(0, name, _as_column(values))
         self.waiting.append(write_waiting(self.task.directory, events))
 
 
@@ -218,7 +218,7 @@ def _tables(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator
         yield pa.Table.from_batches(pending)
 
 
-def vectors_of(column: Any, wishes: CausalOrder) -> tuple[np.ndarray, np.ndarray]:
+def _vectors_of(column: Any, wishes: CausalOrder) -> tuple[np.ndarray, np.ndarray]:
     """One row of numbers for each event, and whether it was there and made sense."""
     sources = len(wishes.sources)
     vectors = np.zeros((len(column), sources), np.int64)
@@ -258,7 +258,7 @@ def open_waiting(directory: str, waiting: Waiting) -> pa.Table:
         return pa.ipc.open_file(file).read_all().slice(waiting.start, waiting.rows - waiting.start)
 
 
-def as_column(values: np.ndarray) -> Any:
+def _as_column(values: np.ndarray) -> Any:
     return (
         pa.array(values)
         if values.ndim == 1

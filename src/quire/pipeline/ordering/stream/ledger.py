@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.frontier import NEVER_HEARD
 from quire.pipeline.ordering.stream.intake import Open, Waiting
 from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder, Wishes
-from quire.pipeline.ordering.stream.writing import Format
 
 REJECTED = "_rejected"
 """Where rejected events go, in the output's directory. Spark overlooks it when it reads the events."""
@@ -81,7 +81,7 @@ class Ledger:
         self.check_place()
         last = self.last()
         if last is not None and (last.form, _essence(last.wishes)) != (form, _essence(wishes)):
-            raise BadInput(f"{self.out} holds another order, begun with other sources or columns; choose another name")
+            raise BadInput(f"{self.out} holds another order, begun with other wishes; choose another name")
         try:
             for directory in (self.waiting, self._states, self.out / REJECTED):
                 directory.mkdir(parents=True, exist_ok=True)
@@ -122,8 +122,10 @@ class Ledger:
 
 
 def _essence(wishes: Wishes) -> Wishes:
-    """What must not change while an order goes on; patience may."""
-    return wishes if isinstance(wishes, CausalOrder) else msgspec.structs.replace(wishes, idle="wait")
+    """What must not change while an order goes on; how many seconds to wait may."""
+    if isinstance(wishes, CausalOrder) or wishes.idle == "wait":
+        return wishes
+    return msgspec.structs.replace(wishes, idle=1.0)
 
 
 def _remove(paths: Iterable[Path]) -> None:

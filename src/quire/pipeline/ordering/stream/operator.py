@@ -14,6 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, release_causally
 from quire.pipeline.ordering.stream.frontier import Key, fence, frontier
 from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting
@@ -28,7 +29,7 @@ from quire.pipeline.ordering.stream.release import (
     split,
 )
 from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes
-from quire.pipeline.ordering.stream.writing import Format, RejectTask, name_of, write_rejected
+from quire.pipeline.ordering.stream.writing import RejectTask, name_of, write_rejected
 from quire.pipeline.tasks import Job, Runner
 
 _ORPHAN = "something that happened before it never came"

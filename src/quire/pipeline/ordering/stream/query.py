@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.codec import decode, encode
+from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.intake import TICK, Intake, IntakeTask, take_in
 from quire.pipeline.ordering.stream.ledger import Ledger, State
 from quire.pipeline.ordering.stream.operator import RELEASE, Operator
 from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes, settle
-from quire.pipeline.ordering.stream.writing import FORMATS, Format
+from quire.pipeline.ordering.stream.writing import FORMATS
 from quire.pipeline.ordering.writing import POSITION
 from quire.pipeline.tasks import Runner, binary_column, run_here, run_on
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _PARTITIONS_MAX = 32
-_STARTS_MAX = 3
+_STARTS_MAX = 5
 
 Then = Callable[["DataFrame", int], None]
 
@@ -51,7 +52,7 @@ def order_stream(
     wishes = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
     ledger = Ledger(Path(out).absolute())
     ledger.prepare(wishes, form)
-    if isinstance(wishes, TotalOrder) and wishes.idle != "wait" and not available_now:
+    if isinstance(wishes, TotalOrder) and wishes.idle != "wait":
         events = _with_ticks(events)
     each = _MicroBatch(wishes, ledger.out, form, then)
     writer = events.writeStream.option("checkpointLocation", str(ledger.spark_checkpoint)).foreachBatch(each)

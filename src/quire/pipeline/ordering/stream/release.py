@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.frontier import Key
 from quire.pipeline.ordering.stream.intake import (
     CLOCK_MAX,
@@ -24,7 +25,7 @@ from quire.pipeline.ordering.stream.intake import (
     open_waiting,
     write_waiting,
 )
-from quire.pipeline.ordering.stream.writing import Format, write_events
+from quire.pipeline.ordering.stream.writing import write_events
 from quire.pipeline.ordering.writing import POSITION
 
 ROWS_PER_PIECE = 1 << 18

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.intake import Waiting, open_waiting
 from quire.pipeline.ordering.writing import json_line
 
-Format = Literal["parquet", "json"]
-FORMATS: tuple[Format, ...] = ("parquet", "json")
+FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class RejectTask(msgspec.Struct, frozen=True, tag="reject"):

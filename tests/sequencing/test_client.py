@@ -141,6 +141,10 @@ def test_nobody_speaks_for_another_client() -> None:
     sequencer.groups["G"] = GroupState("G")
     with pytest.raises(ProtocolViolation, match="speaks for client 1"):
         sequencer.receive(0, ME, wire.Join("G", OTHER, 1))
+    with pytest.raises(ProtocolViolation, match="of which there are 0"):
+        sequencer.receive(0, ME, wire.Fetch(ME, {"G": 1}))
+    with pytest.raises(BadInput, match="1 to 256 printable"):
+        client().create(0, "x" * 257)
     with pytest.raises(ProtocolViolation, match="not for a sequencer"):
         sequencer.receive(0, ME, wire.Ready("G", 1, 1))
     with pytest.raises(ProtocolViolation, match="not for a client"):

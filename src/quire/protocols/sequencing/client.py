@@ -21,7 +21,7 @@ from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.bodies import Bodies
 from quire.protocols.sequencing.contexts import Context, merge, prune
 from quire.protocols.sequencing.delivery import HoldBack
-from quire.protocols.sequencing.errors import AlreadyMember, Busy, Evicted, GapUnrecoverable, NoSuchGroup, NotMember
+from quire.protocols.sequencing.errors import AlreadyMember, Busy, Evicted, GapUnrecoverable, NoSuchGroup, NotMember, check_name
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
 from quire.protocols.sequencing.options import Options
@@ -99,6 +99,7 @@ class Client(Node):
 
     def create(self, now: int, group: str) -> Effects:
         """Found a group, if there is none of that name; the answer is Found. Its founder is not in it: it may join."""
+        check_name(group)
         return self._ask(now, group, wire.Create(group))
 
     def join(self, now: int, group: str) -> Effects:
@@ -194,8 +195,7 @@ class Client(Node):
             due = max(self._report_at, now + 1)
         else:
             return
-        if self._tick_at is None or due < self._tick_at:
-            self._tick_at = due
+        self._tick_at = due if self._tick_at is None else min(due, self._tick_at)
 
     def _longer(self, wait: int) -> int:
         return min(2 * wait, WAIT_TICKS_MAX * self.options.tick_ns) or self.options.tick_ns
@@ -291,7 +291,7 @@ class Client(Node):
     def _ack(self, now: int, source: int, packet: wire.Ack) -> Effects:  # noqa: ARG002
         effects = self._learn({packet.group: packet.stable})
         one = self.outbox.at(packet.group, packet.counter)
-        return [*effects, *self._numbered(now, one, packet.seq, packet.members)] if one is not None else effects
+        return effects if one is None else [*effects, *self._numbered(now, one, packet.seq, packet.members)]
 
     def _numbered(self, now: int, one: Outstanding, seq: int, members: tuple[int, ...] | None) -> list[Effect]:
         """Messages of this client have numbers: what comes next comes after them."""
@@ -313,8 +313,7 @@ class Client(Node):
             self.context = prune(merge(self.context, {group: number}), self.stable)
 
     def _overloaded(self, now: int, source: int, packet: wire.Overloaded) -> Effects:  # noqa: ARG002
-        one = self.outbox.at(packet.group, packet.counter)
-        if one is not None:
+        if one := self.outbox.at(packet.group, packet.counter):
             one.wait = WAIT_TICKS_MAX * self.options.tick_ns
             one.again_at = now + one.wait
         return NOTHING
@@ -341,7 +340,7 @@ class Client(Node):
         if packet.group not in self.hold.delivered and packet.group != self.hold.joining:
             return NOTHING
         whole = self.bodies.arrived(packet)
-        return self._deliver(now, self.hold.take(whole)) if whole is not None else NOTHING
+        return NOTHING if whole is None else self._deliver(now, self.hold.take(whole))
 
     def _deliver(self, now: int, events: list[Event]) -> list[Effect]:
         effects: list[Effect] = []

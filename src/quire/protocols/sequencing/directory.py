@@ -23,6 +23,7 @@ from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.errors import NAME_MAX
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.placement import local_components, relief, strong_component, target, to_bring_together
 
@@ -127,6 +128,8 @@ class Directory(Node):
 
     def _create(self, now: int, source: int, packet: wire.Create) -> Effects:
         group = packet.group
+        if not 0 < len(group) <= NAME_MAX:
+            raise ProtocolViolation(source, f"it names a group with {len(group)} characters")
         if group not in self.places:
             self.places[group] = self._least_loaded()
             self.entries[group], self.over[group] = {}, {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from quire.model.errors import BadInput, QuireError, WindowFull
 
+NAME_MAX = 256
+
 
 class NoSuchGroup(BadInput):
     """Nobody has created a group of this name, or this client has not looked for it."""
@@ -55,3 +57,9 @@ class Evicted(QuireError):
 
     def __init__(self) -> None:
         super().__init__("the service took this client for dead and removed it from its groups; connect anew")
+
+
+def check_name(group: str) -> None:
+    """Raise BadInput unless a group may have this name."""
+    if not 0 < len(group) <= NAME_MAX or not group.isprintable():
+        raise BadInput(f"a group needs a name of 1 to {NAME_MAX} printable characters")

@@ -205,6 +205,10 @@ class Sequencer(Numbering):
 
     def _fetch(self, source: int, packet: wire.Fetch) -> Effects:
         check_client(source, packet.client, self.others)
+        for group, number in packet.have.items():
+            if group in self.groups and number > self.groups[group].seq:
+                last = self.groups[group].seq
+                raise ProtocolViolation(packet.client, f"it has delivered {group!r} up to {number}, of which there are {last}")
         effects: list[Send] = []
         elsewhere: dict[str, int] = {}
         freed = False

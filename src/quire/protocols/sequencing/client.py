@@ -72,7 +72,8 @@ class Client(Node):
         """Groups about which the directory was asked, and how."""
         self.evicted = False
         self._gaps: set[str] = set()
-        self._unreported = 0
+        self._unreported = 0.0
+        """How much was delivered since the last report, as a share of what asks for one at once."""
         self._report_at = 0
         self._report_wait = options.tick_ns
         self._tick_at: int | None = None
@@ -235,8 +236,7 @@ class Client(Node):
         return self._requests
 
     def _begin(self, now: int, group: str, packet: wire.Join | wire.Leave | wire.Prepare) -> Effects:
-        tick = self.options.tick_ns
-        self.request = Request(group, packet, now + tick, tick)
+        self.request = Request(group, packet, now + self.options.tick_ns, self.options.tick_ns)
         self._set_tick(now)
         return (self._transmit_request(self.request),)
 
@@ -337,9 +337,8 @@ class Client(Node):
     def _bodies(self, now: int, source: int, packet: wire.Bodies) -> Effects:
         if packet.run.origin != source or not packet.run.is_sound():
             raise ProtocolViolation(source, "its bodies are not its own, or less than it says")
-        if packet.group not in self.hold.delivered and packet.group != self.hold.joining:
-            return NOTHING
-        whole = self.bodies.arrived(packet)
+        inside = packet.group in self.hold.delivered or packet.group == self.hold.joining
+        whole = self.bodies.arrived(packet) if inside else None
         return NOTHING if whole is None else self._deliver(now, self.hold.take(whole))
 
     def _deliver(self, now: int, events: list[Event]) -> list[Effect]:
@@ -353,13 +352,14 @@ class Client(Node):
         if events:
             self._report_wait = self.options.tick_ns
             self._report_at = min(self._report_at, now + self._report_wait)
-            if self._unreported * REPORTS_PER_HISTORY >= self.options.history:
+            if self._unreported >= 1.0:
                 effects += self._report(now)
         return effects
 
     def _consumed(self, event: Event) -> None:
         """What this client sends from now on comes after the event, and after what its sender had seen."""
-        self._unreported += event.run.count
+        count, size = event.run.count / self.options.history, len(event.run.body.payload) / self.options.history_bytes
+        self._unreported += max(count, size) * REPORTS_PER_HISTORY
         if event.direct:
             self.bodies.settle(event.group, event.who, event.run.end)
         if self.options.causally:
@@ -384,7 +384,7 @@ class Client(Node):
         """Say how far each group was delivered, which asks for all that comes after."""
         self._report_wait = self._longer(self._report_wait)
         self._report_at = now + self._report_wait
-        self._unreported = 0
+        self._unreported = 0.0
         curious = (*self.context, *self.unstable, *self.bodies.kept)
         return [*reports(self.address, self.places, self.hold.delivered, curious)]
 

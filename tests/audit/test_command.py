@@ -83,6 +83,23 @@ def test_what_cannot_be_decided_ends_with_3(command: CliRunner, tmp_path: Path) 
     assert command.invoke(app, ["audit", str(write(tmp_path / "run", trace))]).exit_code == 3
 
 
+def test_orders_of_groups_objects_and_transactions_are_known_by_name(command: CliRunner, tmp_path: Path) -> None:
+    run = str(write(tmp_path / "run", GOOD))
+    said = {}
+    for name in ("hybrid", "spells", "significant", "serialisable"):
+        result = command.invoke(app, ["audit", run, "--expect", name, "--json"])
+        check = json.loads(result.stdout)["checks"][name]
+        assert (result.exit_code, check["verdict"], check["violations"]) == (3, "undecided", 0)
+        said[name] = check["because"]
+
+    assert said == {
+        "hybrid": "the trace does not say to which groups its messages were sent",
+        "spells": "the trace records no joins and leaves: it has no rows of the kind view",
+        "significant": "run.json does not say which operations conflict, in settings.conflicts",
+        "serialisable": "no event names a transaction, in txn",
+    }
+
+
 def no_directory(run: Path) -> None:
     shutil.rmtree(run)
 

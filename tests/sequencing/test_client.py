@@ -151,6 +151,15 @@ def test_nobody_speaks_for_another_client() -> None:
         client().receive(0, ME, wire.Join("G", OTHER, 1))
 
 
+def test_a_report_of_more_than_there_is_means_nothing_of_a_group_that_is_on_its_way() -> None:
+    """The new sequencer may have numbered more before the old one knows that the move has ended."""
+    sequencer = Sequencer(SEQUENCER, (SEQUENCER, 7), DIRECTORY, Options(order="hybrid"))
+    sequencer.groups["G"] = GroupState("G", members={ME: 0}, reached={ME: 0})
+    sequencer.receive(0, DIRECTORY, wire.Open(0, ("G",), 7))
+    sequencer.receive(1, ME, wire.Fetch(ME, {"G": 3}))
+    assert sequencer.groups["G"].reached == {ME: 0}
+
+
 def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(BadInput, match="acyclic"):
         Options(order="hybrid", acyclic=True)

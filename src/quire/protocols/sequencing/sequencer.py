@@ -206,8 +206,9 @@ class Sequencer(Numbering):
     def _fetch(self, source: int, packet: wire.Fetch) -> Effects:
         check_client(source, packet.client, self.others)
         for group, number in packet.have.items():
-            if group in self.groups and number > self.groups[group].seq:
-                last = self.groups[group].seq
+            last = self.groups[group].seq if group in self.groups else number
+            # Of a group that is on its way the new sequencer may have numbered more already.
+            if number > last and not self.moves.on_the_way(group):
                 raise ProtocolViolation(packet.client, f"it has delivered {group!r} up to {number}, of which there are {last}")
         effects: list[Send] = []
         elsewhere: dict[str, int] = {}

@@ -24,8 +24,8 @@ from tests.audit.traces import Trace, plain, random_trace
 from tests.causality import oracle
 
 HERE = run_here(CAUSALITY)
-TRACES = 1200
-PARTS = 6
+TRACES = 800
+PARTS = 4
 
 
 def follow(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int) -> Causality:

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from quire.cli.main import app
 from quire.model.errors import BadInput
 from quire.pipeline.importing.defects import DefectKind, Unusable
-from quire.pipeline.importing.importer import Wanted, import_with
+from quire.pipeline.importing.importer import import_with
 from quire.pipeline.importing.tasks import IMPORT
+from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 
 if TYPE_CHECKING:

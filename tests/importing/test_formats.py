@@ -18,8 +18,9 @@ from quire.pipeline.auditing.tasks import AUDIT
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.exporting import EXPORT, export_with
-from quire.pipeline.importing.importer import Imported, Wanted, import_with
+from quire.pipeline.importing.importer import Imported, import_with
 from quire.pipeline.importing.tasks import IMPORT
+from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 from tests.audit import oracle
 from tests.audit.traces import Trace, random_trace

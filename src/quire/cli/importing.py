@@ -43,8 +43,9 @@ def import_(
 ) -> None:
     """Make a run directory of other systems' logs, on Spark, so that audit, causality and order can read them."""
     from quire.pipeline.importing.defects import Unusable
-    from quire.pipeline.importing.importer import Wanted, check_out, choose_options, import_logs
+    from quire.pipeline.importing.importer import check_out, import_logs
     from quire.pipeline.importing.mapping import parse_mapping
+    from quire.pipeline.importing.wishes import Wanted, choose_options
     from quire.pipeline.session import session
 
     where = place(master, remote)

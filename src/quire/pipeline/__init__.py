@@ -1,7 +1,8 @@
 """The pipeline: traces in, verdicts, causes and orders out, on the caller's Spark session.
 
-Each job is a package of its own: `auditing`, `causality`, `ordering`. What they share (sessions, tasks, how a trace is cut
-and read) lies beside them. Importing this package is cheap; Spark and the compiled kernels are loaded when they are used.
+Each job is a package of its own: `auditing`, `causality`, `importing`, `ordering`. What they share (sessions, tasks, how a
+trace is cut and read) lies beside them. Importing this package is cheap; Spark and the compiled kernels are loaded when
+they are used.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ if TYPE_CHECKING:
     from quire.pipeline.auditing.verdicts import Audit, Check, Verdict, Witness
     from quire.pipeline.causality.cycles import Contradiction
     from quire.pipeline.causality.times import Causality, happened_before
+    from quire.pipeline.exporting import export_shiviz
+    from quire.pipeline.importing.importer import import_logs
+    from quire.pipeline.ordering.batch import BatchOrder, order_batch
+    from quire.pipeline.ordering.significance import omit_superseded
     from quire.pipeline.ordering.stream.query import close_order, order_progress, order_stream
     from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder
     from quire.pipeline.source import register
 
 __all__ = [
     "Audit",
+    "BatchOrder",
     "CausalOrder",
     "Causality",
     "Check",
@@ -29,7 +35,11 @@ __all__ = [
     "Witness",
     "audit",
     "close_order",
+    "export_shiviz",
     "happened_before",
+    "import_logs",
+    "omit_superseded",
+    "order_batch",
     "order_progress",
     "order_stream",
     "register",
@@ -44,6 +54,11 @@ _HOMES = {
     "Causality": "causality.times",
     "Contradiction": "causality.cycles",
     "happened_before": "causality.times",
+    "export_shiviz": "exporting",
+    "import_logs": "importing.importer",
+    "BatchOrder": "ordering.batch",
+    "order_batch": "ordering.batch",
+    "omit_superseded": "ordering.significance",
     "close_order": "ordering.stream.query",
     "order_progress": "ordering.stream.query",
     "order_stream": "ordering.stream.query",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,14 +152,11 @@ def _read(spark: SparkSession, path: Path, form: str, wishes: StreamWishes) -> D
 def _run(frame: DataFrame, out: Path, wanted: Wishes, wishes: StreamWishes, say: Any) -> State | None:
     from pyspark.errors import PySparkException
 
-    from quire.pipeline.ordering.stream.query import close_order, order_progress, order_stream
+    from quire.pipeline.ordering.stream.query import close_order, order_progress
 
-    query = order_stream(frame, out, wanted, form="json" if wishes.to == "json" else "parquet", available_now=wishes.once)
     try:
-        while not query.awaitTermination(_LOOK_S):
-            say(_told(order_progress(out), out))
+        _follow(frame, out, wanted, wishes, lambda: say(_told(order_progress(out), out)))
     except KeyboardInterrupt:
-        query.stop()
         print(f"quire: stopped; {_told(order_progress(out), out)}; the same command goes on from there", file=sys.stderr)
         raise
     except PySparkException as error:
@@ -168,6 +166,17 @@ def _run(frame: DataFrame, out: Path, wanted: Wishes, wishes: StreamWishes, say:
         print(f"quire: the order stopped, because Spark failed: {text.strip().splitlines()[0]}", file=sys.stderr)
         raise typer.Exit(EXIT_CODES["undecided"]) from None
     return close_order(out) if wishes.end and order_progress(out) is not None else order_progress(out)
+
+
+def _follow(frame: DataFrame, out: Path, wanted: Wishes, wishes: StreamWishes, look: Callable[[], None]) -> None:
+    from quire.pipeline.ordering.stream.query import order_stream
+
+    query = order_stream(frame, out, wanted, form="json" if wishes.to == "json" else "parquet", available_now=wishes.once)
+    try:
+        while not query.awaitTermination(_LOOK_S):
+            look()
+    finally:
+        query.stop()  # Over Connect it would go on without this command.
 
 
 def _summary(state: State | None, out: Path) -> dict[str, object]:

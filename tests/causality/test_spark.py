@@ -16,6 +16,9 @@ from quire.cli.main import app
 from quire.pipeline import happened_before
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
+from quire.pipeline.importing.importer import import_with
+from quire.pipeline.importing.tasks import IMPORT
+from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 from tests.audit.traces import Trace, plain, random_trace, write
 from tests.causality import oracle
@@ -98,6 +101,28 @@ def test_first_and_concurrent_matches_equal_brute_force(tmp_path: Path) -> None:
         assert [((a.process, a.pos), (b.process, b.pos)) for a, b in told] == pairs, f"seed {seed}"
         checked += bool(pairs)
     assert checked > 10
+
+
+def test_the_critical_path_by_time_goes_back_to_the_later_cause(tmp_path: Path) -> None:
+    """Host c hears of both: a spoke first, b later, so that b is what it waited for."""
+    log = [
+        {"host": "a", "kind": "send", "message": "x", "time": 1},
+        {"host": "b", "kind": "local", "time": 2},
+        {"host": "b", "kind": "send", "message": "y", "time": 50},
+        {"host": "c", "kind": "deliver", "message": "y", "time": 60},
+        {"host": "c", "kind": "deliver", "message": "x", "time": 70},
+        {"host": "c", "kind": "local", "time": 75},
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(event) + "\n" for event in log))
+    import_with(run_here(IMPORT), [tmp_path / "log.jsonl"], tmp_path / "run", Wanted())
+
+    path = follow(HERE, tmp_path / "run").critical_path("time")
+
+    assert path.length == 5
+    assert [(s.process, s.first_pos, s.last_pos, s.waited_ns, s.lasted_ns) for s in path.stretches] == [
+        (1, 0, 1, None, 48),
+        (2, 0, 2, 10, 15),
+    ]
 
 
 def test_the_command_answers_for_people_and_machines(command: CliRunner, tmp_path: Path) -> None:

@@ -79,6 +79,24 @@ def test_shiviz_logs_keep_their_causality_however_they_are_cut(tmp_path: Path, s
         assert contents(tmp_path / "run") == whole, f"chunks of {chunk_bytes} bytes"
 
 
+LAYOUTS = {
+    "two-lines": 'ready\na {"a":1}\n',
+    "clock-first": 'a {"a":1}\nready\n',
+    "one-line": 'a {"a":1} ready\n',
+    "timed": '1500 ready\na {"a":1}\n',
+    "akka": '[INFO] [2015-03-01 10:00:00.5] [main] [akka://Broadcast/user/a] {"a":1} ready\n',
+}
+
+
+@pytest.mark.parametrize("parser", LAYOUTS)
+def test_the_usual_layouts_are_built_in(tmp_path: Path, parser: str) -> None:
+    imported = take_in(tmp_path, LAYOUTS[parser], parser=parser)
+
+    assert imported.executions[0].hosts == ("a",)
+    times = {"timed": 1500, "akka": 1_425_204_000_500_000_000}
+    assert [(row["text"], row["time_ns"]) for row in rows(tmp_path / "run")] == [("ready", times.get(parser))]
+
+
 def test_json_lines_with_clocks_are_as_good(tmp_path: Path) -> None:
     log = logs.random_log(random.Random(5), ["a", "b", "c"])
 

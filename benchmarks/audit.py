@@ -1,9 +1,10 @@
-"""How fast the audit is, beside Spark's own sort and Polars' causal check, on the same files in the same run.
+"""How fast the audit is, beside Spark's own sort and the causal check in Polars and DuckDB, on the same files in the same run.
 
-    python -m benchmarks.audit [--deliveries 10000000] [--members 8] [--repeat 3]
+    python -m benchmarks.audit [--deliveries 10000000] [--members 8] [--repeat 3] [--scale 5]
 
 Rivals get their best formulation: Spark reads only the columns it needs and sorts by logical time into a sink that
-drops the rows; Polars finds causal violations by running maxima per origin and joins, with its streaming engine.
+drops the rows; Polars and DuckDB find causal violations by running maxima per origin and a join, Polars with its
+streaming engine.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -147,6 +150,30 @@ def polars_causal(directory: Path, members: int) -> int:
     return int(joined.select(lacking.sum()).collect(engine="streaming").item())
 
 
+def duckdb_causal(directory: Path, members: int) -> int:
+    """The same in DuckDB: one window function for each origin, all over one window, then a join."""
+    seen = ", ".join(
+        f"coalesce(max(CASE WHEN kind = 'deliver' AND origin = {o} THEN seq + 1 END) OVER before, 0)::INTEGER AS seen{o}"
+        for o in range(members)
+    )
+    needs = ", ".join(f"CASE WHEN origin = {o} THEN seq::INTEGER ELSE seen{o} END AS need{o}" for o in range(members))
+    lacking = " OR ".join(f"need{o} > seen{o}" for o in range(members))
+    names = ", ".join(f"seen{o}" for o in range(members))
+    query = f"""
+        WITH trace AS (SELECT process, pos, kind, origin, seq FROM read_parquet('{directory}/trace/*.parquet')),
+        running AS (
+            SELECT kind, origin, seq, {seen} FROM trace
+            WINDOW before AS (PARTITION BY process ORDER BY pos ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+        ),
+        sends AS (SELECT origin, seq, {needs} FROM running WHERE kind = 'send'),
+        deliveries AS (SELECT origin, seq, {names} FROM running WHERE kind = 'deliver')
+        SELECT count(*) FILTER (WHERE {lacking}) FROM deliveries JOIN sends USING (origin, seq)
+    """
+    found = duckdb.connect().execute(query).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
 def best_of(repeat: int, actions: dict[str, Callable[[], object]]) -> dict[str, float]:
     """The best time of each action. They take turns, so that a busy moment of the machine is nobody's alone."""
     times: dict[str, list[float]] = {name: [] for name in actions}
@@ -164,6 +191,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--segments", type=int, default=None)
+    parser.add_argument("--scale", type=int, default=1, help="then audit a trace so many times as long, too")
     parser.add_argument("--keep", type=Path, default=None, help="directory for the trace, kept and used again")
     chosen = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="quire-benchmark-"))
@@ -171,12 +199,18 @@ def main() -> None:
     try:
         if not directory.exists():
             write_trace(directory, chosen.members, chosen.deliveries)
-        measure(directory, chosen.members, chosen.repeat, chosen.segments)
+        took = measure(directory, chosen.members, chosen.repeat, chosen.segments)
+        if chosen.scale > 1:
+            write_trace(work / "long", chosen.members, chosen.deliveries * chosen.scale)
+            longer = measure(work / "long", chosen.members, chosen.repeat, chosen.segments, rivals=False)
+            times = longer / took
+            print(f"{chosen.scale} times the trace in {times:.2f} times the time: {times / chosen.scale:.2f} a part")
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def measure(directory: Path, members: int, repeat: int, segments: int | None) -> None:
+def measure(directory: Path, members: int, repeat: int, segments: int | None, *, rivals: bool = True) -> float:
+    """Print everything; returns how long the four checks took."""
     layout = lay_out(open_run(directory))
     pieces = segments or segment_count(layout)
     print(
@@ -187,23 +221,42 @@ def measure(directory: Path, members: int, repeat: int, segments: int | None) ->
         result = audit_with(run, directory, segments=segments)
         assert result.verdict is Verdict.HOLDS, result.checks
         spark_sort(spark, directory)
-        assert polars_causal(directory, members) == 0
-        best = best_of(
-            repeat,
-            {
-                "audit: integrity, agreement, FIFO, causal": lambda: judge_trace(layout, pieces, run),
-                "audit: the same, total and acyclic": lambda: audit_with(run, directory, segments=segments),
-                "Spark: read and sort by logical time": lambda: spark_sort(spark, directory),
-                "Polars: causal alone": lambda: polars_causal(directory, members),
-            },
-        )
+        if rivals:
+            assert polars_causal(directory, members) == 0
+            assert duckdb_causal(directory, members) == 0
+        actions: dict[str, Callable[[], object]] = {
+            "audit: integrity, agreement, FIFO, causal": lambda: judge_trace(layout, pieces, run),
+            "audit: the same, total and acyclic": lambda: audit_with(run, directory, segments=segments),
+        }
+        if rivals:
+            actions["Spark: read and sort by logical time"] = lambda: spark_sort(spark, directory)
+            actions["Polars: causal alone"] = lambda: polars_causal(directory, members)
+            actions["DuckDB: causal alone"] = lambda: duckdb_causal(directory, members)
+        best = best_of(repeat, actions)
+        peak = peak_worker_bytes()
     for name, seconds in best.items():
         print(f"{name:<45} {seconds:7.2f} s   {layout.rows / seconds / 1e6:6.2f} M events/s")
-    four, six, sort, polars = best.values()
-    print(f"ratio of the four checks to Spark's sort      {four / sort:.2f}")
-    print(f"ratio of the four checks to Polars' causal    {four / polars:.2f}")
-    print(f"ratio of all six checks to Spark's sort       {six / sort:.2f}")
-    print(f"ratio of all six checks to Polars' causal     {six / polars:.2f}")
+    four, six, *others = best.values()
+    for name, seconds in zip(list(best)[2:], others, strict=True):
+        print(f"{name.partition(':')[0] + ' to the four checks':<45} {seconds / four:7.2f} x, to all six {seconds / six:.2f} x")
+    print(f"{'most memory of a worker process':<45} {peak / 2**20:7.0f} MiB")
+    return four
+
+
+def peak_worker_bytes() -> int:
+    """The most that any Python process which Spark started for us has ever held."""
+    parents: dict[int, int] = {}
+    held: dict[int, int] = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError, KeyError):
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            parents[int(fields["Pid"])] = int(fields["PPid"])
+            held[int(fields["Pid"])] = int(fields["VmHWM"].split()[0]) * 1024 if "python" in fields["Name"] else 0
+    ours, grew = {os.getpid()}, True
+    while grew:
+        more = {pid for pid, parent in parents.items() if parent in ours} - ours
+        ours, grew = ours | more, bool(more)
+    return max((held.get(pid, 0) for pid in ours - {os.getpid()}), default=0)
 
 
 if __name__ == "__main__":

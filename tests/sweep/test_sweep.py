@@ -148,6 +148,26 @@ def test_heavy_cells_come_first_and_shares_shrink() -> None:
     assert sizes[-1] == 1
 
 
+def test_services_are_measured_by_what_only_they_can_say(tmp_path: Path) -> None:
+    file = GridFile(
+        title="services",
+        grid=(
+            {"protocol": "sequencer groups=4", "members": 4, "messages": 10, "option": "sequencers", "value": [1, 4]},
+            {"protocol": "transactions clients=2", "members": 2, "messages": 2},
+            {"protocol": "hierarchy", "members": 9, "messages": 5, "broadcast": 0.0},
+        ),
+    )
+    some = Grid(file, "test")
+    here(some, tmp_path / "out")
+    one, four, transactions, hierarchy = open_sweep(tmp_path / "out").rows
+    assert (one["sequencer_load"], one["carried_out"]) == (1.0, None)
+    assert 0.25 <= four["sequencer_load"] < 1.0
+    assert 0 < transactions["carried_out"] <= 1
+    assert 0 <= transactions["abort_share"] < 1
+    assert hierarchy["header_entries"] > 0
+    assert hierarchy["hottest"] > 0
+
+
 def test_a_directory_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for force in (False, True):

@@ -1,6 +1,6 @@
 """Tasks that measure: some cells each, until their time is up.
 
-Starting a task costs about a tenth of a second, so it should work for some seconds; but how long a cell takes is known
+A task costs about 0.15 s of processor time on its way, so it should work for some seconds; but how long a cell takes is known
 only when it was measured. So a task gets as many cells as its share of what is left, works on them until it has worked
 long enough, and leaves the rest to others. Towards the end shares become small, and all workers end at about the same time.
 """
@@ -19,9 +19,9 @@ from quire.sweep import experiments
 from quire.sweep.experiments.contract import Experiment
 from quire.sweep.store import Measured
 
-TASK_S = 5.0
-_SHARES_PER_WORKER = 3
-_SHARE_S_MIN = 0.5
+TASK_S = 6.0
+_SHARES_PER_WORKER = 2
+_SHARE_S_MIN = 1.0
 
 
 class Chunk(msgspec.Struct, tag="chunk"):

@@ -44,7 +44,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(6):
         clocks = range(number * 100, number * 100 + 100)
         table = pa.table({"source": ["ab"[clock % 2] for clock in clocks], "clock": list(clocks)})
-        pq.write_table(table, work / "events" / f"{number}.parquet")
+        path = work / "events" / f"{number}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_000_000 + number, 1_000_000 + number))  # Spark takes files by their times.
     (work / "grid.toml").write_text(GRID)
     return work
 

@@ -187,7 +187,7 @@ class TestProcesses:
             wait_until(lambda: len(children_of(command.pid)) == 3)
             children = children_of(command.pid)
             command.send_signal(number)
-            _, errors = command.communicate(timeout=30)
+            _, errors = command.communicate(timeout=60)
         finally:
             command.kill()
         wait_until(lambda: not any(map(is_alive, children)))

@@ -202,7 +202,7 @@ def test_a_secret_is_in_no_text_that_anybody_sees(addresses: Addresses, caplog: 
 
     async def main() -> None:
         asyncio.get_running_loop().set_debug(True)
-        groups = [Group(made_of(where, me, secret=secrets[me], timeout_s=0.5)) for me in range(2)]
+        groups = [Group(made_of(where, me, secret=secrets[me], timeout_s=3)) for me in range(2)]
         for group in groups:
             texts.extend([repr(group.settings), str(group.settings), repr(group), repr(group._mesh), group.metrics()])
 

@@ -20,7 +20,7 @@ from quire.live.progress import Ended, Progress
 from quire.live.settings import read_address
 from quire.model.errors import BadInput, QuireError
 
-DRAIN_S = 5.0
+DRAIN_S = 15.0
 """How long members may take to end after they were asked to."""
 
 # Below the ports that systems hand out to connections, so that none of those takes one before its member listens.

@@ -13,6 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
+from quire.pipeline.auditing.inversions import first_inversion
 from quire.pipeline.compiled import compiled
 
 Opposite = tuple[int, int, int, int, int]
@@ -43,7 +44,7 @@ def opposite_orders(
     for pair in sorted(common):
         places = np.array(sorted(common[pair]), np.int64)
         both = conflicts[kind[pair[0]]] & conflicts[kind[pair[1]]]
-        first, second = inverted(places[:, 1].copy(), op[places[:, 0]], both)
+        first, second = first_inversion(places[:, 1].copy(), op[places[:, 0]], both)
         if first >= 0 and not found[0]:
             found = (1, *pair, int(request[places[first, 0]]), int(request[places[second, 0]]))
         elif first >= 0:
@@ -112,19 +113,3 @@ def unsorted(edges: np.ndarray, nodes: int, alive: np.ndarray) -> np.ndarray:
                 stack[depth] = out[index]
                 depth += 1
     return left
-
-
-@compiled
-def inverted(there: np.ndarray, op: np.ndarray, conflict: np.ndarray) -> tuple[int, int]:
-    """Two conflicting requests, in the order of one destination, that another has the other way round."""
-    furthest = np.full(len(conflict), -1, np.int64)
-    at = np.full(len(conflict), -1, np.int64)
-    for index in range(len(there)):
-        own = op[index]
-        for other in range(len(conflict)):
-            if conflict[own, other] and furthest[other] > there[index]:
-                return at[other], index
-        if there[index] > furthest[own]:
-            furthest[own] = there[index]
-            at[own] = index
-    return -1, -1

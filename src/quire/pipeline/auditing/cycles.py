@@ -24,9 +24,9 @@ def outgoing(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def parts(edges: np.ndarray, begin: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, int]:
+def parts(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, int]:
     """For each node the number of its strongly connected part, -1 where it is alone; and how many parts there are (Tarjan,
-    without recursion)."""
+    without recursion). From node n edges lead to `out[begin[n]:begin[n + 1]]`."""
     nodes = len(begin) - 1
     number = np.full(nodes, -1, np.int64)
     low = np.zeros(nodes, np.int64)
@@ -49,7 +49,7 @@ def parts(edges: np.ndarray, begin: np.ndarray, order: np.ndarray) -> tuple[np.n
                 depth += 1
                 on_stack[node] = True
             if edge[node] < begin[node + 1]:
-                following = edges[order[edge[node]], 1]
+                following = out[edge[node]]
                 edge[node] += 1
                 if number[following] < 0:
                     way[length] = following

@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from quire.pipeline.auditing.inversions import first_inversion
 from quire.pipeline.auditing.memberships import OPEN, Memberships
 from quire.pipeline.auditing.total import Disagreement, Message, disagreements, take
-from quire.pipeline.compiled import compiled
 
 _ALWAYS, _NEVER = -2, -1
 """The spell of what is delivered in a group whose members never change, or in none; and of what is outside any spell."""
@@ -120,19 +120,3 @@ class Together:
         events = self._events[self._bounds[spell] : self._bounds[spell + 1]]
         at = int(np.searchsorted(np.maximum.accumulate(self._known.number[events]), number))
         return int(events[at]) if at < len(events) else int(self._ends[member])
-
-
-@compiled
-def first_inversion(there: np.ndarray, kind: np.ndarray, together: np.ndarray) -> tuple[int, int]:
-    """Two messages in the order of one member that another has the other way round, their kinds being together."""
-    furthest = np.full(len(together), -1, np.int64)
-    at = np.full(len(together), -1, np.int64)
-    for index in range(len(there)):
-        mine = kind[index]
-        for other in range(len(together)):
-            if together[mine, other] and furthest[other] > there[index]:
-                return at[other], index
-        if there[index] > furthest[mine]:
-            furthest[mine] = there[index]
-            at[mine] = index
-    return -1, -1

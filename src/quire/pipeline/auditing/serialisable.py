@@ -88,7 +88,7 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
         return SerialisableResult(why=f"{missing} reads and writes do not name their object")
     edges, about = _graph(rows, history, versions)
     begin, order = outgoing(edges, len(rows.words["txn"]))
-    part, count = parts(edges, begin, order)
+    part, count = parts(begin, edges[order, 1])
     result = SerialisableResult(cycles=int(count))
     if history.unsaid:
         result.why = f"{history.unsaid} reads of committed transactions do not say what they saw"

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from quire.pipeline.auditing.cycles import parts
 from quire.pipeline.compiled import compiled
 from quire.pipeline.slices import Events
 from quire.trace.schema import DELIVER
@@ -175,7 +176,7 @@ def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: i
 
 @compiled
 def knots(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
-    """For each message the number of its strongly connected part, -1 where it is alone (Tarjan, without recursion)."""
+    """For each message the number of its strongly connected part, -1 where it is alone."""
     members = len(start) - 1
     out_start = np.zeros(size + 1, np.int64)
     for member in range(members):
@@ -190,51 +191,7 @@ def knots(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
             message = ids[index]
             out[edge[message]] = ids[index + 1]
             edge[message] += 1
-    edge[:] = out_start[:size]
-    number = np.full(size, -1, np.int64)
-    low = np.zeros(size, np.int64)
-    on_stack = np.zeros(size, np.bool_)
-    part = np.full(size, -1, np.int64)
-    stack = np.empty(size, np.int32)
-    path = np.empty(size, np.int32)
-    depth, length, counter, parts = 0, 0, 0, 0
-    for root in range(size):
-        if number[root] >= 0:
-            continue
-        path[0], length = root, 1
-        while length > 0:
-            message = path[length - 1]
-            if number[message] < 0:
-                number[message] = low[message] = counter
-                counter += 1
-                stack[depth] = message
-                depth += 1
-                on_stack[message] = True
-            if edge[message] < out_start[message + 1]:
-                following = out[edge[message]]
-                edge[message] += 1
-                if number[following] < 0:
-                    path[length] = following
-                    length += 1
-                elif on_stack[following] and number[following] < low[message]:
-                    low[message] = number[following]
-                continue
-            length -= 1
-            if length > 0 and low[message] < low[path[length - 1]]:
-                low[path[length - 1]] = low[message]
-            if low[message] == number[message]:
-                alone = stack[depth - 1] == message
-                while True:
-                    depth -= 1
-                    member_of = stack[depth]
-                    on_stack[member_of] = False
-                    if not alone:
-                        part[member_of] = parts
-                    if member_of == message:
-                        break
-                if not alone:
-                    parts += 1
-    return part
+    return parts(out_start, out)[0]
 
 
 @compiled

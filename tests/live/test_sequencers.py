@@ -13,14 +13,16 @@ from pathlib import Path
 import pytest
 
 import quire
-from quire.live.errors import GroupFailed
+from quire.live.authority import Authority
+from quire.live.errors import GroupFailed, StaleEpoch
 from quire.live.fleet import free_addresses
 from quire.live.sequencers import Connected, connect, serve
 from quire.live.session import GroupMessage, Membership
+from quire.live.settings import Certificates
 from quire.model.errors import BadInput
 from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.errors import AlreadyMember, NoSuchGroup, NotMember
+from quire.protocols.sequencing.errors import AlreadyMember, Evicted, GapUnrecoverable, NoSuchGroup, NotMember
 from quire.protocols.sequencing.office import Office
 
 SECRET = "a secret of a service in a test"
@@ -190,6 +192,100 @@ def test_a_client_that_vanishes_is_evicted_and_the_others_go_on() -> None:
             await stays.flushed()
             assert isinstance(server.node, Office)
             assert not server.node.sequencer.groups["tea"].history
+
+    asyncio.run(main())
+
+
+def test_a_client_that_was_taken_for_dead_is_told_and_comes_back_as_another() -> None:
+    async def main() -> None:
+        [address] = free_addresses(1)
+        async with serve([address], options={"tick_ms": 10}) as server:
+            client = connect(address, options={"tick_ms": 10})
+            await client.__aenter__()
+            await client.create_group("tea")
+            await client.join_group("tea")
+            assert isinstance(server.node, Office)
+            server.act(server.node.suspect(client.me))
+            await client.multicast("tea", b"am I there?")
+            with pytest.raises(Evicted):
+                await asyncio.wait_for(client.flushed(), 10)
+            with pytest.raises(Evicted):
+                await client.__aexit__(None, None, None)
+            async with connect(address, options={"tick_ms": 10}) as again:
+                await again.join_group("tea")
+                await again.multicast("tea", b"here")
+                assert (await take(again, 1))[0].payload == b"here"
+
+    asyncio.run(main())
+
+
+def test_a_gap_that_nobody_can_fill_ends_the_iteration() -> None:
+    async def main() -> None:
+        async with service() as addresses, connect(addresses) as client:
+            await client.create_group("tea")
+            await client.join_group("tea")
+            await anext(aiter(client))
+            # As if the sequencer had forgotten what was never delivered here.
+            client._visit.act(client.client.receive(client._visit.now(), 0, wire.Stable({"tea": 7})))
+            with pytest.raises(GapUnrecoverable, match="join it anew"):
+                await anext(aiter(client))
+
+    asyncio.run(main())
+
+
+def test_a_client_whose_sequencer_was_started_anew_is_told_to_connect_anew() -> None:
+    async def main() -> None:
+        [address] = free_addresses(1)
+        async with serve([address], timeout_s=TIMEOUT_S):
+            client = connect(address, timeout_s=TIMEOUT_S)
+            await client.__aenter__()
+            await client.create_group("tea")
+            await client.join_group("tea")
+        async with serve([address], timeout_s=TIMEOUT_S):
+            assert isinstance(await anext(aiter(client)), Membership)
+            with pytest.raises(StaleEpoch, match=r"sequencer 0 .* was started anew"):
+                await asyncio.wait_for(anext(aiter(client)), 10)
+            with pytest.raises(StaleEpoch):
+                await client.multicast("tea", b"x")
+            with pytest.raises(StaleEpoch):
+                await client.__aexit__(None, None, None)
+            async with connect(address) as again:
+                with pytest.raises(NoSuchGroup):
+                    await again.join_group("tea")
+
+    asyncio.run(main())
+
+
+def test_certificates_name_sequencers_and_clients(tmp_path: Path) -> None:
+    authority = Authority("tea service", 10)
+    papers = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        pair = authority.certify(number)
+        (folder / "authority.pem").write_bytes(authority.pair.certificate)
+        (folder / "certificate.pem").write_bytes(pair.certificate)
+        (folder / "key.pem").write_bytes(pair.key)
+        papers.append(Certificates.of(folder))
+
+    async def main() -> None:
+        [address] = free_addresses(1)
+        name = "tea service"
+        async with (
+            serve([address], certificates=papers[0], service=name),
+            connect(address, me=0, certificates=papers[1], service=name) as one,
+            connect(address, me=1, certificates=papers[2], service=name) as other,
+        ):
+            await one.create_group("tea")
+            await one.join_group("tea")
+            await other.join_group("tea")
+            await other.multicast("tea", b"hello")
+            assert [message.payload for message in await take(one, 1)] == [b"hello"]
+            with pytest.raises((BadInput, GroupFailed), match="does not name it"):
+                async with connect(address, me=2, certificates=papers[2], service=name, timeout_s=2):
+                    pass
+        with pytest.raises(BadInput, match="certificates name their client"):
+            connect(address, certificates=papers[1])
 
     asyncio.run(main())
 

@@ -5,7 +5,7 @@ repeated across reconnects), connection and mesh (sockets), driver (inputs and e
 """
 
 from quire.live.driver import Held
-from quire.live.errors import GroupClosed, GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved
+from quire.live.errors import GroupClosed, GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved, StaleEpoch
 from quire.live.events import Event
 from quire.live.group import Group, join
 from quire.live.settings import Certificates
@@ -20,5 +20,6 @@ __all__ = [
     "MemberUnreachable",
     "NotDelivered",
     "PeerMisbehaved",
+    "StaleEpoch",
     "join",
 ]

@@ -19,6 +19,15 @@ class MemberUnreachable(GroupFailed):
         self.silent_s = silent_s
 
 
+class StaleEpoch(GroupFailed):
+    """A sequencer has been started anew, and what this client was told before has no meaning any more: connect anew."""
+
+    def __init__(self, sequencer: int, address: str) -> None:
+        super().__init__(f"sequencer {sequencer} ({address}) was started anew and knows nothing of this client; connect anew")
+        self.sequencer = sequencer
+        self.address = address
+
+
 class PeerMisbehaved(GroupFailed):
     """A member sent what no correct member sends."""
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from quire.live.connection import Connection
-from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
+from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved, StaleEpoch
 from quire.live.farewell import Ways
 from quire.live.frames import Numbered
 from quire.live.mesh import Mesh, Owner
@@ -46,6 +46,14 @@ class Hub(Mesh):
             self.peers[peer] = Peer(peer, "a client")
             self._recipients.append(self.peers[peer])
         return super().introduction_to(peer)
+
+    def introduced(self, connection: Connection, introduction: Introduction) -> None:
+        assert connection.peer is not None
+        peer = self.peers[connection.peer]
+        if self.is_visitor(self.settings.me) and peer.incarnation not in (None, introduction.incarnation):
+            # Members wait for each other to come back until the timeout; a visitor can begin again at once.
+            self._owner.failed(StaleEpoch(peer.member, peer.address))
+        super().introduced(connection, introduction)
 
     def frame_arrived(self, connection: Connection, frame: Numbered) -> None:
         self.served = connection.peer

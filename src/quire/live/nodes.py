@@ -17,6 +17,7 @@ from quire.live.events import Listener
 from quire.live.mesh import Mesh
 from quire.live.settings import Settings
 from quire.live.spool import Spool
+from quire.model.errors import QuireError
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
 from quire.trace.scribe import Scribe
@@ -44,7 +45,7 @@ class Host(Scribe):
         self.settings = settings
         self.node = node
         self.told = told
-        self.failure: GroupFailed | None = None
+        self.failure: QuireError | None = None
         self.lost: set[int] = set()
         """Members that were given up."""
         self.dropped = 0
@@ -163,7 +164,7 @@ class Host(Scribe):
     def time_passed(self) -> None:
         self._check_closing()
 
-    def fail(self, error: GroupFailed) -> None:
+    def fail(self, error: QuireError) -> None:
         if not self._ended.is_set():
             self.failure = error
             self._ended.set()

@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from quire.live.errors import GroupClosed, GroupFailed
+from quire.live.errors import GroupClosed
 from quire.live.nodes import Host
 from quire.model.messages import pack
 from quire.protocols.node import Notice
 from quire.protocols.sequencing import Client
-from quire.protocols.sequencing.errors import Evicted
+from quire.protocols.sequencing.errors import Evicted, GapUnrecoverable
 from quire.protocols.sequencing.events import JOIN, LEAVE
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
 from quire.trace.recorder import Address
@@ -59,7 +59,7 @@ class Session:
         self._host: Host | None = None
         self._inbox_max = inbox_messages_max
         self._run_max = run_messages_max
-        self._inbox: deque[Delivered | Changed] = deque()
+        self._inbox: deque[Delivered | Changed | Failed] = deque()
         self._inbox_messages = 0
         self._arrived = asyncio.Event()
         self._room = asyncio.Event()
@@ -139,6 +139,8 @@ class Session:
 
     async def multicast_many(self, group: str, payloads: Sequence[bytes]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
+        if self.host.failure is not None:
+            raise self.host.failure
         if group not in self.client.places:
             await self.find_group(group)
         first = -1
@@ -189,12 +191,14 @@ class Session:
         return self._deliveries()
 
     async def _deliveries(self) -> AsyncIterator[Delivery]:
-        """Everything in the groups in which this client is, in order."""
+        """Everything in the groups in which this client is, in order. Raises GapUnrecoverable where some of it is lost."""
         while True:
             while not self._inbox:
                 self._arrived.clear()
                 await self._or_failure(asyncio.ensure_future(self._wait_for_arrival()))
             notice = self._inbox.popleft()
+            if isinstance(notice, Failed):
+                raise notice.error
             if isinstance(notice, Changed):
                 yield Membership(notice.group, notice.seq, OPS[notice.kind], notice.who, notice.members)
                 continue
@@ -223,7 +227,9 @@ class Session:
             case Failed():
                 _resolve(self._asked.pop(notice.group, None), notice.error)
                 if isinstance(notice.error, Evicted):
-                    host.fail(GroupFailed(str(notice.error)))
+                    host.fail(notice.error)
+                elif isinstance(notice.error, GapUnrecoverable):
+                    self._hand_over(notice)
 
     def _delivered(self, host: Host, notice: Delivered) -> None:
         run = notice.run
@@ -245,9 +251,10 @@ class Session:
         if notice.who == self.client.address:
             _resolve(self._request)
 
-    def _hand_over(self, notice: Delivered | Changed) -> None:
+    def _hand_over(self, notice: Delivered | Changed | Failed) -> None:
         if self.on_delivered is not None:
-            self.on_delivered(notice)
+            if not isinstance(notice, Failed):
+                self.on_delivered(notice)
             return
         self._inbox.append(notice)
         self._arrived.set()

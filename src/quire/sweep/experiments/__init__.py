@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from quire.model.errors import BadInput
 from quire.sweep.experiments.contract import Experiment
+from quire.sweep.experiments.omission import OMISSION
+from quire.sweep.experiments.precedence import PRECEDENCE
 from quire.sweep.experiments.routes import ROUTES
 from quire.sweep.experiments.simulated import SIMULATE
 
-EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in (SIMULATE, ROUTES)}
+EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in (SIMULATE, ROUTES, PRECEDENCE, OMISSION)}
 
 
 def find(name: str) -> Experiment:

@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from quire.pipeline.auditing import kernel
-from quire.pipeline.auditing.deliveries import DeliveriesResult
+from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask
 from quire.pipeline.auditing.groups import WithinGroups
+from quire.pipeline.auditing.ranks import one_order_explains
 from quire.pipeline.auditing.seams import Event, join_segments
 from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary, correct_members
 from quire.pipeline.auditing.serialisable import SerialisableResult
@@ -87,27 +88,42 @@ def _whole(layout: Layout, sparse: bool) -> SegmentTask:
 def _judge_in_segments(
     layout: Layout, segments: int, run: Runner, beside: Sequence[Task], sparse: bool, block_shift: int
 ) -> Findings:
-    """Judge the segments beside each other, then their seams; in one piece if they turn out not to be separable."""
+    """Judge the segments beside each other, then their seams; in one piece if they turn out not to be separable. Total order
+    follows from the segments' ranks; only where it does not are all deliveries compared in one task."""
+    compare = [task for task in beside if isinstance(task, DeliveriesTask) and not task.grouped]
+    beside = [task for task in beside if task not in compare]
     bounds: list[int | None] = [None, *cut(layout, segments), None]
     tasks = []
     for segment in range(segments):
         low, high = bounds[segment], bounds[segment + 1]
         later = later_members(layout, high)
         tasks.append(
-            SegmentTask(layout.world, overlapping(layout.groups, low, high), segment, low, high, later, block_shift=block_shift)
+            SegmentTask(
+                layout.world,
+                overlapping(layout.groups, low, high),
+                segment,
+                low,
+                high,
+                later,
+                ranked=bool(compare),
+                block_shift=block_shift,
+            )
         )
     # What is judged beside the segments are long tasks: first in the queue, so that the others fill the time.
     results = run([*beside, *tasks])
     summaries = [result for result in results if isinstance(result, Summary)]
     seams = join_segments(summaries, [task.later for task in tasks], correct_members(layout.world))
     if seams.why:
-        summary = run([_whole(layout, sparse)])[0]
+        *compared, summary = run([*compare, _whole(layout, sparse)])
         assert isinstance(summary, Summary)
         found = _of_whole(summary)
-        _add_others(found, results)
+        _add_others(found, [*results, *compared])
         return found
+    if not seams.breaches and one_order_explains([summary.ranks for summary in summaries]):
+        compare = []
     again = [(task, start) for task, start in zip(tasks, seams.starts, strict=True) if start is not None]
-    resumed = run([_resume(task, start, summaries[task.segment]) for task, start in again])
+    resumed = run([*compare, *(_resume(task, start, summaries[task.segment]) for task, start in again)])
+    compared, resumed = resumed[: len(compare)], resumed[len(compare) :]
     for (task, start), result in zip(again, resumed, strict=True):
         assert isinstance(result, Summary)
         redone = min(len(summaries[task.segment].late), (start.stop >> task.block_shift) + 1)
@@ -117,7 +133,7 @@ def _judge_in_segments(
     _add_seams(found, summaries, seams.first_breach, seams.first_lost)
     found.breaches += seams.breaches
     found.lost += seams.lost
-    _add_others(found, results)
+    _add_others(found, [*results, *compared])
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from quire.pipeline.auditing.inversions import first_inversion
 from quire.pipeline.auditing.memberships import OPEN, Memberships
-from quire.pipeline.auditing.total import Disagreement, Message, disagreements, take
+from quire.pipeline.auditing.total import UNRANKED, Disagreement, Message, disagreements, take
 
 _ALWAYS, _NEVER = -2, -1
 """The spell of what is delivered in a group whose members never change, or in none; and of what is outside any spell."""
@@ -41,9 +41,9 @@ def disagreements_within(
     bounds = np.searchsorted(group * members + process[kept], np.arange(groups * members + 1)).astype(np.int64)
     head, tail = bounds[:-1].copy(), bounds[1:].copy()
     found = (0, -1, -1, -1, -1, -1)
-    if take(ids, head, tail, size, 1) == len(ids):
+    if take(ids, head, tail, size, 1, UNRANKED) == len(ids):
         return found
-    take(ids, head, tail, size, -1)
+    take(ids, head, tail, size, -1, UNRANKED)
     left = (tail - head).reshape(groups, members).sum(axis=1)
     for each in np.flatnonzero(left).tolist():
         first, last = each * members, (each + 1) * members

@@ -16,6 +16,7 @@ from quire.model.errors import BadInput
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.destinations import with_destinations
 from quire.pipeline.auditing.memberships import COLUMNS
+from quire.pipeline.auditing.ranks import Ranks, rank_deliveries
 from quire.pipeline.labels import read_labelled
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
@@ -61,6 +62,8 @@ class SegmentTask(msgspec.Struct, tag="segment"):
     """The segment is the whole trace, so that an order may be rebuilt and nothing is foreign."""
     sparse: bool = False
     """Do not refuse messages that are numbered with gaps: say that they cannot be judged."""
+    ranked: bool = False
+    """Say of the order of deliveries what total order needs."""
     start: StartState | None = None
     block_shift: int = kernel.BLOCK_SHIFT
 
@@ -88,6 +91,7 @@ class Summary(msgspec.Struct, kw_only=True):
     unordered: tuple[int, int] | None = None
     """A message some delivery of which precedes its send, so that nothing is known about happened-before."""
     rebuilt: bool = False
+    ranks: Ranks | None = None
 
 
 def no_rows(members: int) -> Rows:
@@ -182,15 +186,17 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
         unrecorded=unrecorded, unordered=unordered, rebuilt=rebuilding,
     )  # fmt: skip
     if not state:
-        _settle(task, summary, first_row, row_seq, status, vector, sent_at)
+        flying = _settle(task, summary, first_row, row_seq, status, vector, sent_at)
+        if task.ranked and not events.views and not summary.why and not breaches.any():
+            summary.ranks = rank_deliveries(events, correct_members(task.world), base, first_row, flying)
     return summary
 
 
 def _settle(
     task: SegmentTask, summary: Summary, first_row: np.ndarray, row_seq: np.ndarray,
     status: np.ndarray, vector: np.ndarray, sent_at: np.ndarray,
-) -> None:  # fmt: skip
-    """Agreement, as far as this segment can tell, and the messages that leave it in flight."""
+) -> np.ndarray:  # fmt: skip
+    """Agreement, as far as this segment can tell, and the messages that leave it in flight. Returns which rows do."""
     flying = np.zeros(len(row_seq), np.bool_)
     correct = correct_members(task.world)
     lost, row, process, count = kernel.settle(first_row, status, sent_at, correct, task.later, flying)
@@ -200,11 +206,12 @@ def _settle(
         summary.first_lost = (int(sent_at[row]), int(origins[row]), int(row_seq[row]), process)
     if count > EXPORT_MAX:
         summary.why = "too many messages cross the segments"
-        return
+        return flying
     rows = np.flatnonzero(flying)
     summary.in_flight = Rows(
         origins[rows], row_seq[rows], status[rows], vector[rows], sent_at[rows], np.full(len(rows), task.segment, np.int64)
     )
+    return flying
 
 
 def correct_members(world: World) -> np.ndarray:

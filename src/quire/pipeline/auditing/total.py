@@ -21,7 +21,7 @@ from quire.trace.schema import DELIVER
 
 _SEARCH_STEPS_MAX = 2_000_000_000
 """The cycle with the fewest members is searched from every message of a knot as long as that is affordable."""
-
+UNRANKED = np.empty(0, np.int32)
 
 Message = tuple[int, int]
 
@@ -68,9 +68,9 @@ def judge_sequences(
     numbers, and for each of their entries its place in `ids`.
     """
     head, tail = start[:-1].copy(), start[1:].copy()
-    if take(ids, head, tail, size, 1) == len(ids):
+    if take(ids, head, tail, size, 1, UNRANKED) == len(ids):
         return TotalResult()
-    take(ids, head, tail, size, -1)
+    take(ids, head, tail, size, -1, UNRANKED)
 
     kept = np.concatenate([np.arange(low, high) for low, high in zip(head, tail, strict=True)])
     names, ids = np.unique(ids[kept], return_inverse=True)
@@ -136,8 +136,11 @@ def first_deliveries(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[np.
 
 
 @compiled
-def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: int) -> int:
-    """Take messages from the fronts (step 1) or the ends (step -1) of all sequences while every holder agrees."""
+def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: int, rank: np.ndarray) -> int:
+    """Take messages from the fronts (step 1) or the ends (step -1) of all sequences while every holder agrees.
+
+    Returns how many deliveries were taken; `rank` is told as how many of these each message came, unless it is empty.
+    """
     members = len(head)
     holders = np.zeros(size, np.int32)
     for member in range(members):
@@ -161,6 +164,8 @@ def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: i
         waiting[message] = member
         holders[message] -= 1
         if holders[message] == 0:
+            if len(rank):
+                rank[message] = taken
             free = waiting[message]
             while free >= 0:
                 taken += 1

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from quire.pipeline.auditing.total import take
+from quire.pipeline.compiled import compiled
 from quire.pipeline.slices import Events
 from quire.trace.schema import DELIVER
 
@@ -47,29 +48,52 @@ def rank_deliveries(
 ) -> Ranks | None:
     """The ranks of a segment in which each process sends the messages from `base` on, whose rows are from `first_row` on;
     None where its deliveries cannot be merged."""
-    members = len(correct)
-    process = np.repeat(np.arange(members, dtype=np.int32), np.diff(events.start))
-    delivered = (events.kind == DELIVER) & correct[process]
-    process, origin, seq = process[delivered], events.origin[delivered], events.seq[delivered]
-    known = (origin >= 0) & (origin < members)
-    source = np.where(known, origin, 0)
-    own = known & (seq >= base[source]) & (seq - base[source] < np.diff(first_row)[source])
     rows = len(flying)
-    ids = np.where(own, first_row[source] + seq - base[source], 0)
-    strangers, numbers = np.unique(np.stack([origin[~own], seq[~own]]), axis=1, return_inverse=True)
-    ids[~own] = rows + numbers.reshape(-1)
+    ids, where, start = _number(events.start, events.kind, events.origin, events.seq, correct, base, first_row)
+    foreign = np.flatnonzero(ids < 0)
+    names = np.stack([events.origin[where[foreign]].astype(np.int64), events.seq[where[foreign]]])
+    strangers, numbers = np.unique(names, axis=1, return_inverse=True)
+    ids[foreign] = rows + numbers.reshape(-1)
     size = rows + strangers.shape[1]
-    counts = np.bincount(process, minlength=members)
-    start = np.concatenate(([0], np.cumsum(counts)))
     rank = np.zeros(size, np.int32)
-    ids = ids.astype(np.int32)
     if take(ids, start[:-1].copy(), start[1:].copy(), size, 1, rank) < len(ids):
         return None
-    last = np.full(members, -1, np.int32)
+    counts = np.diff(start)
+    last = np.full(len(correct), -1, np.int32)
     last[counts > 0] = rank[ids[start[1:][counts > 0] - 1]]
-    crossing = np.flatnonzero(np.concatenate((flying, np.ones(strangers.shape[1], np.bool_)))[ids])
-    index = crossing - start[process[crossing]]
-    return Ranks(process[crossing], index, origin[crossing], seq[crossing], rank[ids[crossing]], last, counts)
+    crosses = np.ones(size, np.bool_)
+    crosses[:rows] = flying
+    crossing = np.flatnonzero(crosses[ids])
+    process = np.searchsorted(start, crossing, side="right") - 1
+    at = where[crossing]
+    return Ranks(process, crossing - start[process], events.origin[at], events.seq[at], rank[ids[crossing]], last, counts)
+
+
+@compiled
+def _number(
+    start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, correct: np.ndarray,
+    base: np.ndarray, first_row: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The rows of what correct members deliver, -1 for messages sent elsewhere; at which events; where each member begins."""
+    members = len(correct)
+    ids = np.empty(start[members], np.int32)
+    where = np.empty(start[members], np.int32)
+    bounds = np.zeros(members + 1, np.int64)
+    count = 0
+    for process in range(members):
+        for event in range(start[process], start[process + 1]):
+            if kind[event] != DELIVER or not correct[process]:
+                continue
+            ids[count] = -1
+            where[count] = event
+            source = origin[event]
+            if 0 <= source < members:
+                row = first_row[source] + seq[event] - base[source]
+                if first_row[source] <= row < first_row[source + 1]:
+                    ids[count] = row
+            count += 1
+        bounds[process + 1] = count
+    return ids[:count], where[:count], bounds
 
 
 def one_order_explains(segments: Sequence[Ranks | None]) -> bool:

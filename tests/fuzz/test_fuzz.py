@@ -24,7 +24,7 @@ def test_any_bytes_raise_nothing_but_typed_errors(data: bytes) -> None:
 @settings(max_examples=1000, deadline=None)
 @given(
     seed=st.sampled_from(SEEDS),
-    changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.binary(min_size=1, max_size=8)), max_size=6),
+    changes=st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3), st.binary(min_size=1, max_size=8)), max_size=6),
 )
 def test_spoilt_streams_raise_nothing_but_typed_errors(seed: bytes, changes: list[tuple[int, int, bytes]]) -> None:
     data = bytearray(seed)

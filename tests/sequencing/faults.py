@@ -38,7 +38,7 @@ def with_moves(kind: type[Moves]) -> Kinds:
     class Wrong(Sequencer):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            self.moves = kind(self.groups, self.forward, self.directory, self.options)
+            self.moves = kind(self.groups, self.forward, self.others, self.directory, self.options)
             self._handlers[wire.Open] = lambda _, packet: self.moves.open(packet)
             self._handlers[wire.Transfer] = lambda _, packet: self.moves.take(packet)
 

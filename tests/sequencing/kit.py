@@ -94,7 +94,7 @@ class Service:
         self.log: dict[str, dict[int, Seen]] = defaultdict(dict)
         self.numbered_at: dict[tuple[str, int], int] = {}
         self.violations: list[str] = []
-        self.clients = [kinds.client(address, size - 1, options) for address in range(clients)]
+        self.clients = [kinds.client(address, units, size - 1, options) for address in range(clients)]
         self.sequencers = [self._watched(kinds.sequencer)(address, units, size - 1, options) for address in units]
         self.directory = kinds.directory(size - 1, units, options)
         self.places = [self.world.add(node, self._told) for node in (*self.clients, *self.sequencers, self.directory)]

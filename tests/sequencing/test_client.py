@@ -21,7 +21,7 @@ BODY = pack([b"x"])
 
 
 def client(member_of: tuple[str, ...] = ("G",), **options: object) -> Client:
-    made = Client(ME, DIRECTORY, Options(**options))  # type: ignore[arg-type]
+    made = Client(ME, (SEQUENCER, 7), DIRECTORY, Options(**options))  # type: ignore[arg-type]
     for group in ("G", "H"):
         made.places[group] = SEQUENCER
     for group in member_of:

@@ -49,7 +49,7 @@ async def throughput(pipe: Pipe, *, direct: bool = False) -> None:
     settings = _settings(duty, direct=direct)
     assert isinstance(settings.options, Options)
     supply, tally, over = Supply(duty), Tally(duty.size), asyncio.Event()
-    client = Client(duty.me, duty.members, settings.options)
+    client = Client(duty.me, (duty.members,), duty.members, settings.options)
     session = Session(client, settings.inbox_messages_max, settings.run_messages_max)
 
     def take(delivery: Delivered | Changed) -> None:

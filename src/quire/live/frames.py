@@ -207,7 +207,7 @@ class PacketCodec(Generic[P]):
     def decode(self, body: memoryview) -> P:
         try:
             packet = self._decoder.decode(body)
-        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FrameError(f"a packet could not be read: {error}") from error
         run = packet.carried()
         if run is not None and not run.is_sound():

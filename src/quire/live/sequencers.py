@@ -110,7 +110,7 @@ class Connected(Session):
 
     def __init__(self, settings: Settings, on_event: Listener | None = None) -> None:
         assert isinstance(settings.options, Options)
-        client = Client(settings.me, 0, settings.options)
+        client = Client(settings.me, range(len(settings.members)), 0, settings.options)
         super().__init__(client, settings.inbox_messages_max, settings.run_messages_max)
         self._visit = HubHost(settings, client, self.told, on_event=on_event)
 

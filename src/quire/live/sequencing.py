@@ -37,7 +37,7 @@ class SequencerShare(NodeShare):
         me, units = self.settings.me, range(self.clients, len(self.settings.members))
         self.node: Node
         if me < self.clients:
-            client = Client(me, units[0], self.options)
+            client = Client(me, units, units[0], self.options)
             self.session = Session(client, self.settings.inbox_messages_max, self.settings.run_messages_max)
             self.session.on_delivered = lambda _: None
             self.node = client

@@ -67,7 +67,7 @@ class Ring(Scenario):
         units = range(members, directory)
         self.members: list[Member] = []
         for address in range(members):
-            client = Client(address, directory, options)
+            client = Client(address, units, directory, options)
             own = tuple(group for group, inside in self._groups.items() if address in inside)
             self.members.append(Member(world.add(client, self._told), client, own))
         self.sequencers = [Sequencer(address, units, directory, options) for address in units]

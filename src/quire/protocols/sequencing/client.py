@@ -8,39 +8,29 @@ what it sends where causes matter, without what is known to be delivered everywh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from quire.model.errors import ProtocolViolation
 from quire.model.messages import Body, Run
 from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
+from quire.protocols.sequencing import errors
 from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.answers import wrong_answer
 from quire.protocols.sequencing.bodies import Bodies
 from quire.protocols.sequencing.contexts import Context, merge, prune
 from quire.protocols.sequencing.delivery import HoldBack
-from quire.protocols.sequencing.errors import AlreadyMember, Busy, Evicted, GapUnrecoverable, NoSuchGroup, NotMember, check_name
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.outbox import Outbox, Outstanding
 from quire.protocols.sequencing.reports import reports
+from quire.protocols.sequencing.requests import WAIT_TICKS_MAX, Request
+from quire.protocols.sequencing.rights import Rights
 
-WAIT_TICKS_MAX = 8
-"""What is repeated is repeated after one tick, then two, four … up to so many."""
 REPORTS_PER_HISTORY = 8
 """How often clients report within what a sequencer keeps, so that it never has to refuse for want of reports."""
-
-
-class Request(msgspec.Struct):
-    """A join or leave under way, by the packet that is repeated."""
-
-    group: str
-    packet: wire.Join | wire.Leave | wire.Prepare
-    again_at: int
-    wait: int
 
 
 class Client(Node):
@@ -49,8 +39,9 @@ class Client(Node):
         wire.Bodies, wire.Wanted, wire.Expelled,
     )  # fmt: skip
 
-    def __init__(self, address: int, directory: int, options: Options) -> None:
+    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
         super().__init__(address)
+        self.rights = Rights(sequencers, directory)
         self.options = options
         self.directory = directory
         self.places: dict[str, int] = {}
@@ -63,7 +54,7 @@ class Client(Node):
         """Of the groups in which the client is, who is in them."""
         self.hold = HoldBack(address, options.history)
         self.outbox = Outbox(options)
-        self.bodies = Bodies(address, options.history)
+        self.bodies = Bodies(address, options.history, options.history_bytes)
         self.request: Request | None = None
         self.next_number = 0
         """The number that the next message gets among all that this client sends."""
@@ -100,7 +91,7 @@ class Client(Node):
 
     def create(self, now: int, group: str) -> Effects:
         """Found a group, if there is none of that name; the answer is Found. Its founder is not in it: it may join."""
-        check_name(group)
+        errors.check_name(group)
         return self._ask(now, group, wire.Create(group))
 
     def join(self, now: int, group: str) -> Effects:
@@ -110,7 +101,7 @@ class Client(Node):
         """
         self._check_request(group)
         if group in self.hold.delivered:
-            raise AlreadyMember(group)
+            raise errors.AlreadyMember(group)
         return self._request_join(now, group)
 
     def leave(self, now: int, group: str) -> Effects:
@@ -120,7 +111,7 @@ class Client(Node):
         """
         self._check_request(group)
         if group not in self.hold.delivered:
-            raise NotMember(group)
+            raise errors.NotMember(group)
         return self._begin(now, group, wire.Leave(group, self.address, self._new_request()))
 
     def multicast(self, now: int, group: str, body: Body, count: int) -> Effects:
@@ -140,14 +131,14 @@ class Client(Node):
 
     def _check(self, group: str) -> None:
         if self.evicted:
-            raise Evicted
+            raise errors.Evicted
         if group not in self.places:
-            raise NoSuchGroup(group)
+            raise errors.NoSuchGroup(group)
 
     def _check_request(self, group: str) -> None:
         self._check(group)
         if self.request is not None:
-            raise Busy(self.request.group)
+            raise errors.Busy(self.request.group)
 
     # The driver's inputs.
 
@@ -155,6 +146,9 @@ class Client(Node):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a client")
+        self.rights.check(source, packet)
+        if (wrong := wrong_answer(packet, self.rights)) is not None:
+            raise ProtocolViolation(source, wrong)
         if self.evicted:
             return NOTHING
         effects = handler(now, source, packet)
@@ -204,7 +198,7 @@ class Client(Node):
     def _expelled(self, now: int, source: int, packet: wire.Expelled) -> Effects:  # noqa: ARG002
         """What was delivered here is a correct beginning, and nothing will follow."""
         self.evicted = True
-        return (Failed("", Evicted()),)
+        return (Failed("", errors.Evicted()),)
 
     # Names and places.
 
@@ -215,15 +209,19 @@ class Client(Node):
 
     def _located(self, now: int, source: int, packet: wire.Located) -> Effects:  # noqa: ARG002
         question = self._asked.get(packet.group)
-        if question is None or (isinstance(question, wire.Create) and packet.sequencer < 0):
+        if question is None or (isinstance(question, wire.Create) and packet.sequencer == -1):
             return NOTHING
         del self._asked[packet.group]
+        if packet.sequencer == wire.NO_ROOM:
+            return (Failed(packet.group, errors.TooManyGroups(packet.group)),)
         if packet.sequencer < 0:
-            return (Failed(packet.group, NoSuchGroup(packet.group)),)
+            return (Failed(packet.group, errors.NoSuchGroup(packet.group)),)
         self.places[packet.group] = packet.sequencer
         return (Found(packet.group),)
 
     def _moved(self, now: int, source: int, packet: wire.NewLocation) -> Effects:  # noqa: ARG002
+        if packet.group not in self.places:
+            return NOTHING
         if packet.sequencer >= 0:
             self.places[packet.group] = packet.sequencer
             return NOTHING
@@ -252,14 +250,14 @@ class Client(Node):
 
     def _nak(self, now: int, source: int, packet: wire.Nak) -> Effects:  # noqa: ARG002
         request = self.request
-        if request is None or not isinstance(request.packet, wire.Join) or request.packet.req != packet.req:
+        if request is None or request.packet != wire.Join(packet.group, self.address, packet.req):
             return NOTHING
         prepare = wire.Prepare(request.group, self._new_request())
         return [*self._deliver(now, self.hold.cancel()), *self._begin(now, request.group, prepare)]
 
     def _ready(self, now: int, source: int, packet: wire.Ready) -> Effects:  # noqa: ARG002
         request = self.request
-        if request is None or not isinstance(request.packet, wire.Prepare) or request.packet.req != packet.req:
+        if request is None or request.packet != wire.Prepare(packet.group, packet.req):
             return NOTHING
         self.places[packet.group] = packet.sequencer
         return self._request_join(now, packet.group)
@@ -397,4 +395,4 @@ class Client(Node):
         behind = {group for group, number in numbers.items() if number > self.hold.delivered.get(group, number)}
         lost = sorted(behind - self._gaps)
         self._gaps.update(lost)
-        return [Failed(group, GapUnrecoverable(group)) for group in lost]
+        return [Failed(group, errors.GapUnrecoverable(group)) for group in lost]

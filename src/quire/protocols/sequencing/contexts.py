@@ -10,6 +10,9 @@ from collections.abc import Container, Mapping
 
 Context = dict[str, int]
 
+ENTRY_BYTES = 16
+"""What an entry takes besides the name of its group, about."""
+
 
 def merge(one: Mapping[str, int], other: Mapping[str, int]) -> Context:
     """The later of both for each group."""
@@ -33,3 +36,8 @@ def at_most(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
 def prune(context: Mapping[str, int], stable: Mapping[str, int]) -> Context:
     """Without what every member of its group has delivered, for which nobody will ever wait."""
     return {group: number for group, number in context.items() if number > stable.get(group, -1)}
+
+
+def weight(context: Mapping[str, int]) -> int:
+    """About how many bytes a context takes."""
+    return sum(map(len, context), ENTRY_BYTES * len(context)) if context else 0

@@ -23,9 +23,10 @@ from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.errors import NAME_MAX
+from quire.protocols.sequencing.errors import GROUPS_MAX, NAME_MAX, is_name
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.placement import local_components, relief, strong_component, target, to_bring_together
+from quire.protocols.sequencing.rights import Rights
 
 LOAD_KEPT = 0.5
 """How much of a group's load counts on from one time of balancing to the next."""
@@ -51,6 +52,7 @@ class Directory(Node):
         super().__init__(address)
         self.options = options
         self.sequencers = tuple(sequencers)
+        self.rights = Rights(sequencers, address)
         self.places: dict[str, int] = {}
         self.entries: dict[str, dict[int, int]] = {}
         """Who is in each group or may be about to be, with the request that said so."""
@@ -62,7 +64,7 @@ class Directory(Node):
         """How moves ended."""
         self.moved = 0
         """How many groups have moved."""
-        self._hosting: dict[str, list[int]] = {}
+        self._hosting: dict[str, dict[int, None]] = {}
         """New groups whose sequencers do not know of them yet, and who wants to know when they do."""
         self.evicted: set[int] = set()
         self._untold: dict[int, set[int]] = {}
@@ -92,6 +94,7 @@ class Directory(Node):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for the directory")
+        self.rights.check(source, packet)
         effects = handler(now, source, packet)
         self._set_tick(now)
         return effects
@@ -128,15 +131,17 @@ class Directory(Node):
 
     def _create(self, now: int, source: int, packet: wire.Create) -> Effects:
         group = packet.group
-        if not 0 < len(group) <= NAME_MAX:
-            raise ProtocolViolation(source, f"it names a group with {len(group)} characters")
+        if not is_name(group):
+            raise ProtocolViolation(source, f"it names a group {group[:NAME_MAX]!r}")
+        if group not in self.places and len(self.places) >= GROUPS_MAX:
+            return (Send(wire.Located(group, wire.NO_ROOM), (source,)),)
         if group not in self.places:
             self.places[group] = self._least_loaded()
             self.entries[group], self.over[group] = {}, {}
-            self._hosting[group] = []
+            self._hosting[group] = {}
         if group not in self._hosting:
             return self._lookup(now, source, wire.Lookup(group))
-        self._hosting[group].append(source)
+        self._hosting[group][source] = None
         return (Send(wire.Host(group), (self.places[group],)),)
 
     def _least_loaded(self) -> int:
@@ -148,7 +153,7 @@ class Directory(Node):
 
     def _hosted(self, now: int, source: int, packet: wire.Hosted) -> Effects:  # noqa: ARG002
         waiting = self._hosting.pop(packet.group, None)
-        return (Send(wire.Located(packet.group, self.places[packet.group]), _once(waiting)),) if waiting else NOTHING
+        return (Send(wire.Located(packet.group, self.places[packet.group]), tuple(waiting)),) if waiting else NOTHING
 
     def _lookup(self, now: int, source: int, packet: wire.Lookup) -> Effects:  # noqa: ARG002
         place = -1 if packet.group in self._hosting else self.places.get(packet.group, -1)
@@ -305,7 +310,3 @@ class Directory(Node):
                 effects = self._start(now, *found)
         self.loads = {group: kept for group, load in self.loads.items() if (kept := load * LOAD_KEPT) >= 1.0}
         return effects
-
-
-def _once(clients: Iterable[int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(clients))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from quire.model.errors import BadInput, QuireError, WindowFull
 
 NAME_MAX = 256
+GROUPS_MAX = 1 << 16
+"""How many groups there may be, so that nobody can found more than there is memory for."""
 
 
 class NoSuchGroup(BadInput):
@@ -12,6 +14,14 @@ class NoSuchGroup(BadInput):
 
     def __init__(self, group: str) -> None:
         super().__init__(f"there is no group {group!r}; create it first")
+        self.group = group
+
+
+class TooManyGroups(QuireError):
+    """The service has as many groups as it may have, and founds no more."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"{group!r} cannot be created: the service has {GROUPS_MAX} groups already; use one of them")
         self.group = group
 
 
@@ -59,7 +69,12 @@ class Evicted(QuireError):
         super().__init__("the service took this client for dead and removed it from its groups; connect anew")
 
 
+def is_name(group: str) -> bool:
+    """Whether a group may have this name."""
+    return 0 < len(group) <= NAME_MAX and group.isprintable()
+
+
 def check_name(group: str) -> None:
     """Raise BadInput unless a group may have this name."""
-    if not 0 < len(group) <= NAME_MAX or not group.isprintable():
+    if not is_name(group):
         raise BadInput(f"a group needs a name of 1 to {NAME_MAX} printable characters")

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import msgspec
 
-from quire.model.messages import Run
+from quire.model.messages import NUMBER_MAX, Run
 from quire.model.packets import Packet
+from quire.protocols.sequencing.contexts import weight
 
 MESSAGES, JOIN, LEAVE = range(3)
 KINDS = ("MSG", "JOIN", "LEAVE")
@@ -47,3 +48,15 @@ class Event(Packet, frozen=True, tag=10):
     def last(self) -> int:
         """The number of the last of its messages."""
         return self.seq + (self.run.count - 1 if self.kind == MESSAGES else 0)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes are kept of its messages and of what their sender said."""
+        return len(self.run.body.payload) + weight(self.dep)
+
+    def is_sound(self) -> bool:
+        """Whether it can have been numbered; the body of a run is looked at by who reads it from bytes."""
+        if self.kind == MESSAGES:
+            run = self.run
+            return run.origin == self.who and run.count >= 1 <= self.seq <= self.last <= NUMBER_MAX and run.first >= 0
+        return self.kind in (JOIN, LEAVE) and 1 <= self.seq <= NUMBER_MAX

@@ -12,6 +12,7 @@ that, and cannot bring back a group that has moved on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 
 import msgspec
@@ -37,13 +38,16 @@ class Giving(msgspec.Struct):
 class Moves:
     """What a sequencer gives and takes. It shares the sequencer's groups and forwarding pointers."""
 
-    def __init__(self, groups: dict[str, GroupState], forward: dict[str, int], directory: int, options: Options) -> None:
+    def __init__(
+        self, groups: dict[str, GroupState], forward: dict[str, int], others: Sequence[int], directory: int, options: Options
+    ) -> None:
         self.groups = groups
         self.forward = forward
         self.giving: dict[int, Giving] = {}
         self.taking: dict[int, dict[str, GroupState]] = {}
         self.settled = -1
         """All moves up to this one have ended."""
+        self._others = others
         self._directory = directory
         self._options = options
         self._phase: dict[str, bool] = {}
@@ -62,6 +66,13 @@ class Moves:
 
     def idle(self) -> bool:
         return not self.giving and not self.taking
+
+    def wrong_open(self, packet: wire.Open) -> str | None:
+        return None if packet.to in self._others else f"groups cannot be moved to {packet.to}"
+
+    def wrong_transfer(self, packet: wire.Transfer) -> str | None:
+        sound = packet.state.group in packet.groups and packet.state.is_sound()
+        return None if sound else f"it moves {packet.state.group!r} in a state in which no group can be"
 
     def open(self, packet: wire.Open) -> list[Send]:
         groups = tuple(group for group in packet.groups if group in self.groups)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quire.model.errors import ProtocolViolation
-from quire.model.messages import Run
+from quire.model.messages import NUMBER_MAX, Run
 from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.contexts import Context, merge
+from quire.protocols.sequencing.contexts import Context, merge, weight
+from quire.protocols.sequencing.errors import NAME_MAX
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, NO_RUN, Event
 from quire.protocols.sequencing.moves import Moves
 from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.rights import Rights
 from quire.protocols.sequencing.state import GroupState, Numbers
 
 
@@ -24,9 +25,10 @@ class Numbering(Node):
         self.options = options
         self.others = tuple(each for each in sequencers if each != address)
         self.directory = directory
+        self.rights = Rights(sequencers, directory)
         self.groups: dict[str, GroupState] = {}
         self.forward: dict[str, int] = {}
-        self.moves = Moves(self.groups, self.forward, directory, options)
+        self.moves = Moves(self.groups, self.forward, self.others, directory, options)
         self.numbered = 0
         """How many messages were numbered here."""
         self.held: dict[int, dict[tuple[str, int], wire.DoMulticast]] = {}
@@ -42,32 +44,57 @@ class Numbering(Node):
         held = sum(packet.run.count for packets in self.held.values() for packet in packets.values())
         return held + sum(state.kept for state in self.groups.values())
 
+    def _wrong_multicast(self, packet: wire.DoMulticast) -> str | None:
+        """What no correct client would have sent so, if anything."""
+        run = packet.run
+        if not run.is_sound() or run.origin != packet.client:
+            return "its run holds less than it says, or is of another"
+        if not 0 <= packet.acked <= packet.counter <= NUMBER_MAX - run.count:
+            return f"it counts from {packet.counter}, and knows the numbers of {packet.acked}"
+        if packet.direct and (run.body.payload or self.options.bodies != "direct"):
+            return "it sends bodies in a way that was not agreed"
+        if not (packet.ctx or packet.ids):
+            return None
+        return self._wrong_context(packet.ctx) or self._wrong_context(packet.ids, counters=True)
+
+    def _wrong_context(self, context: Context, *, counters: bool = False) -> str | None:
+        """Nobody can have seen more of a group than there is: members would wait for it."""
+        for group, number in context.items():
+            state = None if counters or self.moves.on_the_way(group) else self.groups.get(group)
+            last = NUMBER_MAX if state is None else state.seq
+            if not 0 <= number <= last or len(group) > NAME_MAX:
+                return f"it has seen {number} of {group[:NAME_MAX]!r}, of which there are {last}"
+        return None
+
     def _multicast(self, source: int, packet: wire.DoMulticast) -> Effects:
         state = self.groups.get(packet.group)
         if state is None:
             return self._redirect(source, packet)
-        check_client(source, packet.client, self.others)
-        if not packet.run.is_sound():
-            raise ProtocolViolation(source, "its run holds less than it says")
         numbers = state.senders.get(packet.client)
         if numbers is not None and packet.counter < numbers.next:
             return self._known(state, numbers, packet)
         if self.moves.suspended(packet.group):
             return NOTHING
         effects: list[Send] = []
-        if self._has_room(state, packet.run) and self._number(state, packet, effects):
+        if self._has_room(state, packet) and self._number(state, packet, effects):
             if packet.client in self.held:
                 self._retry(packet.client, effects)
         elif not self._hold(packet):
             effects.append(Send(wire.Overloaded(packet.group, packet.counter), (packet.client,)))
         return effects
 
-    def _has_room(self, state: GroupState, run: Run) -> bool:
+    def _has_room(self, state: GroupState, packet: wire.DoMulticast) -> bool:
         """Whether the group's history can keep these messages for members that will lack them. Otherwise they wait for a
-        number until members have delivered more, and their sender with them, when its window is full."""
-        options = self.options
-        fits = state.kept_bytes + len(run.body.payload) <= options.history_bytes or not state.kept
-        return fits and state.kept + run.count <= options.history
+        number until members have delivered more, and their sender with them, when its window is full. So does a sender
+        that was told many numbers and does not say that it knows them."""
+        options, numbers = self.options, state.senders.get(packet.client)
+        if numbers is not None and len(numbers.window) >= options.window:
+            numbers.settle(packet.acked)
+            if len(numbers.window) >= options.window:
+                return False
+        size = len(packet.run.body.payload) + weight(packet.ctx) + weight(packet.ids)
+        fits = state.kept_bytes + size <= options.history_bytes or not state.kept
+        return fits and state.kept + packet.run.count <= options.history
 
     def _known(self, state: GroupState, numbers: Numbers, packet: wire.DoMulticast) -> Effects:
         """The answer to a repeat: the number that it got when it first came."""
@@ -87,10 +114,7 @@ class Numbering(Node):
         effects.append(self._emit(state, MESSAGES, packet.client, run=packet.run, dep=dep, direct=packet.direct))
         numbers.next += packet.run.count
         self.numbered += packet.run.count
-        for counter, (count, *_) in list(numbers.window.items()):
-            if counter + count > packet.acked:
-                break
-            del numbers.window[counter]
+        numbers.settle(packet.acked)
         members = None if packet.client in state.members else tuple(state.members)
         numbers.window[packet.counter] = (packet.run.count, seq, members)
         if members is not None:
@@ -117,12 +141,15 @@ class Numbering(Node):
 
     def _hold(self, packet: wire.DoMulticast) -> bool:
         """Keep messages that cannot be numbered yet; False if there are too many of this client's."""
-        held = self.held.setdefault(packet.client, {})
+        held = self.held.get(packet.client, {})
         key = (packet.group, packet.counter)
-        room = key in held or sum(each.run.count for each in held.values()) + packet.run.count <= self.options.window
-        if room:
-            held[key] = packet
-        return room
+        if key not in held:
+            messages = sum(each.run.count for each in held.values()) + packet.run.count
+            size = sum(len(each.run.body.payload) for each in held.values()) + len(packet.run.body.payload)
+            if messages > self.options.window or (held and size > self.options.history_bytes):
+                return False
+        self.held.setdefault(packet.client, {})[key] = packet
+        return True
 
     def _retry(self, client: int, effects: list[Send]) -> None:
         """Number what waited for something of this client that has a number now."""
@@ -135,7 +162,7 @@ class Numbering(Node):
                     del held[key]  # The client repeats it where the group is then.
                 elif client in state.senders and packet.counter < state.senders[client].next:
                     del held[key]
-                elif self._has_room(state, packet.run) and self._number(state, packet, effects):
+                elif self._has_room(state, packet) and self._number(state, packet, effects):
                     del held[key]
                     progress = True
         if not held:
@@ -192,9 +219,3 @@ class Numbering(Node):
         if to >= 0 and source == packet.client:
             effects.append(Send(packet, (to,)))
         return effects
-
-
-def check_client(source: int, client: int, others: Sequence[int]) -> None:
-    """Nobody speaks for a client but itself, and a sequencer that passes on what it said."""
-    if source != client and source not in others:
-        raise ProtocolViolation(source, f"it speaks for client {client}")

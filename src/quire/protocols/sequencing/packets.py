@@ -15,6 +15,8 @@ from quire.model.messages import Run
 from quire.model.packets import Packet
 from quire.protocols.sequencing.state import GroupState
 
+NO_ROOM = -2
+
 # From clients to the directory, and its answers.
 
 
@@ -31,7 +33,7 @@ class Lookup(Packet, frozen=True, tag=2):
 
 
 class Located(Packet, frozen=True, tag=3):
-    """Who numbers the group: also the answer to CREATE. -1: there is no such group."""
+    """Who numbers the group: also the answer to CREATE. -1: there is no such group; NO_ROOM: and there can be no more."""
 
     name: ClassVar[str] = "LOCATED"
     group: str

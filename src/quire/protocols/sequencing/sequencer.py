@@ -36,8 +36,9 @@ from quire.protocols.node import NOTHING, Effects, Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.contexts import merge
 from quire.protocols.sequencing.events import JOIN, LEAVE
-from quire.protocols.sequencing.numbering import Numbering, check_client
+from quire.protocols.sequencing.numbering import Numbering
 from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.rights import OF_CLIENTS
 from quire.protocols.sequencing.state import GroupState
 
 NEVER = 1 << 62
@@ -78,6 +79,16 @@ class Sequencer(Numbering):
             wire.Stable: self._stable_elsewhere,
             wire.Evict: self._evict,
         }
+        self._wrong: dict[type[Packet], Callable[[Any], str | None]] = {
+            wire.DoMulticast: self._wrong_multicast,
+            wire.Fetch: self._wrong_report,
+            wire.Join: _wrong_request,
+            wire.Leave: _wrong_request,
+            wire.JoinAnswer: _wrong_request,
+            wire.Open: self.moves.wrong_open,
+            wire.Transfer: self.moves.wrong_transfer,
+        }
+        """What is wrong with packets, if anything; to be asked before anything is done about them."""
 
     # Inputs.
 
@@ -85,6 +96,12 @@ class Sequencer(Numbering):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a sequencer")
+        self.rights.check(source, packet)
+        if (find := self._wrong.get(type(packet))) is not None and (wrong := find(packet)) is not None:
+            if type(packet) in OF_CLIENTS and self.rights.is_sequencer(source):
+                # Who passed it on is not to blame; the client will say it here itself.
+                return NOTHING
+            raise ProtocolViolation(source, wrong)
         self._now = now
         if self.evicted and getattr(packet, "client", None) in self.evicted and source not in (self.directory, *self.others):
             return (Send(wire.Expelled(), (source,)),)
@@ -120,7 +137,6 @@ class Sequencer(Numbering):
         state = self.groups.get(group)
         if state is None:
             return self._redirect(source, packet)
-        check_client(source, client, self.others)
         if self.moves.on_the_way(group) or req < state.requests.get(client, -1):
             return NOTHING
         if req == state.requests.get(client):
@@ -155,7 +171,6 @@ class Sequencer(Numbering):
         state = self.groups.get(group)
         if state is None:
             return self._redirect(source, packet)
-        check_client(source, client, self.others)
         if req == state.requests.get(client):
             return self._answer_again(state, client, req, state.departing.get(client))
         if req < state.requests.get(client, -1) or client not in state.members or self.moves.suspended(group):
@@ -176,7 +191,6 @@ class Sequencer(Numbering):
         state = self.groups.get(packet.group)
         if state is None:
             return self._redirect(source, packet)
-        check_client(source, packet.client, self.others)
         if state.departing.get(packet.client) != packet.seq or self.moves.on_the_way(packet.group):
             return NOTHING
         return [*self._departed(state, packet.client), *self.moves.proceed()]
@@ -203,13 +217,15 @@ class Sequencer(Numbering):
 
     # Recovery.
 
-    def _fetch(self, source: int, packet: wire.Fetch) -> Effects:
-        check_client(source, packet.client, self.others)
+    def _wrong_report(self, packet: wire.Fetch) -> str | None:
         for group, number in packet.have.items():
             last = self.groups[group].seq if group in self.groups else number
             # Of a group that is on its way the new sequencer may have numbered more already.
             if number > last and not self.moves.on_the_way(group):
-                raise ProtocolViolation(packet.client, f"it has delivered {group!r} up to {number}, of which there are {last}")
+                return f"it has delivered {group!r} up to {number}, of which there are {last}"
+        return None
+
+    def _fetch(self, source: int, packet: wire.Fetch) -> Effects:
         effects: list[Send] = []
         elsewhere: dict[str, int] = {}
         freed = False
@@ -308,3 +324,7 @@ class Sequencer(Numbering):
                 self._retry(client, effects)
             return effects
         return NOTHING
+
+
+def _wrong_request(packet: wire.Join | wire.Leave | wire.JoinAnswer) -> str | None:
+    return None if 0 <= packet.req < NEVER else f"no client has made {packet.req} requests"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from quire.model.messages import NUMBER_MAX
 from quire.protocols.sequencing.events import MESSAGES, Event
 
 
@@ -20,6 +21,13 @@ class Numbers(msgspec.Struct):
     window: dict[int, tuple[int, int, tuple[int, ...] | None]] = {}
     """By the counter of their first message: how many were numbered together, from which number on, and if the sender was
     no member, who was. Only those whose numbers the sender may not know."""
+
+    def settle(self, counter: int) -> None:
+        """The sender knows the numbers of all messages before this counter."""
+        for first, (count, *_) in list(self.window.items()):
+            if first + count > counter:
+                break
+            del self.window[first]
 
 
 class GroupState(msgspec.Struct):
@@ -54,11 +62,12 @@ class GroupState(msgspec.Struct):
         self.seq = event.last
         if event.kind == MESSAGES:
             self.kept += event.run.count
-            self.kept_bytes += len(event.run.body.payload)
+            self.kept_bytes += event.size
             self.numbered += event.run.count
 
     def report(self, client: int, number: int) -> None:
-        """An effective member has delivered everything up to this number."""
+        """An effective member has delivered everything up to this number; its own leave it confirms otherwise."""
+        number = min(number, self.departing.get(client, number + 1) - 1)
         if number > self.reached.get(client, number):
             self.reached[client] = number
             self.collect()
@@ -72,7 +81,7 @@ class GroupState(msgspec.Struct):
             del self.history[number]
             if event.kind == MESSAGES:
                 self.kept -= event.run.count
-                self.kept_bytes -= len(event.run.body.payload)
+                self.kept_bytes -= event.size
 
     def lacking(self, client: int, number: int, until: int) -> list[Event]:
         """The events after a number, and up to another, that are for this client."""
@@ -84,3 +93,20 @@ class GroupState(msgspec.Struct):
     def drained(self, number: int) -> bool:
         """Whether nobody is departing and every member has delivered everything up to this number."""
         return not self.departing and all(reached >= number for reached in self.reached.values())
+
+    def is_sound(self) -> bool:
+        """Whether it can be the state of a group: to be asked of whatever comes from another sequencer."""
+        last = 0
+        for number, event in self.history.items():
+            if not (last < number == event.seq <= event.last <= self.seq and event.group == self.group and event.is_sound()):
+                return False
+            last = event.last
+        return (
+            0 <= self.stable <= self.seq <= NUMBER_MAX // 2
+            and self.reached.keys() == self.members.keys() | self.departing.keys()
+            and not self.members.keys() & self.departing.keys()
+            and all(0 <= number <= self.seq for number in (*self.members.values(), *self.reached.values()))
+            and all(self.reached[client] < number in self.history for client, number in self.departing.items())
+            and self.departing.keys() <= self.requests.keys()
+            and all(0 <= numbers.next <= NUMBER_MAX for numbers in self.senders.values())
+        )

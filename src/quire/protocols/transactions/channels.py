@@ -13,10 +13,13 @@ from collections.abc import Iterable
 import msgspec
 
 from quire.model.errors import ProtocolViolation
+from quire.model.messages import NUMBER_MAX
 from quire.protocols.node import Send
 from quire.protocols.transactions.packets import Beat, Numbered
 
 HELD_MAX = 1 << 16
+CLOCK_MAX = NUMBER_MAX >> 16
+"""A peer whose clock is beyond this is wrong: no store runs so long, and this one would have no times left."""
 
 
 class Clock:
@@ -46,13 +49,16 @@ class _Channel:
 
 
 class Channels:
-    def __init__(self, clock: Clock, repeat_ns: int) -> None:
+    def __init__(self, clock: Clock, peers: Iterable[int], repeat_ns: int) -> None:
         self.clock = clock
         self._repeat_ns = repeat_ns
-        self._channels: dict[int, _Channel] = {}
+        self._channels = {peer: _Channel() for peer in peers}
 
     def _channel(self, peer: int) -> _Channel:
-        return self._channels.setdefault(peer, _Channel())
+        channel = self._channels.get(peer)
+        if channel is None:
+            raise ProtocolViolation(peer, "it has no business here")
+        return channel
 
     def post(self, now: int, peer: int, content: Numbered) -> Send:
         """Send this next. Its numbers are filled in here; its `lc` stays, so that all copies of a multicast have one."""
@@ -67,13 +73,14 @@ class Channels:
 
     def take(self, now: int, peer: int, packet: Numbered) -> list[Numbered]:
         """A packet came: what can be read now, in order."""
-        channel = self._confirmed(now, peer, packet.sq, packet.ack, packet.lc)
+        channel = self._channel(peer)
+        if not 1 <= packet.sq <= channel.taken + HELD_MAX:
+            raise ProtocolViolation(peer, f"packet {packet.sq} is too far ahead of {channel.taken}")
+        self._confirmed(now, peer, packet.sq, packet.ack, packet.lc)
         if channel.confirm_at is None:
             channel.confirm_at = now + self._repeat_ns // 4
         if packet.sq <= channel.taken:
             return []
-        if packet.sq > channel.taken + HELD_MAX:
-            raise ProtocolViolation(peer, f"packet {packet.sq} is too far ahead of {channel.taken}")
         channel.early[packet.sq] = packet
         ready = []
         while (following := channel.early.pop(channel.taken + 1, None)) is not None:
@@ -88,8 +95,8 @@ class Channels:
 
     def _confirmed(self, now: int, peer: int, sq: int, ack: int, lc: int) -> _Channel:
         channel = self._channel(peer)
-        if ack > channel.sent or min(sq, ack, lc) < 0:
-            raise ProtocolViolation(peer, f"it confirms {ack} packets, but {channel.sent} were sent")
+        if ack > channel.sent or min(sq, ack, lc) < 0 or lc > CLOCK_MAX:
+            raise ProtocolViolation(peer, f"it confirms {ack} packets of {channel.sent}, at time {lc}")
         self.clock.heard(lc)
         if channel.unconfirmed and channel.unconfirmed[0][0] <= ack:
             while channel.unconfirmed and channel.unconfirmed[0][0] <= ack:

@@ -20,7 +20,7 @@ from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.replica import Outcome, Post, Replica
 from quire.protocols.transactions.requests import Request
 from quire.protocols.transactions.settings import Settings
-from quire.protocols.transactions.timestamps import Timestamp
+from quire.protocols.transactions.timestamps import OPERATIONS_MAX, Timestamp, is_possible
 
 
 class Processor(Node):
@@ -39,7 +39,7 @@ class Processor(Node):
         self._beats = sorted(peers)
         self._beat_at = int(draw() * settings.beat_ns) if settings.order == "stable" else None
         clock = Clock()
-        self._channels = Channels(clock, settings.repeat_ns)
+        self._channels = Channels(clock, self._beats, settings.repeat_ns)
         self.replica = Replica(address, clients, settings, clock) if is_replica else None
         self.client = Client(address, placement, settings, draw, clock) if is_client else None
 
@@ -59,11 +59,14 @@ class Processor(Node):
             case Read(t=t) | Write(t=t) | End(t=t):
                 if self.replica is None or t.pno != source or source not in self._clients:
                     raise ProtocolViolation(source, f"it has no business with transaction {t} here")
-                if isinstance(packet, Write) and packet.version[:2] != tuple(t):
-                    raise ProtocolViolation(source, f"transaction {t} writes version {packet.version} of another")
-            case Done(t=t) | Refused(t=t):
-                if self.client is None or t.pno != self.address:
-                    raise ProtocolViolation(source, f"transaction {t} is not of this client")
+                possible = is_possible(t) and (isinstance(packet, End) or 0 <= packet.number <= OPERATIONS_MAX)
+                if isinstance(packet, Write):
+                    possible = possible and is_possible(packet.version) and packet.version.writer == t
+                if not possible:
+                    raise ProtocolViolation(source, f"no transaction {t} can ask for that")
+            case Done(t=t, version=seen) | Refused(t=t, hint=seen):
+                if self.client is None or t.pno != self.address or not is_possible(seen):
+                    raise ProtocolViolation(source, f"transaction {t} is not of this client, or saw what cannot be")
 
     def _take(self, now: int, source: int, content: Numbered) -> list[Outcome]:
         """One packet in its turn; whom it is for was checked when it came."""

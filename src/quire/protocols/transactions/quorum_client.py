@@ -27,7 +27,7 @@ from quire.protocols.transactions.quorum_packets import (
 )
 from quire.protocols.transactions.requests import Request
 from quire.protocols.transactions.settings import Settings
-from quire.protocols.transactions.timestamps import Timestamp, Version, end_id
+from quire.protocols.transactions.timestamps import Timestamp, Version, end_id, is_possible
 from quire.protocols.transactions.votes import ABORT, FIRST, Decision, Incarnations, Stance, majority, merge, valid
 
 Outcome = Send | Notice
@@ -63,8 +63,8 @@ class QuorumClient(Node, Coordinator[Send]):
         self._deciding: dict[Timestamp, Deciding] = {}
 
     def receive(self, now: int, source: int, packet: Packet) -> Effects:
-        if not isinstance(packet, Answer) or source not in self._placement.replicas:
-            raise ProtocolViolation(source, f"{type(packet).__name__} is not for a client")
+        self._check(source, packet)
+        assert isinstance(packet, Answer)
         merge(self._known, packet.known)
         stance = Stance(packet.incarnation, packet.known)
         match packet:
@@ -87,9 +87,18 @@ class QuorumClient(Node, Coordinator[Send]):
                 if len(valid(deciding.ask.votes, self._known)) < most:
                     return []
                 return [Send(Decide(t, deciding.decision), self._placement.replicas), *self._ended(now, t, deciding.decision)]
-            case Rejected():
-                return []  # Replicas are ending it; repeating the question will bring the outcome.
-        raise ProtocolViolation(source, f"{type(packet).__name__} is not for a client")
+        return []  # Replicas are ending it; repeating the question will bring the outcome.
+
+    def _check(self, source: int, packet: Packet) -> None:
+        if not isinstance(packet, Granted | Denied | Ended | Accepted | Rejected) or source not in self._placement.replicas:
+            raise ProtocolViolation(source, f"{type(packet).__name__} is not for a client")
+        seen = packet.version if isinstance(packet, Granted) else packet.hint if isinstance(packet, Denied) else None
+        if seen is not None and not is_possible(seen):
+            raise ProtocolViolation(source, f"nothing can be as late as {seen}")
+        if isinstance(packet, Granted) and seen is None:
+            ask = self._asks.get((packet.t, packet.number))
+            if ask is not None and isinstance(ask.packet, Fetch):
+                raise ProtocolViolation(source, f"it answers a read of {packet.t} without a version")
 
     def _read(self, now: int, call: int, transaction: Transaction, key: str, places: tuple[int, ...]) -> list[Outcome]:
         if key in transaction.written:

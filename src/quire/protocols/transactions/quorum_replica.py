@@ -35,7 +35,15 @@ from quire.protocols.transactions.quorum_packets import (
 )
 from quire.protocols.transactions.settings import Settings
 from quire.protocols.transactions.terminator import Termination
-from quire.protocols.transactions.timestamps import Timestamp, end_id, read_id, write_id
+from quire.protocols.transactions.timestamps import (
+    BALLOTS_MAX,
+    OPERATIONS_MAX,
+    Timestamp,
+    end_id,
+    is_possible,
+    read_id,
+    write_id,
+)
 from quire.protocols.transactions.votes import FIRST, Ballot, Decision, Stance, valid
 
 _BACKOFF_DOUBLINGS = 6
@@ -119,17 +127,23 @@ class QuorumReplica(Node):
         replicas = self._placement.replicas
         match packet:
             case Prewrite(t=t, key=key, version=version):
-                sound = t.pno == source and version[:2] == tuple(t) and self._holds(key)
-            case Fetch(t=t, key=key):
-                sound = t.pno == source and self._holds(key)
-            case Propose(t=t, ballot=ballot):
+                sound = t.pno == source and is_possible(version) and version.writer == t and self._holds(key)
+            case Fetch(t=t, key=key, number=number):
+                sound = t.pno == source and is_possible(t) and 0 <= number <= OPERATIONS_MAX and self._holds(key)
+            case Propose(t=t, ballot=ballot, decision=decision):
                 sound = t.pno == source if ballot == FIRST else source in replicas and ballot.replica == source
-            case Prepare(ballot=ballot):
-                sound = source in replicas and ballot.replica == source and ballot > FIRST
-            case Decide(t=t):
-                sound = t.pno == source or source in replicas
-            case _:
+                sound = sound and ballot.round < BALLOTS_MAX and decision.is_possible(t)
+            case Prepare(t=t, ballot=ballot):
+                sound = source in replicas and ballot.replica == source and ballot > FIRST and ballot.round < BALLOTS_MAX
+                sound = sound and is_possible(t)
+            case Decide(t=t, decision=decision):
+                sound = (t.pno == source or source in replicas) and decision.is_possible(t)
+            case Ended(t=t, decision=decision):
+                sound = source in self._others and decision.is_possible(t)
+            case Promised() | Accepted() | Rejected():
                 sound = source in replicas
+            case _:
+                sound = source in self._others
         if not sound:
             raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send")
 

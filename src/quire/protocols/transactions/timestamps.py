@@ -15,6 +15,10 @@ OPERATIONS_MAX = (1 << 15) - 1
 """How many reads and writes one transaction may have: as many as its message numbers have room for."""
 
 _NUMBERS = 1 << 16
+TID_MAX = NUMBER_MAX // _NUMBERS - 1
+"""A peer that names a later transaction is wrong: no store runs so long, and its clients would have no numbers left."""
+BALLOTS_MAX = 1 << 32
+"""So often nobody tries to end a transaction."""
 
 
 class Timestamp(NamedTuple):
@@ -45,6 +49,12 @@ UNWRITTEN = Version(0, 0, 0)
 """The version of a key that nobody wrote."""
 LATEST_PNO = NUMBER_MAX
 """After every transaction of the same number."""
+
+
+def is_possible(t: Timestamp | Version) -> bool:
+    """Whether a transaction of any store can have this timestamp, or have written this version: to be asked of whatever
+    comes from a peer."""
+    return 0 <= t.tid <= TID_MAX and (isinstance(t, Timestamp) or 0 <= t.no <= OPERATIONS_MAX)
 
 
 def end_id(t: Timestamp) -> MessageId:

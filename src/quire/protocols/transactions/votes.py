@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from quire.protocols.transactions.cells import Value
-from quire.protocols.transactions.timestamps import Version
+from quire.protocols.transactions.timestamps import Timestamp, Version, is_possible
 
 Incarnations = dict[int, int]
 
@@ -34,6 +34,10 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
 
     commit: bool
     writes: dict[str, tuple[Version, Value]] = {}
+
+    def is_possible(self, t: Timestamp) -> bool:
+        """Whether it can be how this transaction ended: to be asked of whatever comes from a peer."""
+        return is_possible(t) and all(is_possible(version) and version.writer == t for version, _ in self.writes.values())
 
 
 ABORT = Decision(False)

@@ -28,8 +28,50 @@ def one_of_each(rows: Sequence[tuple[Any, Row]], reason: str, rejected: list[tup
     return list(kept.items())
 
 
-def total(batches: Sequence[Sequence[Row]], sources: Sequence[str], silent: Sequence[set[str]], transactions: bool) -> Outcome:
-    """By (clock, source). `silent` are the sources that are not waited for in each micro-batch."""
+def fate(event: int, order: Sequence[tuple[int, Row]], within: int, heard: float) -> str:
+    """Whether an event of the order, which is final up to the clock `heard`, leaves, is left out, or must wait."""
+    place, written = order[event]
+    if written["op"] != "write" or written["object"] is None:
+        return "leaves"
+    horizon = place + within
+    ended = may_change = False
+    for at in range(event + 1, len(order)):
+        when, row = order[at]
+        if row["object"] != written["object"] or row["op"] == "commit":
+            continue
+        if row["op"] != "write":
+            ended = True
+            break
+        effective: float = when
+        if row["by"] is not None and row["by"] != written["by"]:
+            commits = [place for place, other in order[at + 1 :] if other["op"] == "commit" and other["by"] == row["by"]]
+            effective = min(commits, default=float("inf"))
+            may_change = may_change or not commits
+        if effective <= horizon:
+            return "omitted"
+    return "leaves" if horizon < heard or (ended and not may_change) else "waits"
+
+
+def significant(
+    going: list[tuple[tuple[int, str, int], Row]], within: int, heard: float
+) -> tuple[list[Row], list[tuple[tuple[int, str, int], Row]]]:  # fmt: skip
+    """What leaves of events that are final, in order, and what waits: everything from the place of the first that must."""
+    order = [(key[0], row) for key, row in going]
+    fates = [fate(event, order, within, heard) for event in range(len(order))]
+    stop = min((key[:2] for (key, _), found in zip(going, fates, strict=True) if found == "waits"), default=None)
+    staying = [pair for pair in going if stop is not None and pair[0][:2] >= stop]
+    left = [
+        row for (key, row), found in zip(going, fates, strict=True) if found == "leaves" and (stop is None or key[:2] < stop)
+    ]
+    return left, staying
+
+
+def total(
+    batches: Sequence[Sequence[Row]], sources: Sequence[str], silent: Sequence[set[str]], transactions: bool,
+    within: int | None = None,
+) -> Outcome:  # fmt: skip
+    """By (clock, source). `silent` are the sources that are not waited for in each micro-batch. With `within`, writes that
+    are superseded by so many clocks later are left out."""
     mark: dict[str, int] = {}
     opened: dict[str, tuple[str, int] | None] = dict.fromkeys(sources)
     waiting: list[tuple[tuple[int, str, int], Row]] = []
@@ -68,10 +110,23 @@ def total(batches: Sequence[Sequence[Row]], sources: Sequence[str], silent: Sequ
                 running = opened[source]
                 limits.append((running[1] if running else mark[source] + 1 if source in mark else float("-inf"), source))
         limit = min(limits, default=(max(mark.values(), default=0) + 1, ""))
+        waited = waiting
         going = [pair for pair in waiting if pair[0][:2] < limit]
         waiting = [pair for pair in waiting if pair[0][:2] >= limit]
-        going = one_of_each(going, "there is another event of its source with its clock", bad)
-        left.append([row for _, row in sorted(going, key=lambda pair: pair[0])])
+        twins: list[tuple[Row, str]] = []
+        going = one_of_each(going, "there is another event of its source with its clock", twins)
+        going.sort(key=lambda pair: pair[0])
+        if within is None:
+            left.append([row for _, row in going])
+        else:
+            heard = float("inf") if len(quiet) == len(sources) else limit[0]
+            leaving, staying = significant(going, within, float("inf") if heard > CLOCK_MAX else heard)
+            left.append(leaving)
+            kept = {key for key, _ in staying}
+            waiting += [pair for pair in waited if pair[0] in kept]
+            stay = [row for _, row in waiting]
+            twins = [(row, reason) for row, reason in twins if not any(row is other for other in stay)]
+        bad += twins
         rejected.append(bad)
         for source in quiet:
             clock, who = limit

@@ -51,13 +51,13 @@ def test_the_same_command_goes_on_and_says_what_it_did(command: CliRunner, tmp_p
     events, out = tmp_path / "in", tmp_path / "out"
     lines(events, "1", '{"source": "a", "clock": 1}', '{"source": "b", "clock": 4}', "not JSON")
     assert order(command, events, out, *TOTAL) == {
-        "out": str(out), "left": 1, "waiting": 1, "rejected": 1, "micro_batches": 1,
+        "out": str(out), "left": 1, "waiting": 1, "rejected": 1, "omitted": 0, "micro_batches": 1,
     }  # fmt: skip
 
     lines(events, "2", '{"source": "a", "clock": 3}', '{"source": "a", "clock": 9}', '{"source": "b", "clock": 4}')
     said = order(command, events, out, *TOTAL, "--end")
 
-    assert said == {"out": str(out), "left": 4, "waiting": 0, "rejected": 2, "micro_batches": 2}
+    assert said == {"out": str(out), "left": 4, "waiting": 0, "rejected": 2, "omitted": 0, "micro_batches": 2}
     parts = [pq.read_table(path) for path in sorted(out.glob("part-*"))]
     assert [clock for part in parts for clock in part["clock"].to_pylist()] == [1, 3, 4, 9]
     rejected = [row for path in sorted(out.glob("_rejected/part-*")) for row in pq.read_table(path).to_pylist()]
@@ -83,7 +83,13 @@ def test_a_run_is_ordered_by_its_processes_logical_time(command: CliRunner, tmp_
         (["--stream", "--sources", "a"], "say what to do about a source that is silent: --idle wait, or --idle SECONDS"),
         (["--stream", "--sources", "a", "--idle", "never"], "--idle is 'wait' or a number of seconds, not 'never'"),
         (["--stream", "--sources", "a", "--idle", "wait", "--end"], "so it needs --once"),
-        (["--stream", "--sources", "a", "--idle", "wait", "--force"], "--force and --omit-superseded are not for --stream"),
+        (["--stream", "--sources", "a", "--idle", "wait", "--force"], "--force is not for --stream"),
+        ([*TOTAL, "--omit-superseded"], "say by how many clocks a write must be superseded"),
+        ([*TOTAL, "--within", "3"], "--within is for --omit-superseded"),
+        ([*TOTAL, "--omit-superseded", "--within", "-1"], "0 or more"),
+        ([*TOTAL, "--omit-superseded", "--within", "3"], "the events have no column 'object'"),
+        (["--stream", "--sources", "a", "--causal", "--omit-superseded"], "in total order only"),
+        (["--within", "3"], "--within is for --stream"),
         (["--stream", "--sources", "a", "--idle", "wait", "--to", "csv"], "--to is parquet or json, not 'csv'"),
         (["--stream", "--sources", "a", "--causal", "--idle", "wait"], "are for total order"),
         (["--idle", "wait"], "--idle is for --stream"),

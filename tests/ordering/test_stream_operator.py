@@ -34,8 +34,10 @@ SOURCES = ("a", "b", "c", "d")
 class Stream:
     """An operator in this process, and the micro-batches that it has been given."""
 
-    def __init__(self, out: Path, wishes: Wishes, rng: random.Random, rows_per_piece: int = 1 << 18) -> None:
-        self.out, self.wishes, self.rng, self.rows_per_piece = out, wishes, rng, rows_per_piece
+    def __init__(
+        self, out: Path, wishes: Wishes, rng: random.Random, rows_per_piece: int = 1 << 18, schema: pa.Schema = SCHEMA
+    ) -> None:  # fmt: skip
+        self.out, self.wishes, self.rng, self.rows_per_piece, self.schema = out, wishes, rng, rows_per_piece, schema
         self.ledger = Ledger(out)
         self.restart()
         self.batch = -1
@@ -54,7 +56,7 @@ class Stream:
         for row in self.rng.sample(list(rows), len(rows)):
             share = hash(row["source"]) % partitions if whole else self.rng.randrange(partitions)
             shares[share].append(row)
-        return [take_in(task, pa.Table.from_pylist(share, SCHEMA).to_batches(max_chunksize=3)) for share in shares]
+        return [take_in(task, pa.Table.from_pylist(share, self.schema).to_batches(max_chunksize=3)) for share in shares]
 
     def left(self, batch: int | None = None) -> list[Row]:
         return read(self.out, batch)

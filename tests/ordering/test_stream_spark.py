@@ -17,6 +17,8 @@ from quire.pipeline import CausalOrder, TotalOrder, order_stream
 from quire.pipeline.ordering.stream.query import order_progress
 from tests.ordering import stream_oracle as oracle
 from tests.ordering.test_stream_operator import SCHEMA, SOURCES, random_history, random_stream, read, row
+from tests.ordering.test_stream_significance import SCHEMA as ACCESSES
+from tests.ordering.test_stream_significance import random_accesses, wishes_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +56,24 @@ def test_spark_and_plain_python_let_the_same_events_go(spark: SparkSession, tmp_
     rejected = [row | {"reason": reason} for batch in expected.rejected for row, reason in batch]
     assert sorted(map(repr, read(tmp_path / "out" / "_rejected"))) == sorted(map(repr, rejected))
     assert found(spark, tmp_path / "out") == left
+
+
+def test_superseded_writes_are_left_out_before_they_reach_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(4)
+    batches = [random_accesses(rng) for _ in range(3)][-1]
+    for batch in batches:
+        directory = tmp_path / "in"
+        directory.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(batch, ACCESSES), directory / f"{len(list(directory.iterdir()))}.parquet")
+        frame = spark.readStream.schema(f"{DDL}, object string, op string, by string").parquet(str(directory))
+        order_stream(frame, tmp_path / "out", wishes_for(10), available_now=True).awaitTermination()
+
+    expected = oracle.total(batches, SOURCES, [set() for _ in batches], False, 10)
+    left = [row | {"position": at} for at, row in enumerate(row for batch in expected.left for row in batch)]
+    assert read(tmp_path / "out") == left
+    state = order_progress(tmp_path / "out")
+    assert state is not None
+    assert state.omitted > 10
 
 
 def found(spark: SparkSession, out: Path) -> list[dict[str, Any]]:

@@ -39,6 +39,10 @@ def order(
     txn: Annotated[str, typer.Option(help="The column that names its transaction, if there is one.")] = "txn",
     write_word: Annotated[str, typer.Option("--write", help="The word for a write in that column.")] = "write",
     commit_word: Annotated[str, typer.Option("--commit", help="The word for a commit in that column.")] = "commit",
+    within: Annotated[
+        int | None,
+        typer.Option(help="For --stream --omit-superseded: by how many clocks a later write must come; so long may one wait."),
+    ] = None,
     to: Annotated[str | None, typer.Option(help="parquet or json; as the input if not given.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the ordered events that are there.")] = False,
     stream: Annotated[
@@ -67,13 +71,15 @@ def order(
     from quire.pipeline.session import session
 
     where = place(master, remote)
+    significance = Significance(object=object_column, op=op, txn=txn, write=write_word, commit=commit_word)
     wishes = StreamWishes(
         causal=causal, source=source, clock=clock, vector=vector, sources=sources, idle=idle, heartbeat=heartbeat,
-        transaction=transaction, schema=schema, files_per_batch=files_per_batch, to=to, once=once, end=end,
+        transaction=transaction, omit_superseded=significance if omit_superseded else None, within=within,
+        schema=schema, files_per_batch=files_per_batch, to=to, once=once, end=end,
     )  # fmt: skip
     if stream:
-        if force or omit_superseded:
-            raise BadInput("--force and --omit-superseded are not for --stream, which goes on with what is there, as it is")
+        if force:
+            raise BadInput("--force is not for --stream, which goes on with what is there, as it is")
         order_stream_command(source_path, target, wishes, where, json=json)
         return
     if named := wishes.only_for_streams():
@@ -84,7 +90,6 @@ def order(
     if not (source_path / "run.json").is_file():
         find_files(source_path)
     check_target(target, force=force)
-    significance = Significance(object=object_column, op=op, txn=txn, write=write_word, commit=commit_word)
     wanted = BatchOrder(
         by="causal" if causal else "total",
         source=source,

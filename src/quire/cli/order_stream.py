@@ -14,6 +14,7 @@ from rich.console import Console
 
 from quire.cli.auditing import EXIT_CODES, status
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.significance import Significance
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +37,8 @@ class StreamWishes(msgspec.Struct, frozen=True, kw_only=True):
     idle: str | None
     heartbeat: str | None
     transaction: str | None
+    omit_superseded: Significance | None
+    within: int | None
     schema: str | None
     files_per_batch: int | None
     to: str | None
@@ -44,8 +47,8 @@ class StreamWishes(msgspec.Struct, frozen=True, kw_only=True):
 
     def only_for_streams(self) -> str | None:
         """The first of these that makes no sense for a batch, if there is one."""
-        given = ("idle", "heartbeat", "transaction", "schema", "files_per_batch", "once", "end")
-        return next((name.replace("_", "-") for name in given if getattr(self, name)), None)
+        given = ("idle", "heartbeat", "transaction", "within", "schema", "files_per_batch", "once", "end")
+        return next((name.replace("_", "-") for name in given if getattr(self, name) not in (None, False)), None)
 
 
 def order_stream_command(events: Path, out: Path, wishes: StreamWishes, where: str, *, json: bool) -> None:
@@ -97,12 +100,21 @@ def _wanted(wishes: StreamWishes, path: Path, form: str) -> Wishes:
         sources = tuple(name.strip() for name in wishes.sources.split(","))
     if not sources:
         raise BadInput("a stream needs --sources a,b,c: an order is final only when all of them were heard")
+    if wishes.omit_superseded is None and wishes.within is not None:
+        raise BadInput("--within is for --omit-superseded")
     if wishes.causal:
         if wishes.idle is not None or wishes.heartbeat is not None or wishes.transaction is not None:
             raise BadInput(
                 "--idle, --heartbeat and --transaction are for total order; in causal order nobody waits for a silent source"
             )
+        if wishes.omit_superseded is not None:
+            raise BadInput(
+                "--omit-superseded goes with --stream in total order only: which of two writes is the later one would "
+                "depend on when they arrive"
+            )
         return CausalOrder(sources=sources, source=wishes.source or "source", vector=wishes.vector or "vector")
+    if wishes.omit_superseded is not None and wishes.within is None:
+        raise BadInput("say by how many clocks a write must be superseded to be left out of a stream: --within CLOCKS")
     own = ("process", "lamport") if form == "quire" else ("source", "clock")
     return TotalOrder(
         sources=sources,
@@ -111,6 +123,8 @@ def _wanted(wishes: StreamWishes, path: Path, form: str) -> Wishes:
         clock=wishes.clock or own[1],
         heartbeat=wishes.heartbeat,
         transaction=wishes.transaction,
+        omit_superseded=wishes.omit_superseded,
+        within=wishes.within,
     )
 
 
@@ -185,6 +199,7 @@ def _summary(state: State | None, out: Path) -> dict[str, object]:
         "left": state.left if state else 0,
         "waiting": state.waiting_events() if state else 0,
         "rejected": state.rejected if state else 0,
+        "omitted": state.omitted if state else 0,
         "micro_batches": state.batch + 1 if state else 0,
     }
 
@@ -193,4 +208,5 @@ def _told(state: State | None, out: Path) -> str:
     if state is None:
         return f"nothing has left yet: {out}"
     rejected = f", {state.rejected:,} rejected (in {out}/_rejected, with the reason)" if state.rejected else ""
-    return f"{state.left:,} events in order, {state.waiting_events():,} waiting{rejected}: {out}"
+    omitted = f", {state.omitted:,} superseded writes left out" if state.omitted else ""
+    return f"{state.left:,} events in order, {state.waiting_events():,} waiting{omitted}{rejected}: {out}"

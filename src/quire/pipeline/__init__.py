@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quire.pipeline.exporting import export_shiviz
     from quire.pipeline.importing.importer import import_logs
     from quire.pipeline.ordering.batch import BatchOrder, order_batch
-    from quire.pipeline.ordering.significance import omit_superseded
+    from quire.pipeline.ordering.significance import Significance, omit_superseded
     from quire.pipeline.ordering.stream.query import close_order, order_progress, order_stream
     from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder
     from quire.pipeline.source import register
@@ -30,6 +30,7 @@ __all__ = [
     "Causality",
     "Check",
     "Contradiction",
+    "Significance",
     "TotalOrder",
     "Verdict",
     "Witness",
@@ -58,6 +59,7 @@ _HOMES = {
     "import_logs": "importing.importer",
     "BatchOrder": "ordering.batch",
     "order_batch": "ordering.batch",
+    "Significance": "ordering.significance",
     "omit_superseded": "ordering.significance",
     "close_order": "ordering.stream.query",
     "order_progress": "ordering.stream.query",

@@ -46,6 +46,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     left: int = 0
     """How many events have left in all, which is the next position."""
     rejected: int = 0
+    omitted: int = 0
+    """How many superseded writes were left out."""
     waiting: tuple[Waiting, ...] = ()
     written: tuple[Written, ...] = ()
     """What this micro-batch wrote, events first."""

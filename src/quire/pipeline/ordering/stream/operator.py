@@ -17,39 +17,51 @@ from quire.model.errors import BadInput
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, release_causally
 from quire.pipeline.ordering.stream.frontier import Key, fence, frontier
-from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting
+from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting, open_waiting
 from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State, Written, first_state
 from quire.pipeline.ordering.stream.release import (
     ROWS_PER_PIECE,
     Released,
     ReleaseTask,
     pieces,
-    reject_all,
     release,
+    set_apart,
     split,
 )
+from quire.pipeline.ordering.stream.significant import SignificantlyReleased, SignificantTask, release_significant
 from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes
 from quire.pipeline.ordering.stream.writing import RejectTask, name_of, write_rejected
 from quire.pipeline.tasks import Job, Runner
 
 _ORPHAN = "something that happened before it never came"
 
-Task = ReleaseTask | CausalTask | RejectTask
+Task = ReleaseTask | SignificantTask | CausalTask | RejectTask
 TakeIn = Callable[[IntakeTask], Sequence[Intake]]
 """Reads every partition of the micro-batch."""
 
 
-def _perform(task: Task) -> Released | CausallyReleased | int:
+def _perform(task: Task) -> Released | SignificantlyReleased | CausallyReleased | int:
     match task:
         case ReleaseTask():
             return release(task)
+        case SignificantTask():
+            return release_significant(task)
         case CausalTask():
             return release_causally(task)
         case RejectTask():
             return write_rejected(task)
 
 
-RELEASE = Job(Task, _perform, {ReleaseTask: Released, CausalTask: CausallyReleased, RejectTask: int})
+RELEASE = Job(
+    Task,
+    _perform,
+    {
+        ReleaseTask: Released,
+        SignificantTask: SignificantlyReleased,
+        CausalTask: CausallyReleased,
+        RejectTask: int,
+    },
+)
 
 
 class Operator:
@@ -93,7 +105,8 @@ class Operator:
             state = msgspec.structs.replace(state, marks=ended, open=(None,) * len(ended))
             state, rejected = self._release(state, self._wishes, set(), run)
         else:
-            rejected = tuple(reject_all(str(ledger.waiting), part, _ORPHAN) for part in state.waiting)
+            directory = str(ledger.waiting)
+            rejected = tuple(set_apart(directory, open_waiting(directory, part), _ORPHAN) for part in state.waiting)
             state = msgspec.structs.replace(state, marks=ended, waiting=())
         state = self._reject(state, rejected, run)
         ledger.commit(state)
@@ -135,6 +148,8 @@ class Operator:
         if silent:
             marks, running = fence(state.marks, state.open, limit or _above(state), silent)
             state = msgspec.structs.replace(state, marks=marks, open=running)
+        if wishes.omit_superseded is not None:
+            return self._release_significant(state, wishes, leaving, limit, run)
         position, tasks, written = state.left, [], list(state.written)
         for number, piece in enumerate(pieces(directory, leaving, self._rows_per_piece), start=len(written)):
             file = self._file(state.batch, number)
@@ -148,6 +163,27 @@ class Operator:
             state, left=state.left + sum(result.rows for result in results), waiting=tuple(staying), written=tuple(written)
         )  # fmt: skip
         return state, tuple(part for result in results for part in result.rejected)
+
+    def _release_significant(
+        self, state: State, wishes: TotalOrder, final: Sequence[Waiting], limit: Key | None, run: Runner
+    ) -> tuple[State, tuple[Waiting, ...]]:  # fmt: skip
+        """Let go what is final and not superseded, up to the first write of which that is not known."""
+        if not final:
+            return state, ()
+        assert wishes.omit_superseded is not None
+        assert wishes.within is not None
+        directory, file = str(self._ledger.waiting), self._file(state.batch, len(state.written))
+        task = SignificantTask(
+            directory, tuple(final), wishes.clock, wishes.omit_superseded, wishes.within,
+            CLOCK_MAX + 1 if limit is None else limit[0], state.left, str(self._ledger.out / file.staged), self._format,
+        )  # fmt: skip
+        result: SignificantlyReleased = run([task])[0]
+        _, staying = split(directory, state.waiting, result.stop or limit)
+        state = msgspec.structs.replace(
+            state, left=state.left + result.rows, omitted=state.omitted + result.omitted, waiting=tuple(staying),
+            written=(*state.written, file) if result.rows else state.written,
+        )  # fmt: skip
+        return state, result.rejected
 
     def _release_causally(self, state: State, run: Runner) -> tuple[State, tuple[Waiting, ...]]:
         if not state.waiting:

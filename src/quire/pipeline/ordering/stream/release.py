@@ -64,8 +64,16 @@ def release(task: ReleaseTask) -> Released:
 
 
 def keep_one_of_each(events: pa.Table, same: np.ndarray, directory: str, reason: str) -> tuple[pa.Table, tuple[Waiting, ...]]:
-    """Of consecutive events with the same key, the one whose content comes first, whoever came first; the others are set
-    apart. `same[i]` says whether event i + 1 has the key of event i."""
+    """The first of each, as below; the others are set apart."""
+    kept = first_of_each(events, same)
+    return events.filter(pa.array(kept)), (set_apart(directory, events.filter(pa.array(~kept)), reason),)
+
+
+def first_of_each(events: pa.Table, same: np.ndarray) -> np.ndarray:
+    """Of consecutive events with the same key, mark the one whose content comes first, whoever came first.
+
+    `same[i]` says whether event i + 1 has the key of event i.
+    """
     twins = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
     contents = [repr(row) for row in events.take(twins).to_pylist()]
     group = np.cumsum(np.concatenate(([True], ~same)))[twins]
@@ -75,18 +83,13 @@ def keep_one_of_each(events: pa.Table, same: np.ndarray, directory: str, reason:
     kept = np.ones(events.num_rows, np.bool_)
     kept[twins] = False
     kept[[row for _, row in best.values()]] = True
-    others = events.take(np.flatnonzero(~kept))
-    return events.take(np.flatnonzero(kept)), (write_waiting(directory, _with_reason(others, reason)),)
+    return kept
 
 
-def reject_all(directory: str, part: Waiting, reason: str) -> Waiting:
-    """Set apart events that had been waiting."""
-    return write_waiting(directory, _with_reason(open_waiting(directory, part), reason))
-
-
-def _with_reason(events: pa.Table, reason: str) -> pa.Table:
+def set_apart(directory: str, events: pa.Table, reason: str) -> Waiting:
+    """Put events that cannot be ordered in a file, with the reason."""
     events = events.select([name for name in events.column_names if name not in KEYS])
-    return events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string()))
+    return write_waiting(directory, events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string())))
 
 
 def with_positions(events: pa.Table, position: int) -> pa.Table:

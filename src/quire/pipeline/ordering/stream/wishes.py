@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.significance import Significance
 from quire.pipeline.ordering.writing import POSITION
 
 SOURCES_MAX = 4096
@@ -31,6 +32,10 @@ class TotalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="total"):
     """A column that is true in rows that are no events, but only say how far their source's clock is."""
     transaction: str | None = None
     """A column whose value consecutive events of one source share if they must leave together."""
+    omit_superseded: Significance | None = None
+    """Leave out writes that nobody will see, as these columns and words tell them."""
+    within: int | None = None
+    """By how many clocks after a write another must have superseded it for that; until then it may have to wait."""
 
 
 class CausalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="causal"):
@@ -63,11 +68,26 @@ def settle(wishes: Wishes, columns: Mapping[str, str]) -> Wishes:
         _check_type(wishes.clock, columns, _WHOLE_NUMBERS, "whole numbers")
         if wishes.heartbeat is not None:
             _check_type(wishes.heartbeat, columns, ("boolean",), "true or false")
+        _check_omission(wishes, columns)
         if wishes.idle != "wait" and not 0 < wishes.idle < float("inf"):
             raise BadInput(f"idle must be 'wait' or a positive number of seconds, not {wishes.idle!r}")
     else:
         _check_type(wishes.vector, columns, _VECTORS, "arrays or maps of whole numbers")
     return msgspec.structs.replace(wishes, sources=_settle_sources(wishes, columns[wishes.source]))
+
+
+def _check_omission(wishes: TotalOrder, columns: Mapping[str, str]) -> None:
+    significance = wishes.omit_superseded
+    if significance is None:
+        if wishes.within is not None:
+            raise BadInput("`within` says how soon a write must be superseded, so it needs omit_superseded")
+        return
+    if wishes.within is None or wishes.within < 0:
+        raise BadInput("say by how many clocks a write must be superseded to be left out: 0 or more; it may wait for so long")
+    for name in (significance.object, significance.op):
+        if name not in columns:
+            raise BadInput(f"the events have no column {name!r}, which says what is superseded")
+    _check_type(significance.op, columns, ("string",), "words")
 
 
 def _check_type(name: str, columns: Mapping[str, str], wanted: Sequence[str], words: str) -> None:

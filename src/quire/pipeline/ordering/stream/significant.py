@@ -1,0 +1,159 @@
+"""What leaves a total order when superseded writes are left out of it.
+
+Whether a write is superseded is known only when later events are. It could wait for ever for another write, and everything
+behind it in the order with it, so the caller says how far to look: a write is left out if, within so many clocks after it,
+a later write of its run has come that takes effect. That is a rule about the order, not about when its events arrive, so
+the result is the same however they do. An event leaves as soon as its fate, and that of everything before it, is known.
+
+Looking ahead errs on one side only: what is left out is superseded, and what is left in may be.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quire.pipeline.compiled import compiled
+from quire.pipeline.ordering.reading import Format
+from quire.pipeline.ordering.significance import Significance
+from quire.pipeline.ordering.stream.frontier import Key
+from quire.pipeline.ordering.stream.intake import CLOCK_MAX, KEY_CLOCK, KEY_RANK, Waiting, open_waiting
+from quire.pipeline.ordering.stream.release import first_of_each, set_apart, with_positions
+from quire.pipeline.ordering.stream.writing import write_events
+
+LEAVES, OMITTED, UNKNOWN = 0, 1, 2
+_OTHER, _WRITE, _COMMIT = 0, 1, 2
+_NEVER = CLOCK_MAX
+
+
+class SignificantTask(msgspec.Struct, frozen=True, tag="significant"):
+    """Of these slices, whose places are final, write what can leave by now, without what is superseded."""
+
+    directory: str
+    slices: tuple[Waiting, ...]
+    clock: str
+    significance: Significance
+    within: int
+    heard: int
+    """The least clock that is still to come, above `CLOCK_MAX` if none is."""
+    position: int
+    out: str
+    format: Format
+
+
+class SignificantlyReleased(msgspec.Struct, frozen=True):
+    rows: int
+    omitted: int
+    stop: Key | None
+    """Where what stays begins; None if all has gone."""
+    rejected: tuple[Waiting, ...]
+
+
+def release_significant(task: SignificantTask) -> SignificantlyReleased:
+    events = pa.concat_tables([open_waiting(task.directory, part) for part in task.slices])
+    rank, place, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
+    order = np.lexsort((clock, rank, place))
+    rank, place, clock = rank[order], place[order], clock[order]
+    same = (rank[1:] == rank[:-1]) & (place[1:] == place[:-1])
+    kept = np.ones(len(order), np.bool_)
+    twins = same & (clock[1:] == clock[:-1])
+    if twins.any():
+        kept = first_of_each(events.drop_columns([KEY_CLOCK, KEY_RANK]).take(order), twins)
+    fate = np.full(len(order), LEAVES)
+    fate[kept] = _fates(events.take(order[kept]), place[kept], task)
+    unknown = np.flatnonzero(fate == UNKNOWN)
+    stop: Key | None = None
+    going = len(order)
+    if len(unknown):
+        # Events that share a place leave together, so what stays begins with the first of those that share this one's.
+        going = int(np.flatnonzero(~np.concatenate(([False], same))[: unknown[0] + 1])[-1])
+        stop = int(place[going]), int(rank[going])
+    order, kept, fate = order[:going], kept[:going], fate[:going]
+    leaving = events.take(order[kept & (fate == LEAVES)]).drop_columns([KEY_CLOCK, KEY_RANK])
+    if leaving.num_rows:
+        write_events(with_positions(leaving, task.position), Path(task.out), task.format)
+    rejected: tuple[Waiting, ...] = ()
+    if not kept.all():
+        others = events.take(order[~kept])
+        rejected = (set_apart(task.directory, others, "there is another event of its source with its clock"),)
+    return SignificantlyReleased(leaving.num_rows, int((fate == OMITTED).sum()), stop, rejected)
+
+
+def _fates(events: pa.Table, place: np.ndarray, task: SignificantTask) -> np.ndarray:
+    """What becomes of each event, given all of them in order."""
+    words = task.significance
+    op, target = events[words.op], events[words.object]
+    objects = _codes(target)
+    txns = _codes(events[words.txn]) if words.txn in events.column_names else np.full(len(place), -1, np.int64)
+    kinds = np.full(len(place), _OTHER)
+    kinds[_is(op, words.commit)] = _COMMIT
+    kinds[_is(op, words.write) & (objects >= 0)] = _WRITE
+    # Writes of one transaction to one object share a number.
+    pairs = np.unique(objects * (txns.max(initial=-1) + 2) + txns, return_inverse=True)[1].astype(np.int64)
+    return decide(place, objects, txns, pairs, kinds, min(task.within, CLOCK_MAX), min(task.heard, CLOCK_MAX),
+                  task.heard > CLOCK_MAX)  # fmt: skip
+
+
+@compiled
+def decide(
+    place: np.ndarray, objects: np.ndarray, txns: np.ndarray, pairs: np.ndarray, kinds: np.ndarray,
+    within: int, heard: int, all_heard: bool,
+) -> np.ndarray:  # fmt: skip
+    """The fate of each event. Read backwards, so that what supersedes is met before what is superseded."""
+    count = len(place)
+    fate = np.zeros(count, np.int64)
+    object_count, txn_count, pair_count = 0, 0, 0
+    for event in range(count):
+        object_count = max(object_count, objects[event] + 1)
+        txn_count = max(txn_count, txns[event] + 1)
+        pair_count = max(pair_count, pairs[event] + 1)
+    committed = np.full(txn_count, _NEVER)  # The place of the next commit of a transaction.
+    effective = np.full(object_count, _NEVER)  # Of the run: the earliest place by which a write is known to take effect.
+    undecided = np.zeros(object_count, np.int64)  # Of the run: writes whose transaction has not committed yet.
+    runs = np.zeros(object_count, np.int64)  # Runs that are behind, which is ahead in the order.
+    rewritten = np.full(pair_count, _NEVER)
+    rewritten_in = np.full(pair_count, -1)
+    for event in range(count - 1, -1, -1):
+        target, txn, pair, here = objects[event], txns[event], pairs[event], place[event]
+        if kinds[event] == _COMMIT:
+            if txn >= 0:
+                committed[txn] = here
+            continue
+        if target < 0:
+            continue
+        if kinds[event] == _OTHER:
+            runs[target] += 1
+            effective[target] = _NEVER
+            undecided[target] = 0
+            continue
+        horizon = here + within if here <= _NEVER - 1 - within else _NEVER - 1
+        again = rewritten[pair] if txn >= 0 and rewritten_in[pair] == runs[target] else _NEVER
+        if min(effective[target], again) <= horizon:
+            fate[event] = OMITTED
+        elif not (all_heard or horizon < heard or (runs[target] > 0 and undecided[target] == 0)):
+            fate[event] = UNKNOWN
+        if txn < 0:
+            effective[target] = min(effective[target], here)
+        elif committed[txn] < _NEVER:
+            effective[target] = min(effective[target], committed[txn])
+        else:
+            undecided[target] += 1
+        rewritten[pair], rewritten_in[pair] = here, runs[target]
+    return fate
+
+
+def _codes(column: Any) -> np.ndarray:
+    """Equal values as equal numbers from 0, and -1 for none."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1, np.int64)
+    encoded = column.combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+
+
+def _is(column: Any, word: str) -> np.ndarray:
+    return np.asarray(pc.equal(column, pa.scalar(word)).fill_null(False))

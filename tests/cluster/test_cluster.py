@@ -8,14 +8,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quire.pipeline.causality.tasks import CAUSALITY
+from quire.pipeline.causality.times import follow
+from quire.pipeline.exporting import EXPORT, export_with
+from quire.pipeline.importing.importer import import_with
+from quire.pipeline.importing.tasks import IMPORT
+from quire.pipeline.importing.wishes import Wanted
+from quire.pipeline.tasks import run_here
 from quire.simulation.config import SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import simulate
+from tests.causality.test_oracle import all_clocks
 from tests.cluster.standalone import Cluster, cluster
+from tests.importing.test_formats import contents
 
 GRID = """
 title = "Small"
@@ -37,9 +47,10 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run to audit and events to order."""
+    """A run to audit and to follow, its log to import, and events to order."""
     work = tmp_path_factory.mktemp("inputs")
     simulate(SimulationConfig(members=4, seed=2, workload=WorkloadConfig(messages=200)), out=work / "run")
+    export_with(run_here(CAUSALITY), run_here(EXPORT), work / "run", work / "log.txt")
     (work / "events").mkdir()
     for number in range(6):
         clocks = range(number * 100, number * 100 + 100)
@@ -51,12 +62,16 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, str]]:
+def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, Any]]:
     stream = ["--stream", "--sources", "a,b", "--idle", "wait", "--once", "--end", "--files-per-batch", "2"]
     commands = [
         ["audit", str(inputs / "run"), "--segments", "3", "--json"],
         ["order", str(inputs / "events"), str(out / "batch"), "--json"],
         ["order", str(inputs / "events"), str(out / "stream"), *stream, "--json"],
+        ["order", str(inputs / "run"), str(out / "causal"), "--causal", "--json"],
+        ["causality", str(inputs / "run"), "--out", str(out / "times"), "--segments", "3", "--json"],
+        ["import", str(inputs / "log.txt"), "--out", str(out / "imported"), "--json"],
+        ["export", str(inputs / "run"), "--format", "shiviz", "--out", str(out / "exported.txt")],
         ["sweep", str(inputs / "grid.toml"), "--out", str(out / "sweep"), "--json"],
     ]
     done = subprocess.run(
@@ -67,19 +82,36 @@ def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def read(directory: Path) -> list[dict[str, Any]]:
+    return [row for path in sorted(directory.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
 @pytest.mark.parametrize("kind", ["master", "remote"])
 def test_all_commands_run_where_they_are_told(spark_cluster: Cluster, inputs: Path, tmp_path: Path, kind: str) -> None:
-    audited, ordered, streamed, swept = perform([f"--{kind}", getattr(spark_cluster, kind)], inputs, tmp_path)
+    done = perform([f"--{kind}", getattr(spark_cluster, kind)], inputs, tmp_path)
 
+    assert [said["code"] for said in done] == [0] * 8, done
+    audited, ordered, streamed, causal, followed, imported, exported, swept = done
     verdict = json.loads(audited["said"])
     assert {
         name: check["verdict"] for name, check in verdict["checks"].items() if name in verdict["expected"]
     } == dict.fromkeys(verdict["expected"], "holds")
     assert json.loads(streamed["said"]) == {
-        "out": str(tmp_path / "stream"), "left": 600, "waiting": 0, "rejected": 0, "micro_batches": 3,
+        "out": str(tmp_path / "stream"), "left": 600, "waiting": 0, "rejected": 0, "omitted": 0, "micro_batches": 3,
     }  # fmt: skip
     assert json.loads(ordered["said"])["events"] == 600
     for out in (tmp_path / "stream", tmp_path / "batch"):
-        rows = [row for path in sorted(out.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-        assert [row["clock"] for row in rows] == [row["position"] for row in rows] == list(range(600))
+        assert [(row["clock"], row["position"]) for row in read(out)] == [(at, at) for at in range(600)]
     assert {name: json.loads(swept["said"])[name] for name in ("cells", "failed")} == {"cells": 4, "failed": 0}
+
+    times = all_clocks(follow(run_here(CAUSALITY), inputs / "run", segments=1))
+    assert {(row["process"], row["pos"]): tuple(row["clock"]) for row in read(tmp_path / "times")} == times
+    assert json.loads(followed["said"])["out"] == str(tmp_path / "times")
+    by_past = sorted(times, key=lambda place: (sum(times[place]), place))
+    assert [(row["process"], row["pos"]) for row in read(tmp_path / "causal")] == by_past
+    assert json.loads(causal["said"])["by"] == "causal"
+
+    import_with(run_here(IMPORT), [inputs / "log.txt"], tmp_path / "expected", Wanted())
+    assert contents(tmp_path / "imported") == contents(tmp_path / "expected")
+    assert json.loads(imported["said"])["executions"][0]["events"] == len(times)
+    assert (tmp_path / "exported.txt").read_bytes() == (inputs / "log.txt").read_bytes(), exported

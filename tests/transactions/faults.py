@@ -11,6 +11,7 @@ from quire.protocols.node import NOTHING, Send
 from quire.protocols.transactions import durable, quorum_client, quorum_replica
 from quire.protocols.transactions.cells import Cell, Found, TooLate
 from quire.protocols.transactions.durable import Durable
+from quire.protocols.transactions.horizon import Horizon
 from quire.protocols.transactions.packets import Done, End, Write
 from quire.protocols.transactions.quorum_client import QuorumClient
 from quire.protocols.transactions.quorum_packets import Decide
@@ -229,6 +230,28 @@ def read_timestamps_are_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Durable, "without_read_timestamps", forget)
 
 
+def each_replica_forgets_alone(patch: pytest.MonkeyPatch) -> None:
+    """What is closed here is forgotten, whatever the others know."""
+    right = Horizon.advance
+
+    def advance(self: Horizon, state: Durable, unsure: Any) -> Any:
+        said = right(self, state, unsure)
+        state.forget(state.closed)
+        return said
+
+    patch.setattr(Horizon, "advance", advance)
+
+
+def decisions_are_forgotten_before_all_know(patch: pytest.MonkeyPatch) -> None:
+    right = Horizon.advance
+    patch.setattr(Horizon, "advance", lambda self, state, unsure: right(self, state, ()))
+
+
+def nothing_is_closed(patch: pytest.MonkeyPatch) -> None:
+    """What comes from below the horizon is taken for new."""
+    patch.setattr(Durable, "is_closed_to", lambda self, t: False)
+
+
 HARMFUL: list[tuple[Plant, str, int]] = [
     (no_read_timestamps, "full", 0),
     (writes_take_effect_at_once, "full", 0),
@@ -248,5 +271,7 @@ HARMFUL: list[tuple[Plant, str, int]] = [
     (learnt_ballots_are_forgotten, "restless", 575),
     (learnt_prewrites_are_forgotten, "restless", 75),
     (read_timestamps_are_lost, "restless", 100),
+    (each_replica_forgets_alone, "forgetting", 0),
+    (nothing_is_closed, "forgetting", 0),
 ]
 """Each with the kind of plan under which it shows, and the seed from which on to look: some show rarely."""

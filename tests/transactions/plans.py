@@ -13,6 +13,7 @@ from tests.transactions.stores import Plan, Program
 
 RESTARTS = ("intact", "forgetful", "blank")
 IMPATIENT = Settings(repeat_ns=30 * MILLISECOND, lease_ns=60 * MILLISECOND, gossip_ns=40 * MILLISECOND)
+FORGETFUL = msgspec.structs.replace(IMPATIENT, gossip_ns=10 * MILLISECOND, remembered=1)
 
 
 def random_program(random: Random, keys: int) -> Program:
@@ -105,6 +106,13 @@ def restless(random: Random) -> Plan:
         replica_crashes=crashes,
         splits=[],
     )
+
+
+def forgetting(random: Random) -> Plan:
+    """Replicas remember next to nothing, so that most of what comes late is of transactions that are forgotten."""
+    plan = random.choice((crashing, restless, quorum))(random)
+    programs = [[random_program(random, 2) for _ in range(random.choice((3, 6)))] for _ in range(plan.clients)]
+    return msgspec.structs.replace(plan, programs=programs, tries=9, duplicate=0.3, settings=FORGETFUL)
 
 
 def at_ms(random: Random, most: int) -> int:

@@ -163,6 +163,8 @@ class Store:
         self.answered: set[Timestamp] = set()
         self.errors: list[TransactionError] = []
         self.version_seen: dict[int, Version] = {}
+        self.decisions: dict[Timestamp, set[bool]] = {}
+        """What replicas, also those that crashed later, held to be decided."""
         self.make_replica = replica
         nodes = plan.replicas if plan.co_located else plan.replicas + plan.clients
         delays = parse_delays("exponential:5", nodes)
@@ -198,6 +200,8 @@ class Store:
         if isinstance(notice, Traced):
             if notice.kind == "view":
                 self.version_seen[address] = version_of(notice)
+            elif notice.op in ("commit", "abort") and isinstance(place.node, QuorumReplica):
+                self.decisions.setdefault(notice.t, set()).add(notice.op == "commit")
             return
         self.by_address[address].told(notice)
 
@@ -245,20 +249,11 @@ class Store:
         there = [place.node for place in self.world.places if isinstance(place.node, QuorumReplica) and not place.gone]
         return any(one.owes(other.address) for one in there for other in there)
 
-    def decisions(self) -> dict[Timestamp, set[bool]]:
-        """What replicas, also crashed ones, hold to be decided."""
-        found: dict[Timestamp, set[bool]] = {}
-        for place in self.world.places:
-            if isinstance(place.node, QuorumReplica):
-                for t, decision in place.node.state.decided.items():
-                    found.setdefault(t, set()).add(decision.commit)
-        return found
-
     def committed(self) -> set[Timestamp]:
-        return self.answered | {t for t, outcomes in self.decisions().items() if outcomes == {True}}
+        return self.answered | {t for t, outcomes in self.decisions.items() if outcomes == {True}}
 
     def wrong(self) -> str | None:
-        for t, outcomes in self.decisions().items():
+        for t, outcomes in self.decisions.items():
             if len(outcomes) > 1 or (t in self.answered and outcomes != {True}):
                 return f"disagreement on {t}"
         committed = self.committed()

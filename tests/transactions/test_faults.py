@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from quire.model.errors import ProtocolViolation
 from tests.transactions import faults, plans
 from tests.transactions.faults import Plant
 from tests.transactions.stores import Store
@@ -19,7 +20,7 @@ def first_caught(kind: str, start: int) -> tuple[int, str] | None:
         plan = getattr(plans, kind)(Random(f"{kind} {seed}"))
         try:
             wrong = Store(plan, seed).run()
-        except (AssertionError, KeyError) as error:
+        except (AssertionError, KeyError, ProtocolViolation) as error:
             wrong = repr(error)
         if wrong is not None:
             return seed, wrong

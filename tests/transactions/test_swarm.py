@@ -14,12 +14,23 @@ from random import Random
 import pytest
 
 from quire.protocols.transactions.errors import Obsolete, OutcomeUnknown, TxAborted
+from quire.protocols.transactions.quorum_replica import QuorumReplica
+from quire.protocols.transactions.timestamps import ZERO
 from tests.transactions import plans
 from tests.transactions.stores import Plan, Store
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
 SEED = os.environ.get("QUIRE_SWARM_SEED")
-SHARES = {"full": 1.0, "partial": 1.0, "lossy": 1.0, "stable": 0.1, "quorum": 0.5, "crashing": 1.0, "restless": 0.2}
+SHARES = {
+    "full": 1.0,
+    "partial": 1.0,
+    "lossy": 1.0,
+    "stable": 0.1,
+    "quorum": 0.5,
+    "crashing": 1.0,
+    "restless": 0.2,
+    "forgetting": 0.4,
+}
 """Runs of each kind, of those that are asked for; in a long swarm, all of them have all."""
 
 Make = Callable[[Random], Plan]
@@ -43,12 +54,14 @@ def test_committed_transactions_are_as_if_one_after_the_other(kind: str) -> None
         seen.update(observed(store))
     if SEED is None:
         wanted = {"commit", "abort", "obsolete"} | ({"replica crash", "client crash"} if kind == "crashing" else set())
+        wanted |= {"decisions forgotten"} if kind == "forgetting" else set()
         assert wanted <= set(seen), seen
         print(kind, runs, dict(seen))
 
 
 def observed(store: Store) -> Counter[str]:
     """What a swarm must show somewhere, or it has shown nothing."""
+    replicas = [place.node for place in store.world.places if isinstance(place.node, QuorumReplica)]
     return (
         Counter(
             {
@@ -62,6 +75,9 @@ def observed(store: Store) -> Counter[str]:
                 "committed without its client": len(store.committed() - store.answered),
                 "replica crash": len(store.durable),
                 "client crash": len(store.plan.client_crashes),
+                "decisions forgotten": sum(
+                    store.plan.settings.remembered == 1 and node.state.horizon > ZERO for node in replicas
+                ),
             }
         )
         - Counter()

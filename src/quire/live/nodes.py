@@ -48,6 +48,8 @@ class Host(Scribe):
         self.failure: QuireError | None = None
         self.lost: set[int] = set()
         """Members that were given up."""
+        self.on_lost: Callable[[int], None] | None = None
+        """Called with each of them, which never comes back."""
         self.dropped = 0
         """Packets that found no room on their link."""
         self._survives = survives
@@ -156,6 +158,8 @@ class Host(Scribe):
         if self._survives and isinstance(error, MemberUnreachable):
             self.lost.add(error.member)
             self._mesh.give_up(error.member)
+            if self.on_lost is not None:
+                self.on_lost(error.member)
             self._news.set()
             self._check_closing()
         else:

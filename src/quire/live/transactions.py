@@ -71,6 +71,8 @@ class StoreMember:
             self._store = Store(self.node, self._runtime, codec=codec, retries=retries)
         survives = options.replication == "majority"
         self._host = Host(settings, self.node, self._told, spool=spool, survives=survives, on_event=on_event)
+        if isinstance(self.node, QuorumReplica):
+            self._host.on_lost = self.node.gone
         self._runtime.host = self._host
         self._watch: asyncio.Task[None] | None = None
 

@@ -31,6 +31,10 @@ class Durable(msgspec.Struct):
     """No transaction with a larger number has read here."""
     floor: Timestamp = ZERO
     """Everything below it counts as read, whatever the cells say."""
+    closed: Timestamp = ZERO
+    """Below it, no transaction is taken that is not known."""
+    horizon: Timestamp = ZERO
+    """Below it, every transaction has ended everywhere, and how is forgotten."""
 
     def cell(self, key: str) -> Cell:
         return self.cells.setdefault(key, Cell())
@@ -41,6 +45,16 @@ class Durable(msgspec.Struct):
         if refusal is None:
             self.prewritten.setdefault(t, set()).add(key)
         return refusal
+
+    def is_closed_to(self, t: Timestamp) -> bool:
+        """Whether it comes too late to take part in it: nothing of it was here when everything so old was closed."""
+        return t < self.closed and not (t in self.prewritten or t in self.promised or t in self.accepted)
+
+    def forget(self, horizon: Timestamp) -> None:
+        """Every transaction below has ended everywhere."""
+        if horizon > self.horizon:
+            self.horizon = horizon
+            self.decided = {t: decision for t, decision in self.decided.items() if t >= horizon}
 
     def undecided(self) -> list[Timestamp]:
         """The transactions of which something is held here."""
@@ -57,6 +71,7 @@ class Durable(msgspec.Struct):
             dict(self.known),
             asker,
             self.floor,
+            self.horizon,
             {key: Cell(cell.wts, cell.value, cell.rts, dict(cell.prewrites)) for key, cell in self.cells.items()},
             list(self.promised.items()),
             [(t, *accepted) for t, accepted in self.accepted.items()],
@@ -95,6 +110,7 @@ def union(incarnation: int, me: int, snapshots: Collection[Snapshot], holds: Cal
     for snapshot in snapshots:
         merge(state.known, snapshot.known)
         state.floor = max(state.floor, snapshot.floor)
+        state.horizon = max(state.horizon, snapshot.horizon)
         for key, cell in snapshot.cells.items():
             if not holds(key):
                 continue
@@ -113,6 +129,7 @@ def union(incarnation: int, me: int, snapshots: Collection[Snapshot], holds: Cal
     for snapshot in snapshots:
         for t, decision in snapshot.decided:
             state.decide(t, decision, holds)
+    state.decided = {t: decision for t, decision in state.decided.items() if t >= state.horizon}
     # A ballot of an earlier incarnation is never used again: the incarnation is part of it.
     state.cap = max((cell.rts.tid for cell in state.cells.values()), default=0)
     return state

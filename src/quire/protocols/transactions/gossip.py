@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from quire.protocols.node import Send
 from quire.protocols.transactions.quorum_packets import Have
@@ -37,8 +37,19 @@ class Gossip:
         """Whether the replica may still lack something that is decided here."""
         return bool(self._unsure.get(replica))
 
+    def unsure(self) -> Iterator[Timestamp]:
+        """Of each replica, the oldest decision that it may lack."""
+        return (min(unsure) for unsure in self._unsure.values() if unsure)
+
+    def gone(self, replica: int) -> None:
+        """The replica never comes back."""
+        for kept in (self._unsure, self._rounds, self._at):
+            kept.pop(replica, None)
+
     def has(self, replica: int, decided: Iterable[Timestamp]) -> None:
         """The replica says so."""
+        if replica not in self._unsure:
+            return
         unsure = self._unsure[replica]
         self._rounds[replica] = 0
         for t in decided:

@@ -120,6 +120,15 @@ class Compared(Packet, frozen=True, tag="compared"):
     lacks: tuple[Timestamp, ...]
 
 
+class Reach(Packet, frozen=True, tag="reach"):
+    """How far this replica has closed and settled, so that decisions below can be forgotten. `answer`: as it was asked."""
+
+    name = "REACH"
+    closed: Timestamp
+    settled: Timestamp
+    answer: bool
+
+
 class Recover(Packet, frozen=True, tag="recover"):
     """This replica lost its disk, and comes back under this incarnation: what is known?"""
 
@@ -133,6 +142,7 @@ class Snapshot(Answer, frozen=True, tag="snapshot"):
     name = "SNAPSHOT"
     asker: int
     floor: Timestamp
+    horizon: Timestamp
     cells: dict[str, Cell]
     promised: list[tuple[Timestamp, Ballot]]
     accepted: list[tuple[Timestamp, Ballot, Decision]]
@@ -141,5 +151,5 @@ class Snapshot(Answer, frozen=True, tag="snapshot"):
 
 QUORUM_PACKETS: tuple[type[Packet], ...] = (
     Prewrite, Fetch, Prepare, Propose, Decide, Granted, Denied, Ended, Promised, Accepted, Rejected, Have, Compared,
-    Recover, Snapshot,
+    Reach, Recover, Snapshot,
 )  # fmt: skip

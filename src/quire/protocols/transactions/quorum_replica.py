@@ -13,6 +13,7 @@ from quire.protocols.transactions.cells import Found, TooLate
 from quire.protocols.transactions.coordinator import Draw
 from quire.protocols.transactions.durable import Durable, enough, union
 from quire.protocols.transactions.gossip import Gossip
+from quire.protocols.transactions.horizon import Horizon
 from quire.protocols.transactions.notices import Traced
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.quorum_packets import (
@@ -29,6 +30,7 @@ from quire.protocols.transactions.quorum_packets import (
     Prewrite,
     Promised,
     Propose,
+    Reach,
     Recover,
     Rejected,
     Snapshot,
@@ -44,7 +46,7 @@ from quire.protocols.transactions.timestamps import (
     read_id,
     write_id,
 )
-from quire.protocols.transactions.votes import FIRST, Ballot, Decision, Stance, valid
+from quire.protocols.transactions.votes import ABORT, FIRST, Ballot, Decision, Stance, valid
 
 _BACKOFF_DOUBLINGS = 6
 
@@ -81,6 +83,8 @@ class QuorumReplica(Node):
         self._waiting: dict[str, list[Reader]] = {}
         self._terminations: dict[Timestamp, Termination] = {}
         self._gossip = Gossip(address, placement.replicas, settings.gossip_ns)
+        self._horizon = Horizon(address, placement.replicas, settings.remembered)
+        self._reach_at: int | None = None
         self._snapshots: dict[int, Snapshot] = {}
         self._ask_at: int | None = 0 if lost is not None else None
         self._take_up(now)
@@ -115,6 +119,10 @@ class QuorumReplica(Node):
                 self._gossip.has(source, has)
                 known = ((t, self.state.decided.get(t)) for t in lacks)
                 return [Send(Decide(t, decision), (source,)) for t, decision in known if decision is not None]
+            case Reach(closed=closed, settled=settled, answer=answer):
+                self._horizon.heard(source, closed, settled)
+                mine = self._reach(answer=True)
+                return [] if answer else [Send(mine, (source,))]
             case Recover(incarnation=incarnation):
                 # From now on whatever is said here carries the new incarnation, so that its old votes are void beside it.
                 known_one = max(self.state.known.get(source, 0), incarnation)
@@ -154,12 +162,19 @@ class QuorumReplica(Node):
         """Whether another replica may still lack something that is decided here."""
         return self._gossip.owes(replica)
 
+    def gone(self, replica: int) -> None:
+        """Whoever drives this node knows that another replica never comes back: nobody waits for it any more."""
+        self._gossip.gone(replica)
+        self._horizon.gone(replica)
+
     # Reads and writes
 
     def _prewrite(self, now: int, source: int, packet: Prewrite) -> Effects:
         t, state = packet.t, self.state
         if t in state.decided:
             return [self._ended(source, t)]
+        if state.is_closed_to(t):
+            return [Send(Denied(*self._stance(), t, packet.number, state.closed), (source,))]
         if t in state.promised:
             # Somebody is ending it: a vote now could come too late to count.
             return NOTHING
@@ -206,7 +221,12 @@ class QuorumReplica(Node):
         t, ballot, state = packet.t, packet.ballot, self.state
         if t in state.decided:
             return [self._ended(source, t)]
-        if ballot < state.promised.get(t, FIRST):
+        if t < state.horizon and ballot > FIRST:
+            # Whoever holds something of it undecided was never told of an end, so there was none. Who was is just late.
+            return [Send(Ended(*self._stance(), t, ABORT), (source,))]
+        if t < state.horizon:
+            return NOTHING  # How it ended is forgotten.
+        if ballot < state.promised.get(t, FIRST) or (ballot == FIRST and state.is_closed_to(t)):
             return [Send(Rejected(*self._stance(), t, ballot), (source,))]
         if isinstance(packet, Prepare):
             state.promised[t] = ballot
@@ -220,7 +240,7 @@ class QuorumReplica(Node):
         return [Send(answer, (source,))]
 
     def _learn(self, now: int, t: Timestamp, decision: Decision) -> Effects:
-        if t in self.state.decided:
+        if t in self.state.decided or (t < self.state.horizon and t not in self._terminations):
             return NOTHING
         effects: list[Effect] = []
         for key, (version, value) in decision.writes.items():
@@ -231,6 +251,8 @@ class QuorumReplica(Node):
         effects.append(Traced("deliver", end_id(t), "commit" if decision.commit else "abort", t))
         self._terminations.pop(t, None)
         self._gossip.decided(now, t)
+        if self._reach_at is None and self._horizon.is_wanted(self.state):
+            self._reach_at = now
         for key in touched:
             effects += self._look_again(key)
         return effects
@@ -246,9 +268,13 @@ class QuorumReplica(Node):
 
     def _compare(self, source: int, decided: Sequence[Timestamp]) -> Effects:
         self._gossip.has(source, decided)
-        has = tuple(t for t in decided if t in self.state.decided)
-        lacks = tuple(t for t in decided if t not in self.state.decided)
+        has = tuple(t for t in decided if t in self.state.decided or t < self.state.horizon)
+        lacks = tuple(t for t in decided if t not in self.state.decided and t >= self.state.horizon)
         return [Send(Compared(has, lacks), (source,))]
+
+    def _reach(self, *, answer: bool) -> Reach:
+        """Forget what may be forgotten; returns what the others must know for that."""
+        return Reach(*self._horizon.advance(self.state, self._gossip.unsure()), answer)
 
     # Ending what a silent client left behind
 
@@ -329,6 +355,10 @@ class QuorumReplica(Node):
         for termination in list(self._terminations.values()):
             if termination.until_ns <= now and termination.t in self._terminations:
                 effects += self._try_to_end(now, termination)
+        if self._reach_at is not None and self._reach_at <= now:
+            reach = self._reach(answer=False)
+            effects += [Send(reach, self._others)] if self._others else NOTHING
+            self._reach_at = now + self._settings.gossip_ns if self._horizon.is_wanted(self.state) else None
         return effects + self._gossip.wake(now)
 
     def due(self) -> int | None:
@@ -336,7 +366,8 @@ class QuorumReplica(Node):
             return self._ask_at
         gossip = self._gossip.due()
         times = [termination.until_ns for termination in self._terminations.values()]
-        return min(times if gossip is None else [*times, gossip], default=None)
+        times += [at for at in (gossip, self._reach_at) if at is not None]
+        return min(times, default=None)
 
     def idle(self) -> bool:
         return not self.recovering and not self._terminations and not self._waiting and self._gossip.idle()

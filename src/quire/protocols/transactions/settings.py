@@ -26,3 +26,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`majority`: how often replicas compare what was decided."""
     cap_step: int = 64
     """`majority`: how far ahead a replica notes on its disk that transactions have read."""
+    remembered: int = 4096
+    """`majority`: of how many of the latest transactions a replica remembers how they ended, at least."""

@@ -1,0 +1,59 @@
+"""Which decisions nobody needs any more: those below a horizon that all replicas have agreed on.
+
+How a transaction ended must be kept as long as anything of it can still come: otherwise it would be taken for a new one. So
+each replica says two things. Below `closed` it takes part in no transaction that it does not know by now; what it holds of
+undecided ones is never below. Below `settled` it holds nothing undecided, all replicas have closed, and they have
+whatever is decided here. Where all have settled, each transaction is either decided everywhere, or will never be decided
+by anybody: this is the horizon, and whatever still comes from below it is late, and of no consequence.
+
+A transaction is held by somebody from its first vote on, whose `closed`, and so everybody's `settled`, is below it until
+it is decided; and by whom it was decided, `settled` is below it until all others have said that they know. So the horizon
+cannot overtake a transaction that is under way, whatever is lost or comes late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+
+from quire.protocols.transactions.durable import Durable
+from quire.protocols.transactions.timestamps import ZERO, Timestamp
+
+
+class Horizon:
+    """What the replicas have said. `remembered`: so many of the latest decisions are kept in any case, because a
+    transaction that is not known yet can still begin above the oldest of them."""
+
+    def __init__(self, me: int, replicas: Sequence[int], remembered: int) -> None:
+        self._me = me
+        self._remembered = remembered
+        self._closed = dict.fromkeys(replicas, ZERO)
+        self._settled = dict.fromkeys(replicas, ZERO)
+
+    def is_wanted(self, state: Durable) -> bool:
+        """Whether so much is kept that it is worth asking the others."""
+        return len(state.decided) > 2 * self._remembered
+
+    def heard(self, replica: int, closed: Timestamp, settled: Timestamp) -> None:
+        if replica not in self._closed:
+            return
+        self._closed[replica] = max(closed, self._closed[replica])
+        self._settled[replica] = max(settled, self._settled[replica])
+
+    def gone(self, replica: int) -> None:
+        """The replica never comes back, so that it need not agree."""
+        self._closed.pop(replica, None)
+        self._settled.pop(replica, None)
+
+    def advance(self, state: Durable, unsure: Iterable[Timestamp]) -> tuple[Timestamp, Timestamp]:
+        """Close and settle as far as may be, and forget what is below the horizon; returns what to tell the others.
+        `unsure`: what is decided here that somebody may not know."""
+        undecided = min(state.undecided(), default=None)
+        if len(state.decided) > self._remembered:
+            oldest = nlargest(self._remembered, state.decided)[-1]
+            state.closed = max(state.closed, oldest if undecided is None else min(oldest, undecided))
+        self._closed[self._me] = state.closed
+        held = [*unsure] if undecided is None else [*unsure, undecided]
+        self.heard(self._me, state.closed, min([*self._closed.values(), *held]))
+        state.forget(min(self._settled.values()))
+        return state.closed, self._settled[self._me]

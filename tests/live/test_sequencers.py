@@ -148,8 +148,8 @@ def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
     asyncio.run(main())
     with pytest.raises(BadInput, match="loopback"):
         connect("192.0.2.1:7000")
-    with pytest.raises(BadInput, match="direct needs links"):
-        connect("127.0.0.1:7000", options={"bodies": "direct"})
+    with pytest.raises(BadInput, match="only with bodies=direct"):
+        connect("127.0.0.1:7000", listen="127.0.0.1:7001")
     assert quire.connect is connect
 
 

@@ -17,8 +17,8 @@ LOST = 2
 BAD = Faults(loss=0.3, duplicate=0.2, delay="exponential:10")
 
 
-def service(order: str, seed: int) -> Service:
-    options = Options(order=order, tick_ms=TICK_MS, balance_ticks=0)  # type: ignore[arg-type]
+def service(order: str, seed: int, bodies: str = "relay") -> Service:
+    options = Options(order=order, bodies=bodies, tick_ms=TICK_MS, balance_ticks=0)  # type: ignore[arg-type]
     initial = {"G0": (0, (0, 1, 2)), "G1": (0, (0, 1, 2)), "G2": (1, (0,))}
     actions = [Action(10 * step, "send", step % 3, f"G{step % 3}") for step in range(12)]
     late = [Action(1500 + 10 * step, "send", step % 2, f"G{step % 3}") for step in range(6)]
@@ -33,9 +33,10 @@ def suspect(made: Service) -> None:
 
 @pytest.mark.parametrize("order", ["total", "hybrid", "causal-total"])
 @pytest.mark.parametrize("alive", [False, True])
-def test_an_evicted_client_leaves_all_groups_and_nothing_waits_for_it(order: str, alive: bool) -> None:
+@pytest.mark.parametrize("bodies", ["relay", "direct"])
+def test_an_evicted_client_leaves_all_groups_and_nothing_waits_for_it(order: str, alive: bool, bodies: str) -> None:
     for seed in range(25):
-        made = service(order, seed)
+        made = service(order, seed, bodies)
         if not alive:
             made.world.at(60 * MS, made.world.crash, LOST)
         for at_ms in range(300, 20_000, 200):  # The suspicion may be lost on its way, and is uttered again.

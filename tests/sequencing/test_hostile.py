@@ -85,7 +85,7 @@ def test_a_client_cannot_play_the_service_before_another(packet: Packet) -> None
     "packet",
     [
         sent(-1), sent(2**63), sent(0, acked=-1), sent(0, acked=1), sent(0, ctx={"H": 1}), sent(0, ctx={"K": -1}),
-        sent(0, ctx={"K" * 300: 1}), sent(0, ids={"H": -1}), sent(0, direct=True),
+        sent(0, ctx={"K" * 300: 1}), sent(0, ids={"H": -1}), sent(0, view=0), sent(0, view=-2),
         wire.DoMulticast("G", ME, 0, 0, Run(OTHER, 0, 1, BODY)),
         wire.DoMulticast("G", ME, 0, 0, Run(ME, 0, 5, Body(b"x", 1))),
         wire.Join("G", ME, -1), wire.Leave("G", ME, 2**63), wire.Fetch(ME, {"G": 1}),

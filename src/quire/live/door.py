@@ -31,6 +31,8 @@ class Door:
         self._settings = settings
         self._make = make
         self._tls = tls
+        self.port: int | None = None
+        """At which port it listens, if it does."""
         self._listening: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         # In order of arrival, each with the task that starts to talk to it.
@@ -55,6 +57,7 @@ class Door:
             self._stop_listening()
             why = error.strerror or error
             raise BadInput(f"member {self._settings.me} cannot listen at {address}: {why}") from error
+        self.port = self._listening[0].getsockname()[1]
         self._accepting = [loop.create_task(self._accept(listening)) for listening in self._listening]
 
     async def close(self) -> None:

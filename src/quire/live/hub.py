@@ -1,9 +1,10 @@
 """Links between processes that are always there and visitors that come and go.
 
-The members of a hub have addresses and connect to each other, as in any mesh. Visitors have numbers after theirs and no
-address: they connect to all members, and to each other not at all. A visitor that is silent for longer than the timeout,
-or sends what no correct one sends, is dismissed, and nobody else notices; one that says that it closes is forgotten when
-it has gone. Nothing is kept for a visitor before it has shown that it belongs here, and there is room for so many.
+The members of a hub have addresses and connect to each other, as in any mesh. Visitors have numbers after theirs and
+connect to all members, and to each other only where they ask for it (`fellows`). A visitor that is silent for longer
+than the timeout, or sends what no correct one sends, is dismissed, and nobody else notices; one that says that it closes is
+forgotten when it has gone. Nothing is kept for a visitor before it has shown that it belongs here, and there is room for so
+many.
 """
 
 from __future__ import annotations
@@ -40,12 +41,18 @@ class Hub(Mesh):
         return peer >= len(self.settings.members)
 
     def introduction_to(self, peer: int) -> Introduction:
-        if peer not in self.peers and self.is_visitor(peer):
+        if self.is_visitor(peer):
+            self._receive_visitor(peer)
+        return super().introduction_to(peer)
+
+    def _receive_visitor(self, number: int) -> Peer:
+        peer = self.peers.get(number)
+        if peer is None:
             if sum(map(self.is_visitor, self.peers)) >= VISITORS_AT_ONCE_MAX:
                 raise Misfit("too many clients are here already; try again later")
-            self.peers[peer] = Peer(peer, "a client")
-            self._recipients.append(self.peers[peer])
-        return super().introduction_to(peer)
+            peer = self.peers[number] = Peer(number, "a client")
+            self._recipients.append(peer)
+        return peer
 
     def introduced(self, connection: Connection, introduction: Introduction) -> None:
         assert connection.peer is not None
@@ -76,8 +83,12 @@ class Hub(Mesh):
             return
         super().lost(connection, reason)
         peer = self.peers.get(-1 if connection.peer is None else connection.peer)
-        if peer is not None and self.is_visitor(peer.member) and (peer.closing_after is not None or peer.incarnation is None):
+        if peer is not None and self.is_visitor(peer.member) and self._is_over_with(peer):
             self.dismiss(peer.member)
+
+    def _is_over_with(self, peer: Peer) -> bool:
+        """Whether a visitor whose connection has ended is not waited for."""
+        return peer.closing_after is not None or peer.incarnation is None
 
     def has_room_to(self, member: int) -> bool:
         return member in self.peers and super().has_room_to(member)
@@ -86,18 +97,21 @@ class Hub(Mesh):
         """Have no more to do with a visitor."""
         self.give_up(visitor)
         # Whoever is just going through all peers must not lose one meanwhile.
-        asyncio.get_running_loop().call_soon(self._forget, visitor)
+        asyncio.get_running_loop().call_soon(self._forget, self.peers[visitor])
 
-    def _forget(self, visitor: int) -> None:
-        peer = self.peers.pop(visitor, None)
-        if peer is not None:
-            self._recipients.remove(peer)
+    def _forget(self, visitor: Peer) -> None:
+        if self.peers.get(visitor.member) is visitor:
+            del self.peers[visitor.member]
+            self._recipients.remove(visitor)
+
+    def _unheard(self) -> bool:
+        return any(peer.outgoing.bytes for peer in self.peers.values())
 
     async def said_everything(self) -> None:
         """Say that this process closes, and return when that has arrived, or soon."""
         self.say_closing(0)
         deadline = asyncio.get_running_loop().time() + CLOSE_S
-        while any(peer.outgoing.bytes for peer in self.peers.values()) and asyncio.get_running_loop().time() < deadline:
+        while self._unheard() and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.002)
 
 

@@ -22,7 +22,7 @@ from quire.live.farewell import Farewell, Ways
 from quire.live.frames import CLOSING, DONE, DRAINED, PACKET, FrameError, Numbered, PacketCodec, read_count
 from quire.live.metrics import Sample
 from quire.live.peers import Peer, samples
-from quire.live.settings import Introduction, Misfit, Settings, tls_contexts
+from quire.live.settings import Address, Introduction, Misfit, Settings, tls_contexts
 from quire.live.vigil import Vigil, unreachable
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
 from quire.model.packets import Packet
@@ -121,6 +121,11 @@ class Mesh:
             self._send(peer, PACKET, lamport, body)
         carried = packet.carried()
         return len(body) - (len(carried.body.payload) if carried is not None else 0)
+
+    @property
+    def port(self) -> int | None:
+        """Where this member listens, if it does."""
+        return self._door.port
 
     def has_room(self) -> bool:
         limit = self.settings.link_bytes_max
@@ -379,8 +384,11 @@ class Mesh:
             tries = 0 if connection.was_open else tries + 1
             await asyncio.sleep(RECONNECT_S[min(tries, len(RECONNECT_S) - 1)])
 
+    def _address_of(self, peer: Peer) -> Address:
+        return self.settings.members[peer.member]
+
     async def _connect(self, peer: Peer, connection: Connection) -> None:
-        address = self.settings.members[peer.member]
+        address = self._address_of(peer)
         tls: dict[str, object] = {}
         if self._connecting_tls is not None:
             name = self.settings.certificate_name(peer.member)

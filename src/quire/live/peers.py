@@ -37,6 +37,12 @@ class Peer:
         self.gone = False
         """Whether it was given up."""
 
+    def begin_anew(self) -> None:
+        """What was on its way is lost; the link starts from nothing."""
+        self.outgoing, self.incoming = Outgoing(), Incoming()
+        self.incarnation = self.closing_after = self.blocked = None
+        self.unreadable = 0
+
     def give_up(self) -> None:
         """Nothing more is sent to it, and nobody waits for it."""
         self.gone = self.done = self.told_done = self.drained = self.told_drained = True

@@ -12,17 +12,23 @@ from types import TracebackType
 import msgspec
 
 from quire.live.events import Listener
+from quire.live.fellows import FellowHost
 from quire.live.hub import VISITORS, HubHost
+from quire.live.nodes import Host
 from quire.live.session import Session
-from quire.live.settings import Certificates, Settings, read_settings
+from quire.live.settings import Address, Certificates, Settings, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.node import Notice
 from quire.protocols.registry import convert_options
 from quire.protocols.sequencing import Client, Options, Sequencer
+from quire.protocols.sequencing.events import LEAVE
+from quire.protocols.sequencing.notices import Changed
 from quire.protocols.sequencing.office import Office
 
 NAME = "sequencer"
 SERVICE = "quire"
+ANY_PORT = Address("127.0.0.1", 0)
+WILDCARDS = ("0.0.0.0", "::")  # noqa: S104
 
 
 def _settings(
@@ -37,8 +43,6 @@ def _settings(
     listen: str | None = None,
 ) -> Settings:
     chosen = convert_options(NAME, Options, options or {})
-    if chosen.bodies == "direct":
-        raise BadInput("bodies=direct needs links between all clients, which only a run of a fixed group has; choose relay")
     settings = read_settings(
         service, me, sequencers, protocol=NAME, options=chosen, secret=secret, certificates=certificates,
         insecure=insecure, timeout_s=timeout_s, listen=listen,
@@ -85,14 +89,17 @@ def connect(
     certificates: Certificates | None = None,
     insecure: bool = False,
     timeout_s: float = 10.0,
+    listen: str | None = None,
     on_event: Listener | None = None,
 ) -> Connected:
     """A client of the sequencing service, to be used in `async with`, which connects to all sequencers.
 
     `sequencers` are their addresses, in the same order everywhere; `order` and `options` as the sequencers have them. `me`
     is this client's number among clients: drawn at random if not given, as it may be unless certificates name it. Beyond
-    loopback give the service's `secret` or `certificates`, or say `insecure`. Raises BadInput where these make no sense,
-    and on entering where the sequencers run something else; GroupFailed when a sequencer is lost.
+    loopback give the service's `secret` or `certificates`, or say `insecure`. With `bodies=direct` other clients connect to
+    this one: `listen` says where, a free port of loopback if not given and all is there; elsewhere, if not given, nobody does,
+    and what they send is relayed. Raises BadInput where these make no sense, and on entering where the sequencers run
+    something else; GroupFailed when a sequencer is lost.
     """
     addresses = tuple(sequencers.split(",")) if isinstance(sequencers, str) else tuple(sequencers)
     if me is None and certificates is not None:
@@ -100,9 +107,15 @@ def connect(
     if me is not None and not 0 <= me < VISITORS:
         raise BadInput(f"me must be from 0 to {VISITORS - 1}, not {me}")
     given = {**(options or {}), **({} if order is None else {"order": order})}
-    settings = _settings(service, 0, addresses, given, secret, certificates, insecure, timeout_s)
+    settings = _settings(service, 0, addresses, given, secret, certificates, insecure, timeout_s, listen)
     number = len(addresses) + (secrets.randbelow(VISITORS) if me is None else me)
-    return Connected(msgspec.structs.replace(settings, me=number, listen=None), on_event)
+    where = None if listen is None else settings.listen
+    assert isinstance(settings.options, Options)
+    if where is not None and (settings.options.bodies != "direct" or where.host in WILDCARDS):
+        raise BadInput(f"a client listens at {where} only with bodies=direct, and where others can reach it")
+    if settings.options.bodies == "direct" and listen is None and all(each.is_loopback() for each in settings.members):
+        where = ANY_PORT
+    return Connected(msgspec.structs.replace(settings, me=number, listen=where), on_event)
 
 
 class Connected(Session):
@@ -112,7 +125,17 @@ class Connected(Session):
         assert isinstance(settings.options, Options)
         client = Client(settings.me, range(len(settings.members)), 0, settings.options)
         super().__init__(client, settings.inbox_messages_max, settings.run_messages_max)
-        self._visit = HubHost(settings, client, self.told, on_event=on_event)
+        self._visit = FellowHost(settings, client, self._told, on_event=on_event)
+        client.spreading.linked = self._visit.linked
+
+    def _told(self, host: Host, notice: Notice) -> None:
+        if isinstance(notice, Changed):
+            for fellow, at in notice.at.items():
+                if fellow != self.me:
+                    self._visit.link(fellow, at)
+            if notice.kind == LEAVE:
+                self._visit.keep_only({client for view in self.client.views.values() for client in view})
+        self.told(host, notice)
 
     @property
     def me(self) -> int:
@@ -121,6 +144,7 @@ class Connected(Session):
 
     async def __aenter__(self) -> Connected:
         await self._visit.__aenter__()
+        self.client.at = self._visit.listens_at()
         self.begin(self._visit)
         return self
 

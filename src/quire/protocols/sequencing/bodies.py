@@ -1,114 +1,155 @@
 """Bodies that go from members to members, while the sequencer only numbers them.
 
-The sender keeps the bodies until everybody has delivered them, and sends them again to whoever asks. A member that gets
-the number first waits for the bodies, and asks for them if they do not come.
+A sender gives the bodies to all members first, and each says that it keeps them. Only then the sender asks for numbers, and
+says as of which number of the group it knew the members; where somebody has joined since, the sequencer does not number the
+messages, and the sender goes on with the newcomer. So what has a number is kept by everybody who must deliver it, and
+nothing is lost with its sender. Where a member cannot be reached, or does not answer, the messages are relayed whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Iterable
 
 import msgspec
 
-from quire.model.errors import ProtocolViolation
-from quire.model.messages import Run
-from quire.protocols.node import Send
+from quire.model.messages import NUMBER_MAX, Run
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.events import Event
+from quire.protocols.sequencing.events import JOIN, Event
+from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.outbox import Outstanding
 
-_UNNUMBERED = 1 << 63
+TRIES_MAX = 3
+"""How often bodies are sent to a member that does not say that it keeps them."""
+
+
+class Spreading:
+    """A sender's part."""
+
+    def __init__(self, me: int, options: Options) -> None:
+        self.linked: Container[int] | None = None
+        """The clients that can be reached; None: all."""
+        self.silent: set[int] = set()
+        """Members that did not answer, to whom nothing is sent directly until they get another chance."""
+        self._joined: dict[tuple[str, int], int] = {}
+        """By group and member, the number of its join: what it said before, it has forgotten."""
+        self._me = me
+        self._direct = options.bodies == "direct"
+
+    def begin(self, one: Outstanding, view: Iterable[int] | None) -> bool:
+        """Whether the bodies of a new run go to the members directly. `view`: the members; None: the sender is none."""
+        if self._direct and view is not None and self._reaches(view):
+            one.holders = {self._me}
+        return one.holders is not None
+
+    def left(self, group: str) -> None:
+        """The client itself has left the group."""
+        for key in [key for key in self._joined if key[0] == group]:
+            del self._joined[key]
+
+    def lacking(self, one: Outstanding, view: Iterable[int] | None) -> tuple[int, ...] | None:
+        """The members that are not known to keep the bodies; None: the run is to be relayed."""
+        if one.holders is None:
+            return None
+        lacking = tuple(client for client in view or () if client not in one.holders)
+        if lacking and one.tries >= TRIES_MAX:
+            self.silent.update(lacking)
+        if view is None or not self._reaches(lacking):
+            one.holders = None
+            return None
+        one.tries += bool(lacking)
+        return lacking
+
+    def changed(self, event: Event, unnumbered: Iterable[Outstanding]) -> None:
+        """Who has left has forgotten what it kept, even if it joins anew."""
+        key = (event.group, event.who)
+        if event.kind == JOIN:
+            self._joined[key] = event.seq
+        else:
+            self._joined.pop(key, None)
+            for one in unnumbered:
+                if one.holders is not None:
+                    one.holders.discard(event.who)
+
+    def kept(self, one: Outstanding, client: int, as_of: int, view: Collection[int]) -> bool:
+        """A member says that it keeps the bodies; returns whether all do now."""
+        self.silent.discard(client)
+        stranger = client not in view or as_of < self._joined.get((one.group, client), 0)
+        if stranger or one.holders is None or client in one.holders:
+            return False
+        one.holders.add(client)
+        return one.holders.issuperset(view)
+
+    def _reaches(self, clients: Iterable[int]) -> bool:
+        linked = self.linked
+        return not any(
+            client != self._me and (client in self.silent or (linked is not None and client not in linked))
+            for client in clients
+        )  # fmt: skip
 
 
 class Bodies:
-    def __init__(self, me: int, limit: int, limit_bytes: int) -> None:
-        self.me = me
-        self.kept: dict[str, dict[int, tuple[Run, int]]] = {}
-        """Own runs by group and first message, each with its last number, if it has one."""
-        self.waiting: dict[tuple[str, int, int], Event] = {}
-        """Events without bodies, by group, sender and first message."""
-        self._limit = limit
-        self._limit_bytes = limit_bytes
-        self._arrived: dict[tuple[str, int, int], Run] = {}
+    """A member's part: what it keeps, its own too, until it is delivered."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._kept: dict[tuple[str, int], dict[int, tuple[int, Run]]] = {}
+        """By group and sender, and by the first message; each with the number as of which its sender knew the members."""
+        self._delivered: dict[tuple[str, int], int] = {}
+        """By group and sender: its messages before this one have been delivered, so that late copies are not kept."""
         self._messages = 0
         self._bytes = 0
 
-    def keep(self, group: str, run: Run) -> None:
-        self.kept.setdefault(group, {})[run.first] = (run, _UNNUMBERED)
-
-    def numbered(self, group: str, first: int, last: int) -> None:
-        kept = self.kept.get(group, {})
-        if first in kept:
-            kept[first] = (kept[first][0], last)
-
-    def release(self, stable: Mapping[str, int]) -> None:
-        """Forget what everybody has delivered."""
-        for group, kept in list(self.kept.items()):
-            for first in [first for first, (_, last) in kept.items() if last <= stable.get(group, -1)]:
-                del kept[first]
-            if not kept:
-                del self.kept[group]
-
-    def arrived(self, packet: wire.Bodies) -> Event | None:
-        """Bodies came; returns the event that waited for them, whole."""
-        key = (packet.group, packet.run.origin, packet.run.first)
-        event = self.waiting.get(key)
-        if event is not None:
-            if event.run.count != packet.run.count:
-                raise ProtocolViolation(packet.run.origin, f"it sent {packet.run.count} bodies of {event.run.count}")
-            del self.waiting[key]
-            return msgspec.structs.replace(event, run=packet.run)
-        if key not in self._arrived and self._has_room(packet.run):
-            self._arrived[key] = packet.run
-            self._count(packet.run, 1)
-        return None
+    def keep(self, group: str, view: int, run: Run, *, own: bool = False) -> bool:
+        """Keep bodies until they are delivered; False: they are not, because there is no room or they are late."""
+        kept = self._kept.get((group, run.origin), {})
+        if run.first in kept:
+            return kept[run.first][1].count == run.count
+        if not own and (run.first < self._delivered.get((group, run.origin), 0) or not self._has_room(run)):
+            return False
+        self._kept.setdefault((group, run.origin), {})[run.first] = (view, run)
+        self._count(run, 1)
+        return True
 
     def _has_room(self, run: Run) -> bool:
-        """Whether bodies that came before their numbers can be kept; otherwise they are asked for later."""
-        size = self._bytes + len(run.body.payload)
-        return self._messages + run.count <= self._limit and (size <= self._limit_bytes or not self._arrived)
+        options, size = self._options, self._bytes + len(run.body.payload)
+        return self._messages + run.count <= options.history and (size <= options.history_bytes or not self._messages)
 
     def _count(self, run: Run, sign: int) -> None:
         self._messages += sign * run.count
         self._bytes += sign * len(run.body.payload)
 
     def whole(self, event: Event) -> Event | None:
-        """The event with its bodies; None if they are not here yet."""
+        """The event with its bodies; None if they are not here."""
         if not event.direct:
             return event
-        key = (event.group, event.who, event.run.first)
-        own = self.kept.get(event.group, {}).get(event.run.first) if event.who == self.me else None
-        run = self._arrived.pop(key, None) if own is None else own[0]
-        if run is not None and own is None:
-            self._count(run, -1)
-        if run is None or run.count != event.run.count:
-            self.waiting[key] = event
-            return None
-        return msgspec.structs.replace(event, run=run)
+        _, run = self._kept.get((event.group, event.who), {}).get(event.run.first, (0, None))
+        return None if run is None or run.count != event.run.count else msgspec.structs.replace(event, run=run)
+
+    def delivered(self, group: str, sender: int, end: int) -> None:
+        """Everything of this sender before this message was delivered."""
+        self._delivered[group, sender] = end
+        kept = self._kept.get((group, sender), {})
+        for first in [first for first in kept if first < end]:
+            self._count(kept.pop(first)[1], -1)
+
+    def left(self, group: str, sender: int, number: int) -> None:
+        """The sender has left by this number: nothing that it gave to the members before is numbered after. It may have
+        joined anew, and given them more, before this is known here."""
+        self._delivered.pop((group, sender), None)
+        kept = self._kept.pop((group, sender), {})
+        newer = {first: (view, run) for first, (view, run) in kept.items() if view > number}
+        for first in kept.keys() - newer.keys():
+            self._count(kept[first][1], -1)
+        if newer:
+            self._kept[group, sender] = newer
 
     def drop(self, group: str) -> None:
-        """The client has left the group: nothing of it will be delivered any more."""
-        for key in [key for key in self.waiting if key[0] == group]:
-            del self.waiting[key]
-        for key in [key for key in self._arrived if key[0] == group]:
-            self._count(self._arrived.pop(key), -1)
+        """The client itself has left the group."""
+        for key in {key for key in (*self._kept, *self._delivered) if key[0] == group}:
+            self.left(*key, NUMBER_MAX)
 
-    def joined(self, group: str, number: int) -> None:
-        """The client has joined: what was numbered before is of an earlier spell, and will not be delivered."""
-        for key in [key for key, event in self.waiting.items() if key[0] == group and event.seq < number]:
-            del self.waiting[key]
 
-    def settle(self, group: str, origin: int, end: int) -> None:
-        """Everything of this sender before this number was delivered: copies that come later are not kept."""
-        for key in [key for key in self._arrived if key[:2] == (group, origin) and key[2] < end]:
-            self._count(self._arrived.pop(key), -1)
-
-    def ask(self) -> list[Send]:
-        """Ask the senders for what has not come."""
-        return [Send(wire.Wanted(group, first), (sender,)) for group, sender, first in self.waiting]
-
-    def answer(self, source: int, packet: wire.Wanted) -> list[Send]:
-        kept = self.kept.get(packet.group, {}).get(packet.first)
-        return [] if kept is None else [Send(wire.Bodies(packet.group, kept[0]), (source,))]
-
-    def idle(self) -> bool:
-        return not self.kept and not self.waiting
+def request(one: Outstanding, client: int, acked: int, view: int) -> wire.DoMulticast:
+    """What asks for the numbers of a run; without its bodies where the members as of `view` keep them."""
+    run = one.run if view < 0 else Run(one.run.origin, one.run.first, one.run.count)
+    return wire.DoMulticast(one.group, client, one.counter, acked, run, one.context, dict(one.ids), view)

@@ -18,13 +18,14 @@ from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
 from quire.protocols.sequencing import errors
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.answers import wrong_answer
-from quire.protocols.sequencing.bodies import Bodies
+from quire.protocols.sequencing.bodies import Bodies, Spreading, request
 from quire.protocols.sequencing.contexts import Context, merge, prune
 from quire.protocols.sequencing.delivery import HoldBack
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
-from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
+from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Numbered
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.outbox import Outbox, Outstanding
+from quire.protocols.sequencing.places import Places
 from quire.protocols.sequencing.reports import reports
 from quire.protocols.sequencing.requests import WAIT_TICKS_MAX, Request
 from quire.protocols.sequencing.rights import Rights
@@ -36,7 +37,7 @@ REPORTS_PER_HISTORY = 8
 class Client(Node):
     packets = (
         Event, wire.Ack, wire.Nak, wire.NewLocation, wire.Stable, wire.Poll, wire.Overloaded, wire.Located, wire.Ready,
-        wire.Bodies, wire.Wanted, wire.Expelled,
+        wire.Bodies, wire.Kept, wire.Expelled,
     )  # fmt: skip
 
     def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
@@ -44,23 +45,26 @@ class Client(Node):
         self.rights = Rights(sequencers, directory)
         self.options = options
         self.directory = directory
-        self.places: dict[str, int] = {}
-        """Whom to ask about each group."""
+        self._places = Places(directory)
+        self.places = self._places.known
         self.context: Context = {}
         self.stable: Context = {}
         self.unstable: Context = {}
         """Of groups to which this client sent: its last number there, until everybody is known to have delivered it."""
         self.views: dict[str, tuple[int, ...]] = {}
         """Of the groups in which the client is, who is in them."""
+        self.viewed: dict[str, int] = {}
+        """As of which number."""
+        self.at = ""
+        """Where other clients can reach this one, if they can."""
         self.hold = HoldBack(address, options.history)
         self.outbox = Outbox(options)
-        self.bodies = Bodies(address, options.history, options.history_bytes)
+        self.bodies = Bodies(options)
+        self.spreading = Spreading(address, options)
         self.request: Request | None = None
         self.next_number = 0
         """The number that the next message gets among all that this client sends."""
         self._requests = 0
-        self._asked: dict[str, wire.Create | wire.Lookup] = {}
-        """Groups about which the directory was asked, and how."""
         self.evicted = False
         self._gaps: set[str] = set()
         self._unreported = 0.0
@@ -72,27 +76,32 @@ class Client(Node):
             Event: self._event,
             wire.Ack: self._ack,
             wire.Nak: self._nak,
-            wire.NewLocation: self._moved,
+            wire.NewLocation: lambda _, __, packet: self._places.moved(packet),
             wire.Stable: lambda _, __, packet: self._learn(packet.numbers),
             wire.Poll: lambda now, *_: self._report(now),
             wire.Overloaded: self._overloaded,
-            wire.Located: self._located,
+            wire.Located: lambda _, __, packet: self._places.located(packet),
             wire.Ready: self._ready,
             wire.Bodies: self._bodies,
             wire.Expelled: self._expelled,
-            wire.Wanted: lambda _, source, packet: self.bodies.answer(source, packet),
+            wire.Kept: self._kept,
         }
 
     # What an application may ask for.
 
     def find(self, now: int, group: str) -> Effects:
         """Look for a group; the answer is Found, or Failed with NoSuchGroup."""
-        return self._ask(now, group, wire.Lookup(group))
+        return self._ask(now, wire.Lookup(group))
 
     def create(self, now: int, group: str) -> Effects:
         """Found a group, if there is none of that name; the answer is Found. Its founder is not in it: it may join."""
         errors.check_name(group)
-        return self._ask(now, group, wire.Create(group))
+        return self._ask(now, wire.Create(group))
+
+    def _ask(self, now: int, question: wire.Create | wire.Lookup) -> Effects:
+        effects = self._places.ask(question)
+        self._set_tick(now)
+        return effects
 
     def join(self, now: int, group: str) -> Effects:
         """Join a group that was found. The client is in it from the notice Changed on that says so.
@@ -156,7 +165,7 @@ class Client(Node):
         return effects
 
     def wake(self, now: int) -> Effects:
-        effects: list[Effect] = [Send(packet, (self.directory,)) for packet in self._asked.values()]
+        effects: list[Effect] = [*self._places.ask_again()]
         request = self.request
         if request is not None and now >= request.again_at:
             request.wait = self._longer(request.wait)
@@ -165,7 +174,6 @@ class Client(Node):
         for one in self.outbox.sent():
             if now >= one.again_at:
                 effects += self._transmit(now, one)
-        effects += self.bodies.ask()
         if now >= self._report_at:
             effects += self._report(now)
         self._tick_at = None
@@ -176,15 +184,15 @@ class Client(Node):
         return None if self.evicted else self._tick_at
 
     def idle(self) -> bool:
-        return self.evicted or (self._quiet() and not self.hold.held_events and self.bodies.idle())
+        return self.evicted or (self._quiet() and not self.hold.held_events)
 
     def _quiet(self) -> bool:
         """Whether nothing was asked that is not answered."""
-        return self.request is None and not self._asked and self.outbox.idle()
+        return self.request is None and self._places.idle() and self.outbox.idle()
 
     def _set_tick(self, now: int) -> None:
         """In a tick where an answer is missing; otherwise when the next report is due."""
-        if not self._quiet() or not self.bodies.idle():
+        if not self._quiet():
             due = now + self.options.tick_ns
         elif self.hold.delivered or self.unstable:
             due = max(self._report_at, now + 1)
@@ -199,33 +207,6 @@ class Client(Node):
         """What was delivered here is a correct beginning, and nothing will follow."""
         self.evicted = True
         return (Failed("", errors.Evicted()),)
-
-    # Names and places.
-
-    def _ask(self, now: int, group: str, question: wire.Create | wire.Lookup) -> Effects:
-        self._asked[group] = question
-        self._set_tick(now)
-        return (Send(question, (self.directory,)),)
-
-    def _located(self, now: int, source: int, packet: wire.Located) -> Effects:  # noqa: ARG002
-        question = self._asked.get(packet.group)
-        if question is None or (isinstance(question, wire.Create) and packet.sequencer == -1):
-            return NOTHING
-        del self._asked[packet.group]
-        if packet.sequencer == wire.NO_ROOM:
-            return (Failed(packet.group, errors.TooManyGroups(packet.group)),)
-        if packet.sequencer < 0:
-            return (Failed(packet.group, errors.NoSuchGroup(packet.group)),)
-        self.places[packet.group] = packet.sequencer
-        return (Found(packet.group),)
-
-    def _moved(self, now: int, source: int, packet: wire.NewLocation) -> Effects:  # noqa: ARG002
-        if packet.group not in self.places:
-            return NOTHING
-        if packet.sequencer >= 0:
-            self.places[packet.group] = packet.sequencer
-            return NOTHING
-        return self._ask(now, packet.group, wire.Lookup(packet.group)) if packet.group not in self._asked else NOTHING
 
     # Membership.
 
@@ -242,7 +223,7 @@ class Client(Node):
         """From now on the join may have a number; it is numbered or refused at once, so that nothing waits for it long."""
         req = self._new_request()
         self.hold.join(group, req)
-        return self._begin(now, group, wire.Join(group, self.address, req))
+        return self._begin(now, group, wire.Join(group, self.address, req, self.at))
 
     def _transmit_request(self, request: Request) -> Send:
         directly = isinstance(request.packet, wire.Prepare)
@@ -250,7 +231,7 @@ class Client(Node):
 
     def _nak(self, now: int, source: int, packet: wire.Nak) -> Effects:  # noqa: ARG002
         request = self.request
-        if request is None or request.packet != wire.Join(packet.group, self.address, packet.req):
+        if request is None or request.packet != wire.Join(packet.group, self.address, packet.req, self.at):
             return NOTHING
         prepare = wire.Prepare(request.group, self._new_request())
         return [*self._deliver(now, self.hold.cancel()), *self._begin(now, request.group, prepare)]
@@ -267,12 +248,8 @@ class Client(Node):
     def _send_ready(self, now: int) -> list[Effect]:
         effects: list[Effect] = []
         for one in self.outbox.ready(self.context):
-            if self.options.bodies == "direct" and one.group in self.hold.delivered:
-                one.direct = True
-                self.bodies.keep(one.group, one.run)
-                others = tuple(client for client in self.views.get(one.group, ()) if client != self.address)
-                if others:
-                    effects.append(Send(wire.Bodies(one.group, one.run), others))
+            if self.spreading.begin(one, self.views.get(one.group)):
+                self.bodies.keep(one.group, self.viewed.get(one.group, 0), one.run, own=True)
             effects += self._transmit(now, one)
         self._set_tick(now)
         return effects
@@ -280,11 +257,19 @@ class Client(Node):
     def _transmit(self, now: int, one: Outstanding) -> list[Effect]:
         one.wait = self._longer(one.wait)
         one.again_at = now + one.wait
-        run = Run(one.run.origin, one.run.first, one.run.count) if one.direct else one.run
-        packet = wire.DoMulticast(
-            one.group, self.address, one.counter, self.outbox.acked(one.group), run, one.context, dict(one.ids), one.direct
-        )
+        lacking = self.spreading.lacking(one, self.views.get(one.group))
+        view = -1 if lacking is None else self.viewed.get(one.group, 0)
+        if lacking:
+            return [Send(wire.Bodies(one.group, view, one.run), lacking)]
+        packet = request(one, self.address, self.outbox.acked(one.group), view)
         return [Send(packet, (self.places[one.group],))]
+
+    def _kept(self, now: int, source: int, packet: wire.Kept) -> Effects:
+        one = self.outbox.find(packet.group, packet.first)
+        if one is None or not self.spreading.kept(one, source, packet.view, self.views.get(one.group, ())):
+            return NOTHING
+        one.wait = 0
+        return self._transmit(now, one)
 
     def _ack(self, now: int, source: int, packet: wire.Ack) -> Effects:  # noqa: ARG002
         effects = self._learn({packet.group: packet.stable})
@@ -297,7 +282,6 @@ class Client(Node):
         released = self.outbox.numbered(one, seq)
         self.saw(one.group, last)
         self.unstable = merge(self.unstable, {one.group: last})
-        self.bodies.numbered(one.group, one.run.first, last)
         effects: list[Effect] = [Numbered(one.group, one.run.first, one.run.count, seq, members)]
         for other in released:
             # A sequencer knows the numbers that it gave itself.
@@ -327,17 +311,22 @@ class Client(Node):
                 effects += self._numbered(now, one, event.seq, None)
         elif event.kind == LEAVE and event.who == self.address and group not in self.hold.delivered:
             effects.append(Send(wire.LeftAck(group, self.address, event.seq), (source,)))
-        whole = self.bodies.whole(event) if self.hold.wants(event) else None
-        if whole is not None:
-            effects += self._deliver(now, self.hold.take(whole))
+        if self.hold.wants(event):
+            whole = self.bodies.whole(event)
+            if whole is not None:
+                effects += self._deliver(now, self.hold.take(whole))
+            elif self.hold.delivered.get(group) == event.seq - 1:
+                effects += self._lost((group,))
         return effects
 
-    def _bodies(self, now: int, source: int, packet: wire.Bodies) -> Effects:
+    def _bodies(self, now: int, source: int, packet: wire.Bodies) -> Effects:  # noqa: ARG002
         if packet.run.origin != source or not packet.run.is_sound():
             raise ProtocolViolation(source, "its bodies are not its own, or less than it says")
-        inside = packet.group in self.hold.delivered or packet.group == self.hold.joining
-        whole = self.bodies.arrived(packet) if inside else None
-        return NOTHING if whole is None else self._deliver(now, self.hold.take(whole))
+        inside = source in self.views.get(packet.group, ()) or packet.view > self.viewed.get(packet.group, 0)
+        inside = inside and (packet.group in self.hold.delivered or packet.group == self.hold.joining)
+        if not inside or not self.bodies.keep(packet.group, packet.view, packet.run):
+            return NOTHING
+        return (Send(wire.Kept(packet.group, packet.view, packet.run.first), (source,)),)
 
     def _deliver(self, now: int, events: list[Event]) -> list[Effect]:
         effects: list[Effect] = []
@@ -346,7 +335,7 @@ class Client(Node):
                 self._consumed(event)
                 effects.append(Delivered(event.group, event.seq, event.run))
             else:
-                effects += self._changed(event)
+                effects += self._changed(now, event)
         if events:
             self._report_wait = self.options.tick_ns
             self._report_at = min(self._report_at, now + self._report_wait)
@@ -358,22 +347,28 @@ class Client(Node):
         """What this client sends from now on comes after the event, and after what its sender had seen."""
         count, size = event.run.count / self.options.history, len(event.run.body.payload) / self.options.history_bytes
         self._unreported += max(count, size) * REPORTS_PER_HISTORY
-        if event.direct:
-            self.bodies.settle(event.group, event.who, event.run.end)
+        if self.options.bodies == "direct":
+            self.bodies.delivered(event.group, event.who, event.run.end)
         if self.options.causally:
             self.context = prune(merge(merge(self.context, event.dep), {event.group: event.last}), self.stable)
 
-    def _changed(self, event: Event) -> list[Effect]:
+    def _changed(self, now: int, event: Event) -> list[Effect]:
         group, own = event.group, event.who == self.address
-        effects: list[Effect] = [Changed(group, event.seq, event.kind, event.who, event.members)]
-        self.views[group] = event.members
+        effects: list[Effect] = [Changed(group, event.seq, event.kind, event.who, event.members, event.at)]
+        self.views[group], self.viewed[group] = event.members, event.seq
+        self.spreading.changed(event, self.outbox.sent_to(group))
+        if event.kind == LEAVE:
+            self.bodies.left(group, event.who, event.seq)
         if own:
             self.request = None
-            self.bodies.joined(group, event.seq)
         if own and event.kind == LEAVE:
-            del self.views[group]
+            del self.views[group], self.viewed[group]
             self.bodies.drop(group)
+            self.spreading.left(group)
             effects.append(Send(wire.LeftAck(group, self.address, event.seq), (self.places[group],)))
+        for one in self.outbox.sent_to(group):
+            if one.holders is not None:
+                effects += self._transmit(now, one)
         return effects
 
     # Reports.
@@ -383,7 +378,8 @@ class Client(Node):
         self._report_wait = self._longer(self._report_wait)
         self._report_at = now + self._report_wait
         self._unreported = 0.0
-        curious = (*self.context, *self.unstable, *self.bodies.kept)
+        self.spreading.silent.clear()
+        curious = (*self.context, *self.unstable)
         return [*reports(self.address, self.places, self.hold.delivered, curious)]
 
     def _learn(self, numbers: Mapping[str, int]) -> list[Effect]:
@@ -391,8 +387,11 @@ class Client(Node):
         self.stable = merge(self.stable, numbers)
         self.context = prune(self.context, self.stable)
         self.unstable = prune(self.unstable, self.stable)
-        self.bodies.release(self.stable)
         behind = {group for group, number in numbers.items() if number > self.hold.delivered.get(group, number)}
-        lost = sorted(behind - self._gaps)
+        return self._lost(sorted(behind))
+
+    def _lost(self, groups: Sequence[str]) -> list[Effect]:
+        """What comes next in these groups is here neither now nor ever; said once."""
+        lost = [group for group in groups if group not in self._gaps]
         self._gaps.update(lost)
         return [Failed(group, errors.GapUnrecoverable(group)) for group in lost]

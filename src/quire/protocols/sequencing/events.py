@@ -39,7 +39,9 @@ class Event(Packet, frozen=True, tag=10):
     stable: int = 0
     """What is numbered up to here every member has delivered."""
     direct: bool = False
-    """The bodies come from the sender itself."""
+    """The members have the bodies from the sender itself."""
+    at: dict[int, str] = msgspec.field(default_factory=dict)
+    """Of a join: where members can be reached, if they said so."""
 
     def carried(self) -> Run | None:
         return self.run if self.kind == MESSAGES else None

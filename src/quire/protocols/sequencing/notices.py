@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from quire.model.errors import QuireError
 from quire.model.messages import Run
 from quire.protocols.node import Notice
@@ -16,13 +18,15 @@ class Delivered(Notice, frozen=True):
 
 
 class Changed(Notice, frozen=True):
-    """`who` joined or left (`kind`): these are the members from now on. A client's own leave is the last of the group."""
+    """`who` joined or left (`kind`): these are the members from now on, and where those can be reached that said so. A
+    client's own leave is the last of the group."""
 
     group: str
     seq: int
     kind: int
     who: int
     members: tuple[int, ...]
+    at: dict[int, str] = msgspec.field(default_factory=dict)
 
 
 class Numbered(Notice, frozen=True):

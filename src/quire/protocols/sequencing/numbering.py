@@ -10,7 +10,7 @@ from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.contexts import Context, merge, weight
 from quire.protocols.sequencing.errors import NAME_MAX
-from quire.protocols.sequencing.events import LEAVE, MESSAGES, NO_RUN, Event
+from quire.protocols.sequencing.events import JOIN, LEAVE, MESSAGES, NO_RUN, Event
 from quire.protocols.sequencing.moves import Moves
 from quire.protocols.sequencing.options import Options
 from quire.protocols.sequencing.rights import Rights
@@ -51,7 +51,7 @@ class Numbering(Node):
             return "its run holds less than it says, or is of another"
         if not 0 <= packet.acked <= packet.counter <= NUMBER_MAX - run.count:
             return f"it counts from {packet.counter}, and knows the numbers of {packet.acked}"
-        if packet.direct and (run.body.payload or self.options.bodies != "direct"):
+        if packet.view != -1 and (packet.view < 0 or run.body.payload or self.options.bodies != "direct"):
             return "it sends bodies in a way that was not agreed"
         if not (packet.ctx or packet.ids):
             return None
@@ -73,7 +73,7 @@ class Numbering(Node):
         numbers = state.senders.get(packet.client)
         if numbers is not None and packet.counter < numbers.next:
             return self._known(state, numbers, packet)
-        if self.moves.suspended(packet.group):
+        if self.moves.suspended(packet.group) or _is_outdated(state, packet):
             return NOTHING
         effects: list[Send] = []
         if self._has_room(state, packet) and self._number(state, packet, effects):
@@ -111,7 +111,7 @@ class Numbering(Node):
         if packet.counter != numbers.next or dep is None:
             return False
         seq = state.seq + 1
-        effects.append(self._emit(state, MESSAGES, packet.client, run=packet.run, dep=dep, direct=packet.direct))
+        effects.append(self._emit(state, MESSAGES, packet.client, run=packet.run, dep=dep, direct=packet.view >= 0))
         numbers.next += packet.run.count
         self.numbered += packet.run.count
         numbers.settle(packet.acked)
@@ -158,8 +158,8 @@ class Numbering(Node):
             progress = False
             for key, packet in sorted(held.items()):
                 state = self.groups.get(packet.group)
-                if state is None or self.moves.suspended(packet.group):
-                    del held[key]  # The client repeats it where the group is then.
+                if state is None or self.moves.suspended(packet.group) or _is_outdated(state, packet):
+                    del held[key]  # The client repeats it, where the group is then.
                 elif client in state.senders and packet.counter < state.senders[client].next:
                     del held[key]
                 elif self._has_room(state, packet) and self._number(state, packet, effects):
@@ -183,7 +183,7 @@ class Numbering(Node):
         members = tuple(state.members)
         event = Event(
             state.group, state.seq + 1, kind, who, req, run, self._together(state), dep or {},
-            members if kind != MESSAGES else (), state.stable, direct,
+            members if kind != MESSAGES else (), state.stable, direct, state.reachable() if kind == JOIN else {},
         )  # fmt: skip
         state.record(event)
         self._news = True
@@ -219,3 +219,9 @@ class Numbering(Node):
         if to >= 0 and source == packet.client:
             effects.append(Send(packet, (to,)))
         return effects
+
+
+def _is_outdated(state: GroupState, packet: wire.DoMulticast) -> bool:
+    """Whether members may lack the bodies, because they joined after the sender gave them to all that it knew of; or will
+    forget them, because the sender has left."""
+    return packet.view >= 0 and (packet.view < state.joined or packet.client not in state.members)

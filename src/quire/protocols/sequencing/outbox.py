@@ -19,7 +19,7 @@ from quire.protocols.sequencing.options import Options
 class Outstanding:
     """A run on its way to a number."""
 
-    __slots__ = ("again_at", "context", "counter", "direct", "group", "ids", "run", "wait")
+    __slots__ = ("again_at", "context", "counter", "group", "holders", "ids", "run", "tries", "wait")
 
     def __init__(self, group: str, run: Run) -> None:
         self.group = group
@@ -27,7 +27,9 @@ class Outstanding:
         self.counter = -1
         self.context: Context = {}
         self.ids: dict[str, int] = {}
-        self.direct = False
+        self.holders: set[int] | None = None
+        """The clients that keep the bodies; None: the bodies go to the sequencer."""
+        self.tries = 0
         self.again_at = 0
         self.wait = 0
 
@@ -94,6 +96,9 @@ class Outbox:
                 other.context = merge(other.context, {one.group: seq + counter - one.counter})
                 released.append(other)
         return released
+
+    def sent_to(self, group: str) -> tuple[Outstanding, ...]:
+        return tuple(self._sent.get(group, {}).values())
 
     def sent(self) -> Iterator[Outstanding]:
         """All that were sent and have no number."""

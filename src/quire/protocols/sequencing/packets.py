@@ -68,7 +68,7 @@ class Move(Packet, frozen=True, tag=6):
 
 class DoMulticast(Packet, frozen=True, tag=11):
     """Number these messages. `acked`: the client knows the numbers of all before. `ids` are own messages to other groups
-    whose numbers it does not know yet."""
+    whose numbers it does not know yet. `view`: the members as of this number keep the bodies; -1: the bodies are here."""
 
     name: ClassVar[str] = "DO-MULTICAST"
     group: str
@@ -78,7 +78,7 @@ class DoMulticast(Packet, frozen=True, tag=11):
     run: Run
     ctx: dict[str, int] = msgspec.field(default_factory=dict)
     ids: dict[str, int] = msgspec.field(default_factory=dict)
-    direct: bool = False
+    view: int = -1
 
     def carried(self) -> Run:
         return self.run
@@ -96,10 +96,13 @@ class Ack(Packet, frozen=True, tag=12):
 
 
 class Join(Packet, frozen=True, tag=13):
+    """`at`: where other clients reach this one, if anywhere."""
+
     name: ClassVar[str] = "JOIN"
     group: str
     client: int
     req: int
+    at: str = ""
 
 
 class Nak(Packet, frozen=True, tag=14):
@@ -166,19 +169,23 @@ class Overloaded(Packet, frozen=True, tag=21):
 
 
 class Bodies(Packet, frozen=True, tag=30):
+    """To the members as of number `view` of the group."""
+
     name: ClassVar[str] = "BODY"
     group: str
+    view: int
     run: Run
 
     def carried(self) -> Run:
         return self.run
 
 
-class Wanted(Packet, frozen=True, tag=31):
-    """Bodies from this number of their sender on never came."""
+class Kept(Packet, frozen=True, tag=31):
+    """The bodies from this number of their sender on, that came with this `view`, are kept until they are delivered."""
 
-    name: ClassVar[str] = "WANTED"
+    name: ClassVar[str] = "KEPT"
     group: str
+    view: int
     first: int
 
 

@@ -35,6 +35,7 @@ from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effects, Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.contexts import merge
+from quire.protocols.sequencing.errors import NAME_MAX
 from quire.protocols.sequencing.events import JOIN, LEAVE
 from quire.protocols.sequencing.numbering import Numbering
 from quire.protocols.sequencing.options import Options
@@ -82,7 +83,7 @@ class Sequencer(Numbering):
         self._wrong: dict[type[Packet], Callable[[Any], str | None]] = {
             wire.DoMulticast: self._wrong_multicast,
             wire.Fetch: self._wrong_report,
-            wire.Join: _wrong_request,
+            wire.Join: self._wrong_join,
             wire.Leave: _wrong_request,
             wire.JoinAnswer: _wrong_request,
             wire.Open: self.moves.wrong_open,
@@ -132,6 +133,11 @@ class Sequencer(Numbering):
 
     # Membership.
 
+    def _wrong_join(self, packet: wire.Join) -> str | None:
+        if packet.at and (self.options.bodies != "direct" or len(packet.at) > NAME_MAX):
+            return "it says where it can be reached, and nobody asked"
+        return _wrong_request(packet)
+
     def _join(self, source: int, packet: wire.Join) -> Effects:
         group, client, req = packet.group, packet.client, packet.req
         state = self.groups.get(group)
@@ -147,6 +153,8 @@ class Sequencer(Numbering):
         effects = self._departed(state, client) if client in state.departing else []
         if self.moves.suspended(group):
             return [*effects, self._refuse(state, client, req)]
+        if packet.at:
+            state.at[client] = packet.at
         return [*effects, Send(wire.JoinRequest(group, client, req), (self.directory,))]
 
     def _join_answered(self, source: int, packet: wire.JoinAnswer) -> Effects:  # noqa: ARG002
@@ -157,7 +165,8 @@ class Sequencer(Numbering):
         if not packet.granted or self.moves.suspended(group):
             return (self._refuse(state, client, req),)
         state.requests[client] = req
-        state.members[client], state.reached[client] = state.seq + 1, state.seq
+        state.members[client] = state.joined = state.seq + 1
+        state.reached[client] = state.seq
         self._near.clear()
         return (self._emit(state, JOIN, client, req=req),)
 
@@ -198,6 +207,7 @@ class Sequencer(Numbering):
     def _departed(self, state: GroupState, client: int) -> list[Send]:
         """A leaver has delivered everything: it counts no more."""
         del state.departing[client], state.reached[client]
+        state.at.pop(client, None)
         state.collect()
         self._near.clear()
         req = self._forgetting[state.group, client] = state.requests[client]

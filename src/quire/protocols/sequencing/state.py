@@ -37,6 +37,10 @@ class GroupState(msgspec.Struct):
     """Each with the number of its join; 0 for a founder."""
     departing: dict[int, int] = {}
     """Each with the number of its leave."""
+    joined: int = 0
+    """The number of the last join."""
+    at: dict[int, str] = {}
+    """Where clients that are members, or asked to be, can be reached by others."""
     history: dict[int, Event] = {}
     """By number, in order: what some effective member may lack."""
     kept: int = 0
@@ -52,6 +56,10 @@ class GroupState(msgspec.Struct):
     """The last request of each client that was refused."""
     numbered: int = 0
     """How many messages were numbered since the load was last reported."""
+
+    def reachable(self) -> dict[int, str]:
+        """Where each member can be reached that said so."""
+        return {client: at for client in self.members if (at := self.at.get(client))} if self.at else {}
 
     def effective(self) -> frozenset[int]:
         return frozenset(self.members) | frozenset(self.departing)

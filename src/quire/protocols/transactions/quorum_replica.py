@@ -128,7 +128,7 @@ class QuorumReplica(Node):
                 known_one = max(self.state.known.get(source, 0), incarnation)
                 self.state.known[source] = known_one
                 return [Send(self.state.snapshot(incarnation), (source,))]
-        raise ProtocolViolation(source, f"{type(packet).__name__} is not for a replica")
+        raise AssertionError(packet)
 
     def _check(self, source: int, packet: Packet) -> None:
         """Refuse what no correct peer sends."""
@@ -150,10 +150,12 @@ class QuorumReplica(Node):
                 sound = source in self._others and decision.is_possible(t)
             case Promised() | Accepted() | Rejected():
                 sound = source in replicas
-            case _:
+            case Have() | Compared() | Recover():
                 sound = source in self._others
+            case _:
+                sound = False
         if not sound:
-            raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send")
+            raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send, or not so")
 
     def _holds(self, key: str) -> bool:
         return self.address in self._placement.of(key)

@@ -150,6 +150,8 @@ class QuorumReplica(Node):
                 sound = source in self._others and decision.is_possible(t)
             case Promised() | Accepted() | Rejected():
                 sound = source in replicas
+            case Reach(closed=closed, settled=settled):
+                sound = source in self._others and is_possible(closed) and is_possible(settled)
             case Have() | Compared() | Recover():
                 sound = source in self._others
             case _:

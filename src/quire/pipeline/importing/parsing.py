@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from quire.pipeline.importing import csv, jsonl, shiviz, spans
 from quire.pipeline.importing.chunks import Chunk, decode_text, read_chunk
-from quire.pipeline.importing.records import RECORDS, as_table
+from quire.pipeline.importing.records import RECORDS, as_batch
 
 Form = Literal["shiviz", "jsonl", "csv", "otel", "jaeger"]
 
@@ -121,7 +121,7 @@ class _Found:
             for batch, ((execution, host), rows) in enumerate(self.rows.items()):
                 for row in rows:
                     row["file"] = task.chunk.file
-                writer.write_batch(as_table(rows).combine_chunks().to_batches()[0])
+                writer.write_batch(as_batch(rows))
                 slices.append(Slice(execution, host, batch, len(rows), rows[0]["line"]))
         return Parsed(slices, self.executions, sorted(self.dests), self.clocked, self.first, self.resume)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -48,25 +49,52 @@ KINDS = {
 
 NAME_MAX = 256
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SEPARATOR = re.compile(r"[/\\]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 
 def check_name(name: str, what: str, where: str) -> str:
     """A host, message or object by its name. Names end up in tables, reports and other people's spreadsheets, so what would
     do something there is refused; they never become paths."""
-    if not name:
-        raise BadInput(f"{where}: the {what} is empty")
     if len(name) > NAME_MAX:
         raise BadInput(f"{where}: the {what} is longer than {NAME_MAX} characters, so it is hardly a name")
-    if _CONTROL.search(name):
-        raise BadInput(f"{where}: the {what} {name!r} holds control characters")
-    if ".." in re.split(r"[/\\]", name):
-        raise BadInput(f"{where}: the {what} {name!r} reads like a path out of the run")
-    if name[0] in "=+-@" and not _NUMBER.fullmatch(name):
-        raise BadInput(f"{where}: the {what} {name!r} begins like a formula of a spreadsheet")
+    if problem := _problem(name):
+        raise BadInput(f"{where}: the {what} {problem}")
     return name
 
 
-def as_table(rows: list[dict[str, Any]]) -> pa.Table:
+def check_names(names: tuple[str, ...], what: str, where: str) -> None:
+    """The same for several."""
+    if not _are_good(names):
+        for name in names:
+            check_name(name, what, where)
+
+
+@lru_cache(maxsize=1 << 10)
+def _are_good(names: tuple[str, ...]) -> bool:
+    """Vector clocks name the same few hosts in every event, so the answer is kept."""
+    return all(len(name) <= NAME_MAX and not _problem(name) for name in names)
+
+
+@lru_cache(maxsize=1 << 16)
+def _problem(name: str) -> str:
+    """What is wrong with a name."""
+    if not name:
+        return "is empty"
+    if _CONTROL.search(name):
+        return f"{name!r} holds control characters"
+    if ".." in _SEPARATOR.split(name):
+        return f"{name!r} reads like a path out of the run"
+    if name[0] in "=+-@" and not _NUMBER.fullmatch(name):
+        return f"{name!r} begins like a formula of a spreadsheet"
+    return ""
+
+
+def as_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     """The records; what a row lacks is null."""
-    return pa.Table.from_pylist(rows, RECORDS)
+    present = set().union(*rows)
+    columns = [
+        pa.array([row.get(field.name) for row in rows], field.type) if field.name in present else pa.nulls(len(rows), field.type)
+        for field in RECORDS
+    ]
+    return pa.record_batch(columns, schema=RECORDS)

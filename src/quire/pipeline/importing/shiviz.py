@@ -20,7 +20,7 @@ import msgspec
 import re2
 
 from quire.model.errors import BadInput
-from quire.pipeline.importing.records import check_name
+from quire.pipeline.importing.records import check_name, check_names
 from quire.pipeline.importing.values import parse_time
 from quire.trace.schema import LOCAL
 
@@ -72,7 +72,7 @@ class Found(msgspec.Struct, frozen=True):
 
     start: int
     end: int
-    groups: dict[str, bytes | None]
+    groups: dict[str, bytes]
 
 
 def delimiters(layout: Layout, data: bytes, own: int) -> list[tuple[int, int, str]]:
@@ -106,7 +106,8 @@ def scan(layout: Layout, data: bytes, first: int, own: int, whole: bool, ends: l
                 raise BadInput(f"--regex matches more than {RECORD_MAX >> 20} MiB at once, so it does not find single events")
             if time.monotonic() > deadline:
                 raise BadInput(f"--regex takes more than {SECONDS_MAX:.0f} s for {len(data) >> 20} MiB; write it more strictly")
-            yield Found(start, end, {name: match.group(index) for name, index in layout.groups.items()})
+            # A group that took no part is at (-1, -1), which is nothing.
+            yield Found(start, end, {name: data[slice(*match.span(index))] for name, index in layout.groups.items()})
             at = max(end, start + 1)
         at = max(at, stop)
 
@@ -116,7 +117,7 @@ def as_record(found: Found, where: str) -> tuple[str, dict[str, Any]]:
     texts = {}
     for name, value in found.groups.items():
         try:
-            texts[name] = (value or b"").decode()
+            texts[name] = value.decode()
         except UnicodeDecodeError as error:
             raise BadInput(f"{where} holds bytes that are not UTF-8") from error
     host = check_name(texts["host"], "host", where)
@@ -132,10 +133,14 @@ def parse_clock(text: str | bytes, where: str) -> dict[str, int]:
         clock = msgspec.json.decode(text, type=dict[str, int])
     except msgspec.DecodeError as error:
         raise BadInput(f"{where}: the clock is not a JSON object from hosts to whole numbers: {error}") from error
-    for host, count in clock.items():
-        if not 0 <= count < 2**53:
-            raise BadInput(f"{where}: the clock's entry for {host!r} is {count}, which is no count")
-    return {check_name(host, "host in the clock", where): count for host, count in clock.items() if count}
+    least, most = min(clock.values(), default=1), max(clock.values(), default=1)
+    if least < 0 or most >= 2**53:
+        host, count = next((host, count) for host, count in clock.items() if not 0 <= count < 2**53)
+        raise BadInput(f"{where}: the clock's entry for {host!r} is {count}, which is no count")
+    if not least:
+        clock = {host: count for host, count in clock.items() if count}
+    check_names(tuple(clock), "host in the clock", where)
+    return clock
 
 
 def guess(head: bytes) -> str:

@@ -94,7 +94,9 @@ def as_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     """The records; what a row lacks is null."""
     present = set().union(*rows)
     columns = [
-        pa.array([row.get(field.name) for row in rows], field.type) if field.name in present else pa.nulls(len(rows), field.type)
+        pa.array([row.get(field.name) for row in rows], field.type)
+        if field.name in present
+        else pa.nulls(len(rows), field.type)
         for field in RECORDS
     ]
     return pa.record_batch(columns, schema=RECORDS)

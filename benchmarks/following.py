@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.pipeline import register
 from quire.pipeline.session import session
 

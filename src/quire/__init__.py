@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quire.live import Certificates, Group, join
-    from quire.live.objects import ObjectGroup, join_objects
-    from quire.live.sequencers import Connected, connect
-    from quire.live.transactions import StoreMember, join_store
+    from quire.live.services.objects import ObjectGroup, join_objects
+    from quire.live.services.sequencers import Connected, connect
+    from quire.live.services.transactions import StoreMember, join_store
     from quire.model.errors import BadInput, QuireError
     from quire.model.messages import Message, MessageId, Run
     from quire.objects.call import Call
@@ -37,12 +37,12 @@ _HOMES = {
     "Certificates": "quire.live",
     "Group": "quire.live",
     "join": "quire.live",
-    "ObjectGroup": "quire.live.objects",
-    "join_objects": "quire.live.objects",
-    "StoreMember": "quire.live.transactions",
-    "join_store": "quire.live.transactions",
-    "Connected": "quire.live.sequencers",
-    "connect": "quire.live.sequencers",
+    "ObjectGroup": "quire.live.services.objects",
+    "join_objects": "quire.live.services.objects",
+    "StoreMember": "quire.live.services.transactions",
+    "join_store": "quire.live.services.transactions",
+    "Connected": "quire.live.services.sequencers",
+    "connect": "quire.live.services.sequencers",
     "BadInput": "quire.model.errors",
     "QuireError": "quire.model.errors",
     "Message": "quire.model.messages",

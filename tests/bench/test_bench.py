@@ -19,7 +19,7 @@ from quire.bench.load import HEAD_BYTES, Supply, Tally
 from quire.bench.measure import CEILINGS, OURS, ZEROMQ, Config, Latency, Results, Throughput, check, measure, move_load
 from quire.bench.soak import Sample, judge_memory, soak
 from quire.bench.targets import judge
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 
 QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quire.live.frames import FrameError, PacketCodec
+from quire.live.network.frames import FrameError, PacketCodec
 from quire.model.errors import QuireError
 from quire.protocols.node import Effects, Node, Send
 from tests.fuzz.source import Bytes

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from quire.live.frames import FrameError, PacketCodec
+from quire.live.network.frames import FrameError, PacketCodec
 from quire.model.errors import QuireError
 from quire.model.messages import make_run
 from quire.model.packets import Packet

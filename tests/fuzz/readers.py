@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from quire.live.frames import (
+from quire.live.network.frames import (
     ACKED,
     CLOSING,
     INTRODUCTION,
@@ -20,8 +20,8 @@ from quire.live.frames import (
     read_count,
     word,
 )
-from quire.live.handshake import NONCE_BYTES, Handshake, Seal, Trust
-from quire.live.links import Incoming, Outgoing
+from quire.live.network.handshake import NONCE_BYTES, Handshake, Seal, Trust
+from quire.live.network.links import Incoming, Outgoing
 from quire.live.settings import Introduction, check_same
 from tests.fuzz.source import Bytes
 

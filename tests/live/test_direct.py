@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from quire.live.fleet import free_addresses
-from quire.live.sequencers import Connected, connect, serve
-from quire.live.session import GroupMessage, Membership
+from quire.live.runs.fleet import free_addresses
+from quire.live.services.sequencers import Connected, connect, serve
+from quire.live.services.session import GroupMessage, Membership
 from quire.model.errors import BadInput
 from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

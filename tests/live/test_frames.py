@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.live.frames import (
+from quire.live.network.frames import (
     ACKED,
     ALIVE,
     INTRODUCTION,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quire.live.frames import FrameError, Reader, word
-from quire.live.handshake import (
+from quire.live.network.frames import FrameError, Reader, word
+from quire.live.network.handshake import (
     HELLO_BYTES,
     NONCE_BYTES,
     PROOF_BYTES,

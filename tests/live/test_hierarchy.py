@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from quire.live import Group
 from quire.live.errors import MemberUnreachable
-from quire.live.farewell import Farewell, Ways
-from quire.live.frames import CLOSING, DONE, DRAINED
-from quire.live.mesh import Mesh
-from quire.live.outbox import Outbox
-from quire.live.peers import Peer
+from quire.live.groups.outbox import Outbox
+from quire.live.network.farewell import Farewell, Ways
+from quire.live.network.frames import CLOSING, DONE, DRAINED
+from quire.live.network.mesh import Mesh
+from quire.live.network.peers import Peer
 from quire.live.settings import Settings
 from quire.model.errors import BadInput
 from quire.model.messages import make_run

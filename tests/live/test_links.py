@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from quire.live.frames import PACKET, FrameError, Numbered, Reader
-from quire.live.links import FRAME_COST_BYTES, Incoming, Outgoing
+from quire.live.network.frames import PACKET, FrameError, Numbered, Reader
+from quire.live.network.links import FRAME_COST_BYTES, Incoming, Outgoing
 
 
 class Link(RuleBasedStateMachine):

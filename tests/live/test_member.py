@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from quire.cli.main import app
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 
 QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]

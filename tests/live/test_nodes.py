@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from quire.live.errors import NotDelivered
-from quire.live.fleet import free_addresses
-from quire.live.nodes import Host
+from quire.live.runs.fleet import free_addresses
+from quire.live.services.nodes import Host
 from quire.live.settings import Settings, read_settings
 from quire.live.spool import Spool
 from quire.model.packets import Packet

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quire.live.fleet import Fleet, FleetFailed, free_addresses
-from quire.live.parts import LiveSummary, assemble
-from quire.live.plan import Plan
-from quire.live.progress import Progress
+from quire.live.runs.fleet import Fleet, FleetFailed, free_addresses
+from quire.live.runs.parts import LiveSummary, assemble
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import Progress
 from quire.model.errors import BadInput
 from quire.pipeline import Verdict, audit
 from quire.protocols.registry import PROTOCOLS

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from quire.cli.main import app
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 from quire.trace.store import open_run
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from quire.cli.keys import write_secret
 from quire.cli.main import app
 from quire.live import Certificates, Group, MemberUnreachable
-from quire.live.authority import Authority, Pair
-from quire.live.frames import FrameError
+from quire.live.network.authority import Authority, Pair
+from quire.live.network.frames import FrameError
 from quire.live.settings import certificate_name, read_address, read_secret_file, read_settings, tls_contexts
 from quire.model.errors import BadInput, QuireError
 from tests.live.running import LOOPS, SECRET, chatting, events, folders, made_of, run, trusted
@@ -366,7 +366,7 @@ def test_a_secret_file_that_cannot_be_used_is_bad_input(tmp_path: Path, content:
 
 
 def test_the_wire_knows_no_pickle() -> None:
-    from quire.live.frames import PacketCodec
+    from quire.live.network.frames import PacketCodec
     from quire.protocols.fifo import Fifo
 
     with pytest.raises(FrameError):

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import quire
-from quire.live.authority import Authority
 from quire.live.errors import GroupFailed, StaleEpoch
-from quire.live.fleet import free_addresses
-from quire.live.sequencers import Connected, connect, serve
-from quire.live.session import GroupMessage, Membership
+from quire.live.network.authority import Authority
+from quire.live.runs.fleet import free_addresses
+from quire.live.services.sequencers import Connected, connect, serve
+from quire.live.services.session import GroupMessage, Membership
 from quire.live.settings import Certificates
 from quire.model.errors import BadInput
 from quire.protocols.node import Send

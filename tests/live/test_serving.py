@@ -8,14 +8,14 @@ from typing import cast
 
 import pytest
 
-from quire.live.fleet import free_addresses
-from quire.live.nodes import Host
-from quire.live.parts import assemble
-from quire.live.plan import Plan
-from quire.live.progress import Progress
-from quire.live.services import SERVICES
-from quire.live.serving import NodeShare, Service
-from quire.live.sharing import take_share
+from quire.live.runs.fleet import free_addresses
+from quire.live.runs.parts import assemble
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import Progress
+from quire.live.runs.sharing import take_share
+from quire.live.services.nodes import Host
+from quire.live.services.registry import SERVICES
+from quire.live.services.serving import NodeShare, Service
 from quire.model.orders import Guarantee
 from quire.protocols.node import Notice
 from quire.trace.recorder import Address

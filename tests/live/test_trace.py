@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from quire.live.parts import assemble, write_part
-from quire.live.plan import Plan
+from quire.live.runs.parts import assemble, write_part
+from quire.live.runs.plan import Plan
 from quire.live.spool import Spool
 from quire.model.errors import BadInput
 from quire.trace.logs import ROWS_MAX, read_records

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quire.live.frames import FrameError, PacketCodec
+from quire.live.network.frames import FrameError, PacketCodec
 from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
 from quire.protocols.objects.node import ObjectNode

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 import quire
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.objects.executor import Program
 from quire.protocols.objects.declarations import Pair
 from quire.simulation.config import NetworkConfig

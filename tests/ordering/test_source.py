@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.live.spool import Spool
 from quire.model.errors import BadInput
 from quire.pipeline.source import QuireDataSource, Span, members_of, register

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import quire
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from tests.live.test_examples import Terminal
 from tests.transactions.histories import dirty_read, wrong_order
 from tests.transactions.test_simulate import read_histories

@@ -10,7 +10,7 @@ from pathlib import Path
 from quire.bench.duty import Duty, Report
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
-from quire.live.group import Group
+from quire.live.groups.group import Group
 from quire.live.settings import read_settings
 from quire.live.spool import Spool
 

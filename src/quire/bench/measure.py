@@ -18,7 +18,7 @@ import msgspec
 from quire.bench.crew import BenchFailed, Crew
 from quire.bench.duty import Duty, Report
 from quire.bench.load import SIZE_MIN
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 
 MEMBERS_MAX = 16

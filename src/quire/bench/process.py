@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from quire.bench import group, mesh, sequencing
 from quire.bench.duty import Failed
 from quire.bench.pipe import Pipe
-from quire.live.member import run
+from quire.live.runs.member import run
 from quire.model.errors import QuireError
 
 

@@ -8,8 +8,8 @@ from quire.bench.duty import Duty, Report
 from quire.bench.group import TIMEOUT_S
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
-from quire.live.nodes import Host
-from quire.live.session import Session
+from quire.live.services.nodes import Host
+from quire.live.services.session import Session
 from quire.live.settings import Settings, read_settings
 from quire.protocols.node import Notice
 from quire.protocols.sequencing import Client, Options

@@ -9,7 +9,7 @@ import msgspec
 from quire.bench.crew import Crew
 from quire.bench.duty import Duty, Progress
 from quire.bench.measure import MEMBERS_MAX, Say, check
-from quire.live.fleet import free_addresses
+from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 
 SECONDS_MAX = 24 * 3600.0

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from quire.live.plan import Plan
+from quire.live.runs.plan import Plan
 
 
 def say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:

@@ -64,7 +64,7 @@ def write_secret(path: Path, *, force: bool = False) -> list[Path]:
 def write_certificates(directory: Path, group: str, members: int, days: int, *, force: bool = False) -> list[Path]:
     """A new authority and a folder for each member; returns the files."""
     # Most commands need no certificates, and the library that makes them takes a while to load.
-    from quire.live.authority import Authority
+    from quire.live.network.authority import Authority
 
     if directory.exists() and not directory.is_dir():
         raise BadInput(f"{directory} is not a directory; name one for the certificates")

@@ -17,11 +17,11 @@ from rich.console import Console
 
 from quire.cli.run import override
 from quire.live import Group
-from quire.live.member import Member, run, stop_on_signals, take_part
-from quire.live.parts import description_file
-from quire.live.plan import Plan, read_plan
-from quire.live.progress import Ended, Progress
-from quire.live.services import SERVICES
+from quire.live.runs.member import Member, run, stop_on_signals, take_part
+from quire.live.runs.parts import description_file
+from quire.live.runs.plan import Plan, read_plan
+from quire.live.runs.progress import Ended, Progress
+from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput, QuireError
 from quire.model.messages import MessageId
 from quire.protocols.contract import Deliver

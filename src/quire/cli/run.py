@@ -26,11 +26,11 @@ from quire.cli.hosts import say_what_is_missing, say_what_to_type
 from quire.cli.report import report_beside
 from quire.cli.spark import Master, Remote, place
 from quire.cli.summary import add_costs, add_counts, add_details
-from quire.live.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
-from quire.live.parts import LiveSummary, assemble
-from quire.live.plan import Plan, read_plan
-from quire.live.progress import Progress as MemberProgress
-from quire.live.services import SERVICES
+from quire.live.runs.fleet import Fleet, FleetFailed, Watch, free_addresses, is_local
+from quire.live.runs.parts import LiveSummary, assemble
+from quire.live.runs.plan import Plan, read_plan
+from quire.live.runs.progress import Progress as MemberProgress
+from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
 from quire.protocols.registry import convert_options
 from quire.simulation.config import parse_members, parse_options

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from quire.live.errors import GroupFailed
-from quire.live.hub import HubHost
-from quire.live.member import run, stop_on_signals
-from quire.live.sequencers import SERVICE
-from quire.live.sequencers import serve as make_server
+from quire.live.runs.member import run, stop_on_signals
+from quire.live.services.sequencers import SERVICE
+from quire.live.services.sequencers import serve as make_server
+from quire.live.services.visiting import HubHost
 from quire.live.settings import Certificates, read_secret_file
 from quire.model.errors import BadInput
 from quire.simulation.config import parse_options

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from quire.live.frames import FRAME_BYTES_MAX
-from quire.live.handshake import Trust
+from quire.live.network.frames import FRAME_BYTES_MAX
+from quire.live.network.handshake import Trust
 from quire.model.errors import BadInput, QuireError
 from quire.protocols import registry
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from quire.live.services import SERVICES
+from quire.live.services.registry import SERVICES
 from quire.live.settings import Certificates, Settings, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.registry import convert_options

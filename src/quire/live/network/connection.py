@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import msgspec
 
-from quire.live.frames import (
+from quire.live.network.frames import (
     ACKED,
     ALIVE,
     INTRODUCTION,
@@ -29,7 +29,7 @@ from quire.live.frames import (
     with_room_for,
     word,
 )
-from quire.live.handshake import NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
+from quire.live.network.handshake import NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
 from quire.live.settings import Introduction, Misfit, Settings, check_same
 from quire.model.errors import QuireError
 

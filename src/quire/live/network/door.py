@@ -14,7 +14,7 @@ import ssl
 import time
 from collections.abc import Callable
 
-from quire.live.connection import CLOSE_S, Connection, shown
+from quire.live.network.connection import CLOSE_S, Connection, shown
 from quire.live.settings import Settings
 from quire.model.errors import BadInput
 

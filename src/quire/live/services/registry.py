@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quire.live.objects import OBJECTS
-from quire.live.sequencing import SEQUENCER
-from quire.live.serving import Service
-from quire.live.transactions import TRANSACTIONS
+from quire.live.services.objects import OBJECTS
+from quire.live.services.sequencing import SEQUENCER
+from quire.live.services.serving import Service
+from quire.live.services.transactions import TRANSACTIONS
 
 _SERVICES: tuple[Service, ...] = (OBJECTS, SEQUENCER, TRANSACTIONS)
 SERVICES: Mapping[str, Service] = {service.name: service for service in _SERVICES}

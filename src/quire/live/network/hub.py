@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 
-from quire.live.connection import Connection
-from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved, StaleEpoch
-from quire.live.farewell import Ways
-from quire.live.frames import Numbered
-from quire.live.mesh import Mesh, Owner
-from quire.live.nodes import Host
-from quire.live.peers import Peer
+from quire.live.errors import StaleEpoch
+from quire.live.network.connection import Connection
+from quire.live.network.farewell import Ways
+from quire.live.network.frames import Numbered
+from quire.live.network.mesh import Mesh, Owner
+from quire.live.network.peers import Peer
 from quire.live.settings import Introduction, Misfit, Settings
 from quire.model.packets import Packet
 
@@ -113,32 +111,3 @@ class Hub(Mesh):
         deadline = asyncio.get_running_loop().time() + CLOSE_S
         while self._unheard() and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.002)
-
-
-class HubHost(Host):
-    """A node at a hub, as a member or as a visitor. `dismissed` is called with the numbers of visitors that were lost."""
-
-    _mesh: Hub
-    dismissed: Callable[[int], None] | None = None
-
-    def _make_mesh(self) -> Mesh:
-        return Hub(self.settings, type(self.node).packets, self)
-
-    def failed(self, error: GroupFailed) -> None:
-        visitor = error.member if isinstance(error, MemberUnreachable) else self._mesh.served
-        about_visitor = visitor is not None and self._mesh.is_visitor(visitor)
-        if about_visitor and isinstance(error, MemberUnreachable | PeerMisbehaved):
-            assert visitor is not None
-            self._mesh.dismiss(visitor)
-            if self.dismissed is not None:
-                self.dismissed(visitor)
-        else:
-            super().failed(error)
-
-    async def close(self) -> None:
-        """A visitor goes when nothing of its own is unfinished; a member at once."""
-        if not self._ended.is_set():
-            await self._mesh.said_everything()
-        await self._stop()
-        if self.failure is not None:
-            raise self.failure

@@ -19,7 +19,7 @@ import struct
 from enum import IntEnum
 from typing import Final
 
-from quire.live.frames import FrameError
+from quire.live.network.frames import FrameError
 from quire.model.errors import QuireError
 
 VERSION: Final = 1

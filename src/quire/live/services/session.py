@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from quire.live.errors import GroupClosed
-from quire.live.nodes import Host
+from quire.live.services.nodes import Host
 from quire.model.messages import pack
 from quire.protocols.node import Notice
 from quire.protocols.sequencing import Client

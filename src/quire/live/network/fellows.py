@@ -12,12 +12,12 @@ import asyncio
 
 import msgspec
 
-from quire.live.connection import Connection
-from quire.live.frames import Numbered
-from quire.live.handshake import Trust
-from quire.live.hub import Hub, HubHost
-from quire.live.mesh import Mesh, Owner
-from quire.live.peers import Peer
+from quire.live.network.connection import Connection
+from quire.live.network.frames import Numbered
+from quire.live.network.handshake import Trust
+from quire.live.network.hub import Hub
+from quire.live.network.mesh import Owner
+from quire.live.network.peers import Peer
 from quire.live.settings import Address, Introduction, Settings, read_address
 from quire.model.errors import BadInput
 from quire.model.packets import Packet
@@ -98,30 +98,3 @@ class Fellowship(Hub):
 
     def _address_of(self, peer: Peer) -> Address:
         return self.wanted[peer.member] if self.is_visitor(peer.member) else super()._address_of(peer)
-
-
-class FellowHost(HubHost):
-    """A node that visits a hub and has links to fellows."""
-
-    _mesh: Fellowship
-
-    def _make_mesh(self) -> Mesh:
-        return Fellowship(self.settings, type(self.node).packets, self)
-
-    @property
-    def linked(self) -> set[int]:
-        """The fellows to which there is a link at the moment."""
-        return self._mesh.linked
-
-    def listens_at(self) -> str:
-        """Where fellows reach this node; empty: nowhere."""
-        listen, port = self.settings.listen, self._mesh.port
-        return "" if listen is None or port is None else str(Address(listen.host, port))
-
-    def link(self, fellow: int, at: str) -> None:
-        self._mesh.link(fellow, at)
-
-    def keep_only(self, fellows: set[int]) -> None:
-        """Have no more to do with other fellows."""
-        for fellow in (self._mesh.linked | self._mesh.wanted.keys()) - fellows:
-            self._mesh.dismiss(fellow)

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from quire.live.driver import Burden
-from quire.live.plan import Plan
-from quire.live.services import SERVICES
-from quire.live.serving import Share
+from quire.live.groups.driver import Burden
+from quire.live.runs.plan import Plan
+from quire.live.services.registry import SERVICES
+from quire.live.services.serving import Share
 from quire.live.settings import Settings
 from quire.live.spool import GROUP_NAME, Spool, make_recorder
 from quire.model.errors import BadInput

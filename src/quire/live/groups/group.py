@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 
-from quire.live.driver import Burden, Driver, Held
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
 from quire.live.events import Event, Listener
-from quire.live.farewell import Ways
-from quire.live.inbox import Inbox
-from quire.live.mesh import Mesh
+from quire.live.groups.driver import Burden, Driver, Held
+from quire.live.groups.inbox import Inbox
+from quire.live.groups.outbox import Outbox
 from quire.live.metrics import Sample, exposition
-from quire.live.outbox import Outbox
+from quire.live.network.farewell import Ways
+from quire.live.network.mesh import Mesh
 from quire.live.settings import Certificates, Settings, read_settings
 from quire.live.spool import Spool
 from quire.model.errors import BadInput

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from quire.live.coroutines import LoopRuntime
 from quire.live.errors import GroupClosed
 from quire.live.events import Listener
-from quire.live.nodes import Host
-from quire.live.serving import Service, Share
+from quire.live.services.coroutines import LoopRuntime
+from quire.live.services.nodes import Host
+from quire.live.services.serving import Service, Share
 from quire.live.settings import Certificates, Settings, read_settings
 from quire.live.spool import Spool
 from quire.model.errors import BadInput

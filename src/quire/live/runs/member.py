@@ -1,7 +1,7 @@
 """One member of a live group with a process of its own: it joins, sends what its plan says, delivers everything, and
 leaves its part of the trace.
 
-`python -m quire.live.member PLAN ME PARTS` is what a fleet starts. It tells its progress as lines of JSON on its standard
+`python -m quire.live.runs.member PLAN ME PARTS` is what a fleet starts. It tells its progress as lines of JSON on its standard
 output, and drains and ends on SIGINT, on SIGTERM, and when its standard input ends, so that it never outlives whoever
 started it.
 """
@@ -21,13 +21,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
-from quire.live.group import Group
-from quire.live.parts import open_spool, write_part
-from quire.live.plan import Plan
-from quire.live.progress import PROGRESS_S, Ended, Progress, Tell, sentence
-from quire.live.services import SERVICES
+from quire.live.groups.group import Group
+from quire.live.runs.parts import open_spool, write_part
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.runs.sharing import take_share
+from quire.live.services.registry import SERVICES
 from quire.live.settings import Settings
-from quire.live.sharing import take_share
 from quire.live.spool import Spool, spill_regularly
 from quire.model.errors import BadInput, QuireError
 from quire.protocols.contract import Deliver

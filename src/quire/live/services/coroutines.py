@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from random import SystemRandom
 from typing import Any
 
-from quire.live.nodes import Host
+from quire.live.services.nodes import Host
 from quire.objects.runtime import Done, Promise, Runtime
 from quire.protocols.node import Effects
 

@@ -13,7 +13,7 @@ from typing import Protocol as Interface
 
 from quire.live.errors import GroupFailed, MemberUnreachable
 from quire.live.events import Event, Reporter
-from quire.live.peers import Peer
+from quire.live.network.peers import Peer
 
 
 class Owner(Interface):

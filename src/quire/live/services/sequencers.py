@@ -12,10 +12,10 @@ from types import TracebackType
 import msgspec
 
 from quire.live.events import Listener
-from quire.live.fellows import FellowHost
-from quire.live.hub import VISITORS, HubHost
-from quire.live.nodes import Host
-from quire.live.session import Session
+from quire.live.network.hub import VISITORS
+from quire.live.services.nodes import Host
+from quire.live.services.session import Session
+from quire.live.services.visiting import FellowHost, HubHost
 from quire.live.settings import Address, Certificates, Settings, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.node import Notice

@@ -14,7 +14,7 @@ from typing import Any
 
 from quire.live.errors import GroupFailed, MemberUnreachable, NotDelivered
 from quire.live.events import Listener
-from quire.live.mesh import Mesh
+from quire.live.network.mesh import Mesh
 from quire.live.settings import Settings
 from quire.live.spool import Spool
 from quire.model.errors import QuireError

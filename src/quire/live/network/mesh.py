@@ -14,16 +14,16 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Protocol as Interface
 
-from quire.live.connection import CLOSE_S, Connection
-from quire.live.door import Door
 from quire.live.errors import GroupFailed, PeerMisbehaved
 from quire.live.events import Event, Reporter, log
-from quire.live.farewell import Farewell, Ways
-from quire.live.frames import CLOSING, DONE, DRAINED, PACKET, FrameError, Numbered, PacketCodec, read_count
 from quire.live.metrics import Sample
-from quire.live.peers import Peer, samples
+from quire.live.network.connection import CLOSE_S, Connection
+from quire.live.network.door import Door
+from quire.live.network.farewell import Farewell, Ways
+from quire.live.network.frames import CLOSING, DONE, DRAINED, PACKET, FrameError, Numbered, PacketCodec, read_count
+from quire.live.network.peers import Peer, samples
+from quire.live.network.vigil import Vigil, unreachable
 from quire.live.settings import Address, Introduction, Misfit, Settings, tls_contexts
-from quire.live.vigil import Vigil, unreachable
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, QuireError
 from quire.model.packets import Packet
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from quire.live.errors import GroupFailed, NotDelivered
-from quire.live.parts import open_spool, write_part
-from quire.live.plan import Plan
-from quire.live.progress import PROGRESS_S, Ended, Progress, Tell, sentence
-from quire.live.serving import Service, Share
+from quire.live.runs.parts import open_spool, write_part
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.services.serving import Service, Share
 from quire.live.spool import spill_regularly
 
 

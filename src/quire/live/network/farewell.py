@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from quire.live.frames import CLOSING, DONE, DRAINED, count_body
-from quire.live.peers import Peer
+from quire.live.network.frames import CLOSING, DONE, DRAINED, count_body
+from quire.live.network.peers import Peer
 from quire.protocols.contract import Protocol
 
 EMPTY = b"\x00"

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from quire.live.nodes import Host
+from quire.live.services.nodes import Host
 from quire.live.settings import Settings
 from quire.live.spool import Spool
 from quire.model.orders import Guarantee
 from quire.protocols.node import Node, Notice
 
 if TYPE_CHECKING:
-    from quire.live.plan import Plan
+    from quire.live.runs.plan import Plan
 
 Details = Mapping[str, object]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from quire.live.frames import FrameError, numbered_head
+from quire.live.network.frames import FrameError, numbered_head
 
 ACK_EVERY_FRAMES = 64
 ACK_EVERY_BYTES = 1 << 18

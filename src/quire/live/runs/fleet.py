@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from quire.live.plan import Plan
-from quire.live.progress import Ended, Progress
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import Ended, Progress
 from quire.live.settings import read_address
 from quire.model.errors import BadInput, QuireError
 
@@ -88,7 +88,7 @@ class Fleet:
     async def _start(self, member: int) -> Process:
         with self._log(member).open("wb") as log:
             return await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "quire.live.member", self._work / _PLAN, str(member), self._parts,
+                sys.executable, "-m", "quire.live.runs.member", self._work / _PLAN, str(member), self._parts,
                 stdin=PIPE, stdout=PIPE, stderr=log,
                 start_new_session=True,  # Ctrl-C is for the command, which then asks its members to end.
             )  # fmt: skip

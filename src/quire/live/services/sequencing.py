@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
-from quire.live.nodes import Host
-from quire.live.serving import NodeShare, Service
-from quire.live.session import Session
+from quire.live.services.nodes import Host
+from quire.live.services.serving import NodeShare, Service
+from quire.live.services.session import Session
 from quire.model.orders import Guarantee
 from quire.protocols.node import Node, Notice
 from quire.protocols.sequencing import Client, Sequencer

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from quire.live.connection import Connection
-from quire.live.links import Incoming, Outgoing
 from quire.live.metrics import Sample
+from quire.live.network.connection import Connection
+from quire.live.network.links import Incoming, Outgoing
 from quire.model.packets import Packet
 
 

@@ -1,0 +1,1 @@
+"""A member of a group, as an application holds it: a protocol on a mesh of links."""

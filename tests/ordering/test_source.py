@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -150,6 +151,26 @@ def test_a_run_is_followed_from_its_members_records_to_its_files(reading: SparkS
         query.processAllAvailable()
 
     assert sorted(rows, key=lambda row: (row["process"], row["pos"])) == stored(out)
+
+
+def test_spark_sees_a_run_while_it_is_under_way(reading: SparkSession, tmp_path: Path) -> None:
+    """The run is too long to end by itself, so whatever Spark sees of it, it sees while the group is running."""
+    out = tmp_path / "runs" / "group"
+    rows: list[dict[str, Any]] = []
+    seen = threading.Event()
+
+    def take(frame: DataFrame, _: int) -> None:
+        rows.extend(found(frame))
+        if len({row["process"] for row in rows if row["kind"] == "deliver"}) == 3:
+            seen.set()
+
+    load = ("--members", "3", "--messages", "1000000", "--rate", "50", "--no-audit", "--out", out)
+    with following(reading, out, tmp_path / "checkpoint", take) as query, started(("run", *load)) as (group,):
+        assert seen.wait(120), query.exception()
+        assert (group.poll(), out.exists()) == (None, False)
+        query.stop()  # A run that is interrupted leaves nothing that could be followed any further.
+        group.send_signal(signal.SIGINT)
+        assert group.wait(120) == 130
 
 
 def test_spark_sees_what_members_do_while_they_run(reading: SparkSession, tmp_path: Path) -> None:

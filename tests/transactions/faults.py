@@ -252,6 +252,17 @@ def nothing_is_closed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Durable, "is_closed_to", lambda self, t: False)
 
 
+def a_lost_disk_opens_what_was_closed(patch: pytest.MonkeyPatch) -> None:
+    right = durable.union
+
+    def union(*arguments: Any) -> Durable:
+        state = right(*arguments)
+        state.closed = ZERO
+        return state
+
+    patch.setattr(quorum_replica, "union", union)
+
+
 HARMFUL: list[tuple[Plant, str, int]] = [
     (no_read_timestamps, "full", 0),
     (writes_take_effect_at_once, "full", 0),
@@ -273,5 +284,6 @@ HARMFUL: list[tuple[Plant, str, int]] = [
     (read_timestamps_are_lost, "restless", 100),
     (each_replica_forgets_alone, "forgetting", 0),
     (nothing_is_closed, "forgetting", 0),
+    (a_lost_disk_opens_what_was_closed, "forgetting", 4100),
 ]
 """Each with the kind of plan under which it shows, and the seed from which on to look: some show rarely."""

@@ -130,6 +130,7 @@ def union(incarnation: int, me: int, snapshots: Collection[Snapshot], holds: Cal
         for t, decision in snapshot.decided:
             state.decide(t, decision, holds)
     state.decided = {t: decision for t, decision in state.decided.items() if t >= state.horizon}
+    state.closed = state.horizon
     # A ballot of an earlier incarnation is never used again: the incarnation is part of it.
     state.cap = max((cell.rts.tid for cell in state.cells.values()), default=0)
     return state

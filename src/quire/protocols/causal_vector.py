@@ -27,11 +27,11 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
+from quire.model.errors import HoldBackFull, ProtocolViolation
 from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send, Waiting
+from quire.protocols.contract import NOTHING, UNSOUND, Deliver, Effects, Links, Protocol, Send, Waiting, misplaced
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +77,7 @@ class CausalVector(Protocol):
         self.held = 0
 
     def submit(self, run: Run) -> Effects:
-        sent = self.delivered[self.me]
-        if run.origin != self.me or run.first != sent:
-            raise BadInput(f"member {self.me} must submit its own message {sent} next, not {run.origin}:{run.first}")
-        if not run.is_sound():
-            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        self._check_own(run, self.delivered[self.me])
         packet = Cast(run, tuple(self.delivered))
         self.delivered[self.me] = run.end
         if self.members == 1:
@@ -89,10 +85,9 @@ class CausalVector(Protocol):
         return (Send(packet), Deliver(run))
 
     def receive(self, source: int, packet: Packet) -> Effects:
-        if not 0 <= source < self.members or source == self.me:
-            raise ProtocolViolation(source, "it is not another member of the group")
+        self._check_peer(source)
         if not isinstance(packet, Cast):
-            raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+            raise misplaced(source, packet)
         run = packet.run
         self._check(source, packet)
         early = self.early[source]
@@ -116,7 +111,7 @@ class CausalVector(Protocol):
         if run.origin != source:
             raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
         if not run.is_sound():
-            raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
+            raise ProtocolViolation(source, UNSOUND)
         if len(vector) != self.members or vector[source] != run.first or min(vector) < 0 or max(vector) > NUMBER_MAX:
             raise ProtocolViolation(source, "its vector does not fit the group or the run")
         if vector[self.me] > self.delivered[self.me]:

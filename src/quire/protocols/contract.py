@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import msgspec
 
-from quire.model.errors import BadInput, QuireError
+from quire.model.errors import BadInput, ProtocolViolation, QuireError
 from quire.model.messages import Message, Run
 from quire.model.orders import Guarantee
 from quire.model.packets import Packet
@@ -64,6 +64,14 @@ class Links:
 
     RELIABLE = "reliable"  # nothing is lost; packets may come twice or in another order
     FIFO = "fifo"  # nothing is lost or repeated, and each link keeps its order
+
+
+UNSOUND = "the counts of a run do not fit its body or exceed the limits"
+
+
+def misplaced(source: int, packet: Packet) -> ProtocolViolation:
+    """A packet of a kind that the protocol does not know."""
+    return ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
 
 
 class Protocol(ABC):
@@ -111,6 +119,17 @@ class Protocol(ABC):
         keep their order, on the link from `source`, goes on with the other links, and offers it again after the next
         delivery.
         """
+
+    def _check_own(self, run: Run, expected: int) -> None:
+        """Refuse a run that is not this member's next one."""
+        if run.origin != self.me or run.first != expected:
+            raise BadInput(f"member {self.me} must send its own message {expected} next, not {run.origin}:{run.first}")
+        if not run.is_sound():
+            raise BadInput(UNSOUND)
+
+    def _check_peer(self, source: int) -> None:
+        if source == self.me or not 0 <= source < self.members:
+            raise ProtocolViolation(source, "it is not another member of the group")
 
     def audience(self) -> tuple[int, ...]:
         """The members to whom `submit` sends now."""

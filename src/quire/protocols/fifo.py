@@ -22,11 +22,11 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
+from quire.model.errors import HoldBackFull, ProtocolViolation
 from quire.model.messages import Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effects, Links, Protocol, Send, Waiting
+from quire.protocols.contract import NOTHING, UNSOUND, Deliver, Effects, Links, Protocol, Send, Waiting, misplaced
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,26 +62,21 @@ class Fifo(Protocol):
         self.held = 0
 
     def submit(self, run: Run) -> Effects:
-        sent = self.next[self.me]
-        if run.origin != self.me or run.first != sent:
-            raise BadInput(f"member {self.me} must submit its own message {sent} next, not {run.origin}:{run.first}")
-        if not run.is_sound():
-            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        self._check_own(run, self.next[self.me])
         self.next[self.me] = run.end
         if self.members == 1:
             return (Deliver(run),)
         return (Send(Cast(run)), Deliver(run))
 
     def receive(self, source: int, packet: Packet) -> Effects:
-        if not 0 <= source < self.members or source == self.me:
-            raise ProtocolViolation(source, "it is not another member of the group")
+        self._check_peer(source)
         if not isinstance(packet, Cast):
-            raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+            raise misplaced(source, packet)
         run = packet.run
         if run.origin != source:
             raise ProtocolViolation(source, f"it passed on a run of member {run.origin}")
         if not run.is_sound():
-            raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
+            raise ProtocolViolation(source, UNSOUND)
         early = self.early[source]
         place = bisect_left(early, run.first, key=_first)
         if run.end <= self.next[source] or (place < len(early) and early[place] == run):

@@ -33,7 +33,7 @@ from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, Window
 from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
-from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
+from quire.protocols.contract import NOTHING, UNSOUND, Deliver, Effect, Effects, Links, Protocol, Send, Waiting, misplaced
 
 WINDOWS_HELD = 4
 """How many windows of messages a member holds back of each other one before it lets packets wait on their link.
@@ -125,10 +125,9 @@ class TwoPhase(Protocol):
 
     def submit(self, run: Run) -> Effects:
         me, window = self.me, self.options.outstanding
-        if run.origin != me or run.first != self.next[me]:
-            raise BadInput(f"member {me} must submit its own message {self.next[me]} next, not {run.origin}:{run.first}")
-        if not run.is_sound() or self.clock >= NUMBER_MAX:
-            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        self._check_own(run, self.next[me])
+        if self.clock >= NUMBER_MAX:
+            raise BadInput("no timestamps are left; found a new group")
         if run.count > window:
             raise BadInput(f"a run of {run.count} messages never fits in a window of {window}; send smaller runs")
         if self.undelivered[me] + run.count > window:
@@ -141,15 +140,14 @@ class TwoPhase(Protocol):
         return (Send(Request(run)),)
 
     def receive(self, source: int, packet: Packet) -> Effects:
-        if not 0 <= source < self.members or source == self.me:
-            raise ProtocolViolation(source, "it is not another member of the group")
+        self._check_peer(source)
         if isinstance(packet, Request):
             return self._on_request(source, packet.run)
         if isinstance(packet, Propose):
             return self._on_propose(source, packet)
         if isinstance(packet, Final):
             return self._on_final(source, packet)
-        raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+        raise misplaced(source, packet)
 
     def _on_request(self, source: int, run: Run) -> Effects:
         if run.origin != source:
@@ -157,7 +155,7 @@ class TwoPhase(Protocol):
         if run.first != self.next[source]:
             raise ProtocolViolation(source, f"its next message is {self.next[source]}, not {run.first}")
         if not run.is_sound() or run.count > self.options.outstanding:
-            raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
+            raise ProtocolViolation(source, UNSOUND)
         if self.clock >= NUMBER_MAX:
             raise ProtocolViolation(source, "no timestamps are left")
         if self.undelivered[source] + run.count > WINDOWS_HELD * self.options.outstanding:

@@ -25,7 +25,7 @@ from quire.protocols.clusters.held import Arrival, Ordering, held_in
 from quire.protocols.clusters.matrix import Matrix
 from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
 from quire.protocols.clusters.tree import MATRIX, Tree, routes_of
-from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
+from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting, misplaced
 
 APPLICATION = -1
 """In the place of the cluster from which a letter came."""
@@ -132,10 +132,7 @@ class Site(Protocol):
         return member
 
     def _post(self, run: Run, dests: Sites) -> Effects:
-        if run.origin != self.me or run.first != self.next:
-            raise BadInput(f"member {self.me} must send its own message {self.next} next, not {run.origin}:{run.first}")
-        if not run.is_sound():
-            raise BadInput("the counts of a run do not fit its body or exceed the limits")
+        self._check_own(run, self.next)
         mine = sum(own.count for own in self.unreturned)
         if mine and mine + run.count > self.held_max:
             raise WindowFull(f"member {self.me} has {mine} of at most {self.held_max} of its own messages undelivered")
@@ -147,10 +144,9 @@ class Site(Protocol):
         """Raise WindowFull while nothing may be sent to one of these sites."""
 
     def receive(self, source: int, packet: Packet) -> Effects:
-        if not 0 <= source < self.members or source == self.me:
-            raise ProtocolViolation(source, "it is not another member of the group")
+        self._check_peer(source)
         if not isinstance(packet, Carrier):
-            raise ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+            raise misplaced(source, packet)
         if packet.life != self.site // self.members:
             return self._for_another_life(source, packet)
         ordering = self.orderings.get(packet.cluster)

@@ -43,7 +43,7 @@ from quire.protocols.clusters.held import Arrival, shown
 from quire.protocols.clusters.packets import EVERYBODY, Carrier, Down, Letter, Sites, Tagged, Up
 from quire.protocols.clusters.site import APPLICATION, Site
 from quire.protocols.clusters.tree import Routes, Tree, routes_of
-from quire.protocols.contract import NOTHING, Effect, Effects, Send, Waiting
+from quire.protocols.contract import NOTHING, UNSOUND, Effect, Effects, Send, Waiting
 from quire.protocols.hierarchy.notes import (
     ADMIT,
     ASK,
@@ -203,8 +203,7 @@ class Changing(Site):
     def receive(self, source: int, packet: Packet) -> Effects:
         tree = self.routes
         if isinstance(packet, Control):
-            if not 0 <= source < self.members or source == self.me:
-                raise ProtocolViolation(source, "it is not another member of the group")
+            self._check_peer(source)
             effects = self._on_control(source, packet)
         else:
             effects = super().receive(source, packet)
@@ -229,7 +228,7 @@ class Changing(Site):
             return NOTHING
         weight = packet.letter.weight
         if weight < 1 or (not packet.note and not packet.run.is_sound()):
-            raise ProtocolViolation(source, "the counts of a run do not fit its body or exceed the limits")
+            raise ProtocolViolation(source, UNSOUND)
         if self.held + weight > self.held_max:
             raise BufferOverflow(self.site, packet.cluster, packet.slot, self.held)
         self.held += weight

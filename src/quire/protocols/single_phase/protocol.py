@@ -126,8 +126,7 @@ class SinglePhase(Protocol):
         return self._stable([Send(packet)])
 
     def receive(self, source: int, packet: Packet) -> Effects:
-        if source == self.me or not 0 <= source < self.members:
-            raise ProtocolViolation(source, "it is not another member of the group")
+        self._check_peer(source)
         if self._fenced[source]:
             return NOTHING
         if type(packet) is Acknowledgement:

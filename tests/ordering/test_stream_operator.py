@@ -225,22 +225,19 @@ class DiesAfterTwo:
         self.replace(old, new)
 
 
-@pytest.mark.parametrize("moment", ["commit", "publish", "tidy", "release", "between"])
-def test_a_death_at_any_step_loses_and_repeats_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:  # fmt: skip
+def give_dying(stream: Stream, batches: Sequence[list[Row]], monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Give all micro-batches; in each but the first the operator dies at that moment, and does it again after a restart.
+
+    A moment is a step of the ledger, a function of the operator, or between two renames."""
+
     def die(*_: object) -> None:
         raise Killed
 
-    wishes = TotalOrder(sources=("a", "b"), idle="wait")
-    stream = Stream(tmp_path / "out", wishes, random.Random(1), rows_per_piece=3)
-    batches = [[row(s, c) for s in ("a", "b") for c in range(start, start + 5)] for start in (0, 5, 10, 15)]
-    del batches[-1][-1]
     for number, batch in enumerate(batches):
         if number:
             with monkeypatch.context() as patch:
-                if moment == "release":
-                    patch.setattr("quire.pipeline.ordering.stream.operator.release", die)
+                if moment.startswith("release"):
+                    patch.setattr(f"quire.pipeline.ordering.stream.operator.{moment}", die)
                 elif moment == "between":
                     patch.setattr("quire.pipeline.ordering.stream.ledger.os.replace", DiesAfterTwo())
                 else:
@@ -250,6 +247,17 @@ def test_a_death_at_any_step_loses_and_repeats_nothing(
             stream.batch -= 1
             stream.restart()
         stream.give(batch)
+
+
+@pytest.mark.parametrize("moment", ["commit", "publish", "tidy", "release", "between"])
+def test_a_death_at_any_step_loses_and_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:  # fmt: skip
+    wishes = TotalOrder(sources=("a", "b"), idle="wait")
+    stream = Stream(tmp_path / "out", wishes, random.Random(1), rows_per_piece=3)
+    batches = [[row(s, c) for s in ("a", "b") for c in range(start, start + 5)] for start in (0, 5, 10, 15)]
+    del batches[-1][-1]
+    give_dying(stream, batches, monkeypatch, moment)
 
     keys = [(e["clock"], e["source"]) for e in stream.left()]
     assert keys == [(c, s) for c in range(20) for s in ("a", "b")][: len(keys)]

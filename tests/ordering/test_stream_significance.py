@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from quire.pipeline.ordering.significance import Significance
-from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger
+from quire.pipeline.ordering.stream.ledger import REJECTED
 from quire.pipeline.ordering.stream.operator import RELEASE
 from quire.pipeline.ordering.stream.wishes import TotalOrder
 from quire.pipeline.tasks import run_here
 from tests.ordering import stream_oracle as oracle
 from tests.ordering import test_batch as batch_oracle
 from tests.ordering.stream_oracle import CLOCK_MAX, Row
-from tests.ordering.test_stream_operator import COLUMNS, SOURCES, DiesAfterTwo, Killed, Stream, check, read, row
+from tests.ordering.test_stream_operator import COLUMNS, SOURCES, Stream, check, give_dying, read, row
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "150"))
 SCHEMA = pa.schema(COLUMNS | {"object": pa.string(), "op": pa.string(), "by": pa.string()})
@@ -142,9 +142,6 @@ def test_a_write_waits_until_it_is_superseded_read_or_out_of_reach(tmp_path: Pat
 def test_a_death_at_any_step_loses_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:  # fmt: skip
-    def die(*_: object) -> None:
-        raise Killed
-
     rng = random.Random(7)
     batches = []
     for start in (0, 10, 20, 30):
@@ -153,20 +150,7 @@ def test_a_death_at_any_step_loses_and_repeats_nothing(
         batches.append([*rows, access("z", start, "write", "x")])
     wishes = TotalOrder(sources=("a", "b"), idle="wait", omit_superseded=BY, within=4)
     stream = Stream(tmp_path / "out", wishes, random.Random(1), schema=SCHEMA)
-    for number, batch in enumerate(batches):
-        if number:
-            with monkeypatch.context() as patch:
-                if moment == "release_significant":
-                    patch.setattr("quire.pipeline.ordering.stream.operator.release_significant", die)
-                elif moment == "between":
-                    patch.setattr("quire.pipeline.ordering.stream.ledger.os.replace", DiesAfterTwo())
-                else:
-                    patch.setattr(Ledger, moment, die)
-                with pytest.raises(Killed):
-                    stream.give(batch)
-            stream.batch -= 1
-            stream.restart()
-        stream.give(batch)
+    give_dying(stream, batches, monkeypatch, moment)
 
     expected = oracle.total(batches, ("a", "b"), [set() for _ in batches], False, 4)
     check(stream, expected, 7)

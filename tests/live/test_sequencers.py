@@ -256,7 +256,8 @@ def test_a_client_whose_sequencer_was_started_anew_is_told_to_connect_anew() -> 
     asyncio.run(main())
 
 
-def test_certificates_name_sequencers_and_clients(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bodies", ["relay", "direct"])
+def test_certificates_name_sequencers_and_clients(tmp_path: Path, bodies: str) -> None:
     authority = Authority("tea service", 10)
     papers = []
     for number in range(3):
@@ -270,19 +271,23 @@ def test_certificates_name_sequencers_and_clients(tmp_path: Path) -> None:
 
     async def main() -> None:
         [address] = free_addresses(1)
-        name = "tea service"
+        name, options = "tea service", {"bodies": bodies}
         async with (
-            serve([address], certificates=papers[0], service=name),
-            connect(address, me=0, certificates=papers[1], service=name) as one,
-            connect(address, me=1, certificates=papers[2], service=name) as other,
+            serve([address], certificates=papers[0], service=name, options=options),
+            connect(address, me=0, certificates=papers[1], service=name, options=options) as one,
+            connect(address, me=1, certificates=papers[2], service=name, options=options) as other,
         ):
             await one.create_group("tea")
             await one.join_group("tea")
             await other.join_group("tea")
+            if bodies == "direct":
+                async with asyncio.timeout(20):
+                    while one._visit.linked != {other.me}:
+                        await asyncio.sleep(0.01)
             await other.multicast("tea", b"hello")
             assert [message.payload for message in await take(one, 1)] == [b"hello"]
             with pytest.raises((BadInput, GroupFailed), match="does not name it"):
-                async with connect(address, me=2, certificates=papers[2], service=name, timeout_s=2):
+                async with connect(address, me=2, certificates=papers[2], service=name, options=options, timeout_s=2):
                     pass
         with pytest.raises(BadInput, match="certificates name their client"):
             connect(address, certificates=papers[1])

@@ -109,7 +109,8 @@ def total(
             if source not in quiet:
                 running = opened[source]
                 limits.append((running[1] if running else mark[source] + 1 if source in mark else float("-inf"), source))
-        limit = min(limits, default=(max(mark.values(), default=0) + 1, ""))
+        # Where all are silent, what was heard may go; where nothing ever was, nothing can be late yet.
+        limit = min(limits, default=(max(mark.values(), default=float("-inf")) + 1, ""))
         waited = waiting
         going = [pair for pair in waiting if pair[0][:2] < limit]
         waiting = [pair for pair in waiting if pair[0][:2] >= limit]

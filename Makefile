@@ -46,6 +46,8 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/python -m benchmarks.hierarchy
 	$(BIN)/python -m benchmarks.objects
 	$(BIN)/python -m benchmarks.stream
+	$(BIN)/python -m benchmarks.following
+	$(BIN)/python -m benchmarks.importing
 	$(BIN)/python -m benchmarks.sweep
 
 docs: .venv/dev.stamp ## Write the reference of the library to site/

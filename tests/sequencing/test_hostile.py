@@ -184,3 +184,12 @@ def test_asking_for_a_new_group_again_and_again_is_answered_once() -> None:
 def test_a_group_in_a_state_in_which_none_can_be_is_not_taken(state: GroupState) -> None:
     with pytest.raises(ProtocolViolation, match="in which no group can be"):
         sequencer().receive(0, ELSEWHERE, wire.Transfer(0, ("K",), state))
+
+
+def test_a_grant_that_was_not_asked_for_does_not_let_a_leaver_in_twice() -> None:
+    made = sequencer()
+    made.receive(0, ME, wire.Leave("G", ME, 1))
+    assert packets(made.receive(0, DIRECTORY, wire.JoinAnswer("G", ME, 2, True))) == []
+    assert ME not in made.groups["G"].members
+    made.receive(0, OTHER, wire.Fetch(OTHER, {"G": 1}))
+    assert [packet for packet in packets(made.wake(10**9)) if isinstance(packet, Event)] == [made.groups["G"].history[1]]

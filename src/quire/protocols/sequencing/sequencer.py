@@ -160,8 +160,10 @@ class Sequencer(Numbering):
     def _join_answered(self, source: int, packet: wire.JoinAnswer) -> Effects:  # noqa: ARG002
         group, client, req = packet.group, packet.client, packet.req
         state = self.groups.get(group)
-        if state is None or self.moves.on_the_way(group) or req <= state.requests.get(client, -1) or client in state.members:
+        if state is None or self.moves.on_the_way(group) or req <= state.requests.get(client, -1):
             return NOTHING
+        if client in state.members or client in state.departing:
+            return NOTHING  # It was not asked about: who is still here cannot join.
         if not packet.granted or self.moves.suspended(group):
             return (self._refuse(state, client, req),)
         state.requests[client] = req

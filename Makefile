@@ -25,7 +25,7 @@ test: .venv/dev.stamp ## Run the tests
 swarm: .venv/dev.stamp ## Make ten thousand random runs of every protocol (some minutes)
 	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest tests/swarm tests/hierarchy tests/sequencing/test_swarm.py tests/objects/test_swarm.py tests/transactions/test_swarm.py $(PYTEST_ARGS)
 
-fuzz: .venv/dev.stamp ## Feed everything that reads a peer's bytes a million inputs (about ten minutes)
+fuzz: .venv/dev.stamp ## Feed everything that reads a peer's bytes a million inputs (about an hour)
 	$(UV) pip install --quiet --python .venv --require-hashes -r requirements/fuzz.txt
 	$(BIN)/python tests/fuzz/fuzz_frames.py -runs=1000000
 

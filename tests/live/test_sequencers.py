@@ -24,6 +24,7 @@ from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.errors import AlreadyMember, Evicted, GapUnrecoverable, NoSuchGroup, NotMember
 from quire.protocols.sequencing.office import Office
+from tests.live.test_security import write_folder
 
 SECRET = "a secret of a service in a test"
 TIMEOUT_S = 20.0
@@ -261,13 +262,8 @@ def test_certificates_name_sequencers_and_clients(tmp_path: Path, bodies: str) -
     authority = Authority("tea service", 10)
     papers = []
     for number in range(3):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        pair = authority.certify(number)
-        (folder / "authority.pem").write_bytes(authority.pair.certificate)
-        (folder / "certificate.pem").write_bytes(pair.certificate)
-        (folder / "key.pem").write_bytes(pair.key)
-        papers.append(Certificates.of(folder))
+        write_folder(tmp_path / str(number), authority, authority.certify(number))
+        papers.append(Certificates.of(tmp_path / str(number)))
 
     async def main() -> None:
         [address] = free_addresses(1)

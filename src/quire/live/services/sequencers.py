@@ -70,7 +70,7 @@ def serve(
     units = range(len(sequencers))
     node = Office(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
     host = HubHost(settings, node, _nothing_to_tell, on_event=on_event)
-    host.dismissed = lambda client: host.act(node.suspect(client))
+    host.on_lost = lambda client: host.act(node.suspect(client))
     return host
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
 from quire.live.network.fellows import Fellowship
 from quire.live.network.hub import Hub
@@ -13,10 +11,9 @@ from quire.live.settings import Address
 
 
 class HubHost(Host):
-    """A node at a hub, as a member or as a visitor. `dismissed` is called with the numbers of visitors that were lost."""
+    """A node at a hub, as a member or as a visitor. To a member, a visitor that is lost is lost for good."""
 
     _mesh: Hub
-    dismissed: Callable[[int], None] | None = None
 
     def _make_mesh(self) -> Mesh:
         return Hub(self.settings, type(self.node).packets, self)
@@ -27,8 +24,8 @@ class HubHost(Host):
         if about_visitor and isinstance(error, MemberUnreachable | PeerMisbehaved):
             assert visitor is not None
             self._mesh.dismiss(visitor)
-            if self.dismissed is not None:
-                self.dismissed(visitor)
+            if self.on_lost is not None:
+                self.on_lost(visitor)
         else:
             super().failed(error)
 

@@ -110,7 +110,6 @@ def union(incarnation: int, me: int, snapshots: Collection[Snapshot], holds: Cal
     for snapshot in snapshots:
         merge(state.known, snapshot.known)
         state.floor = max(state.floor, snapshot.floor)
-        state.horizon = max(state.horizon, snapshot.horizon)
         for key, cell in snapshot.cells.items():
             if not holds(key):
                 continue
@@ -129,7 +128,7 @@ def union(incarnation: int, me: int, snapshots: Collection[Snapshot], holds: Cal
     for snapshot in snapshots:
         for t, decision in snapshot.decided:
             state.decide(t, decision, holds)
-    state.decided = {t: decision for t, decision in state.decided.items() if t >= state.horizon}
+    state.forget(max(snapshot.horizon for snapshot in snapshots))
     state.closed = state.horizon
     # A ballot of an earlier incarnation is never used again: the incarnation is part of it.
     state.cap = max((cell.rts.tid for cell in state.cells.values()), default=0)

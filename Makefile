@@ -11,19 +11,43 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_NO_CONFIG := 1
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 
-.PHONY: help demo test swarm fuzz lint format bench docs lock clean
+.PHONY: help demo test test-long soak test-pythons mutants swarm chaos vopr fuzz lint format bench docs lock clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
 demo: .venv/run.stamp ## Run a live group of three processes, and prove its order on Spark
 	$(BIN)/quire run --protocol single-phase --members 3 --messages 10000 --size 64 --out runs/demo --force
+	@printf '%s\n' '' 'Quire is installed in this folder. Call it like this:' \
+	  '  $(BIN)/quire --help' \
+	  '  $(BIN)/quire simulate --members 5 --crash 2@500 --out runs/five      # a member crashes in the simulator' \
+	  '  $(BIN)/quire audit runs/five                                         # which orders hold all the same' \
+	  '  $(BIN)/quire report runs/five                                        # and what it looks like'
 
 test: .venv/dev.stamp ## Run the tests
 	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
-swarm: .venv/dev.stamp ## Make ten thousand random runs of every protocol (some minutes)
-	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest tests/swarm tests/hierarchy tests/sequencing/test_swarm.py tests/objects/test_swarm.py tests/transactions/test_swarm.py $(PYTEST_ARGS)
+test-long: .venv/dev.stamp ## Run the tests with everything that takes long: more random runs, larger worlds, the papers' evaluation, more kills
+	QUIRE_TEST=long QUIRE_EXHAUSTIVE=full QUIRE_EVALUATION=full QUIRE_KILLS=10 QUIRE_SOAK_SECONDS=120 $(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+soak: .venv/dev.stamp ## Two minutes of full load: memory is flat, and nothing is lost
+	QUIRE_SOAK_SECONDS=120 $(BIN)/python -m pytest tests/bench/test_bench.py -k Soak $(PYTEST_ARGS)
+
+# Of every other Python that is on the machine, never of one that would have to be downloaded.
+test-pythons: .venv/dev.stamp ## Try a selection of the tests with every other Python of 3.11, 3.12 and 3.13 that is here
+	tests/other_pythons $(UV) $(BIN)/python
+
+mutants: .venv/dev.stamp ## Plant wrong rules in a copy of the sources, each of which a test must catch (some minutes)
+	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+swarm: .venv/dev.stamp ## Make ten thousand random runs of every protocol (some minutes), and of groups that change (some hours)
+	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest -n auto tests/swarm tests/hierarchy tests/sequencing/test_swarm.py tests/objects/test_swarm.py tests/transactions/test_swarm.py tests/views/test_swarm.py $(PYTEST_ARGS)
+
+vopr: .venv/dev.stamp ## Search for runs of changing groups that break a promise, for hours, until one is found or Ctrl-C
+	$(BIN)/python -m tests.views.vopr $(VOPR)
+
+chaos: .venv/dev.stamp ## Kill, stop, cut off and restart real processes at random, under load, and audit what came of it (five minutes)
+	$(BIN)/python -m tests.faults.chaos $(CHAOS)
 
 fuzz: .venv/dev.stamp ## Feed everything that reads a peer's bytes a million inputs (about an hour)
 	$(UV) pip install --quiet --python .venv --require-hashes -r requirements/fuzz.txt
@@ -41,23 +65,28 @@ format: .venv/dev.stamp ## Rewrite the sources in the house style
 
 bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/quire bench
+	$(BIN)/python -m benchmarks.failover
+	$(BIN)/python -m benchmarks.journal
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.audit
 	$(BIN)/python -m benchmarks.hierarchy
 	$(BIN)/python -m benchmarks.objects
+	$(BIN)/python -m benchmarks.replicated
+	$(BIN)/python -m benchmarks.transactions
 	$(BIN)/python -m benchmarks.stream
 	$(BIN)/python -m benchmarks.following
 	$(BIN)/python -m benchmarks.importing
 	$(BIN)/python -m benchmarks.sweep
 
 docs: .venv/dev.stamp ## Write the reference of the library to site/
-	$(BIN)/python -m pdoc --output-directory site quire.model quire.protocols quire.objects quire.trace quire.simulation quire.live quire.pipeline.auditing.auditor quire.pipeline.auditing.verdicts quire.pipeline.causality.times quire.pipeline.causality.queries quire.pipeline.ordering.stream.query quire.pipeline.ordering.stream.wishes quire.pipeline.source
+	$(BIN)/python -m pdoc --output-directory site quire.model quire.protocols quire.objects quire.replicated quire.trace quire.journal quire.simulation quire.live quire.pipeline.auditing.auditor quire.pipeline.auditing.verdicts quire.pipeline.causality.times quire.pipeline.causality.queries quire.pipeline.ordering.stream.query quire.pipeline.ordering.stream.options quire.pipeline.source
 
 # Locks name no index. They are compiled by hand after a change of pyproject.toml, and read like any diff.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 lock: $(UV) ## Compile the lock files again
-	$(COMPILE) pyproject.toml --group build -o requirements/run.txt
-	$(COMPILE) pyproject.toml --group build --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra spark --group build -o requirements/run.txt
+	$(COMPILE) pyproject.toml -c requirements/run.txt -o requirements/core.txt
+	$(COMPILE) pyproject.toml --extra spark --group build --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(COMPILE) --group fuzz -o requirements/fuzz.txt
 
 clean: ## Remove everything that was set up or made here

@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from quire.model.orders import OF_ANY_MESSAGES
 from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.findings import judge_trace
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.judging import judge_trace
+from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.auditing.verdicts import Verdict
 from quire.pipeline.compiled import compiled
 from quire.pipeline.layout import lay_out, segment_count
@@ -222,7 +222,7 @@ def measure(directory: Path, members: int, repeat: int, segments: int | None, *,
         f"{layout.rows:,} events, {members} members, {pieces} segments, {os.cpu_count()} cores; best of {repeat}, warm session"
     )
     with session(brief=False) as spark:
-        run = run_on(spark, AUDIT)
+        run = run_on(spark, audit_job())
         result = audit_with(run, directory, segments=segments)
         assert result.verdict is Verdict.HOLDS, result.checks
         spark_sort(spark, directory)

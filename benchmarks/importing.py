@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from quire.pipeline.importing.importer import import_logs
-from quire.pipeline.importing.wishes import Wanted
+from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.session import session
 
 HOSTS = 8
@@ -73,11 +73,11 @@ def main() -> None:
             f"{size:.0f} MB, {events:,} events of {HOSTS} hosts, {os.cpu_count()} cores; best of {chosen.repeat}, warm session"
         )
         with session() as spark:
-            import_logs(spark, [log], work / "warm", Wanted())
+            import_logs(spark, [log], work / "warm", ImportRequest())
             times: dict[str, list[float]] = {"import": [], "plain reader": []}
             for number in range(chosen.repeat):
                 began = time.perf_counter()
-                import_logs(spark, [log], work / f"run-{number}", Wanted())
+                import_logs(spark, [log], work / f"run-{number}", ImportRequest())
                 times["import"].append(time.perf_counter() - began)
                 began = time.perf_counter()
                 assert read_plainly(log) == events

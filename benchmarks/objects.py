@@ -18,8 +18,6 @@ two members ran in different orders.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from itertools import combinations
@@ -28,7 +26,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from quire.objects.workload import Options, random_call
+from benchmarks.tables import Row, show
+from quire.objects.workload import ObjectWorkloadOptions, random_call
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.randomness import stream
 from quire.simulation.simulate import simulate
@@ -76,7 +75,7 @@ def one_after_the_other_ns(times: list[int]) -> int:
 
 def planned(calls: int, share: int) -> dict[tuple[int, int], tuple[str, str]]:
     """The object and the operation of each call, as the workload of objects draws them."""
-    options = Options(**object_options(share, 0))  # type: ignore[arg-type]
+    options = ObjectWorkloadOptions(**object_options(share, 0))  # type: ignore[arg-type]
     found = {}
     for member in range(MEMBERS):
         random = stream(0, f"calls/{member}")
@@ -160,17 +159,18 @@ def main() -> None:
         for name, row in rows.items():
             row.pop("orders", None)
             table.append({"conflicting": share, "protocol": name, **row})
-    if arguments.json:
-        json.dump(table, sys.stdout, indent=2)
-        print()
-        return
-    print(f"{MEMBERS} members, {REPLICATED} replicated objects, {arguments.calls} calls each, delays {DELAY} ms")
-    print("conflicting  protocol        held mean    held p99     calls/s   cpu a call  differ")
-    for row in table:
-        print(
-            f"{row['conflicting']:>9} %  {row['protocol']:<14} {row['held_mean_ms']:>8.2f} ms {row['held_p99_ms']:>8.2f} ms"
-            f" {row['calls_per_s']:>11,.0f} {row['cpu_us']:>9,.0f} us {row['differ']:>7,}"
-        )
+    heading = (
+        f"{MEMBERS} members, {REPLICATED} replicated objects, {arguments.calls} calls each, delays {DELAY} ms",
+        "conflicting  protocol        held mean    held p99     calls/s   cpu a call  differ",
+    )
+    show(table, heading, written, as_json=arguments.json)
+
+
+def written(row: Row) -> str:
+    return (
+        f"{row['conflicting']:>9} %  {row['protocol']:<14} {row['held_mean_ms']:>8.2f} ms {row['held_p99_ms']:>8.2f} ms"
+        f" {row['calls_per_s']:>11,.0f} {row['cpu_us']:>9,.0f} us {row['differ']:>7,}"
+    )
 
 
 if __name__ == "__main__":

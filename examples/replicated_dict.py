@@ -25,7 +25,7 @@ class ReplicatedDict:
     def __init__(self, group: quire.Group) -> None:
         self.items: dict[str, str] = {}
         self._group = group
-        self._place: tuple[int, ...] = ()
+        self._position: tuple[int, ...] = ()
         self._moved = asyncio.Condition()
 
     async def set(self, key: str, value: str) -> None:
@@ -37,7 +37,7 @@ class ReplicatedDict:
     async def _write(self, operation: list[str]) -> None:
         message = await self._group.execute(json.dumps(operation).encode())
         async with self._moved:
-            await self._moved.wait_for(lambda: self._place >= (message.order_key or ()))
+            await self._moved.wait_for(lambda: self._position >= (message.order_key or ()))
 
     async def follow(self) -> None:
         """Apply everybody's writes, in the order that all copies share, until the group ends."""
@@ -48,7 +48,7 @@ class ReplicatedDict:
                 case ["delete", key]:
                     self.items.pop(key, None)
             async with self._moved:
-                self._place = message.order_key or ()
+                self._position = message.order_key or ()
                 self._moved.notify_all()
 
 

@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
+
+from tests.kit import java_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# A shell lets what it runs in the background ignore Ctrl-C, and so would all processes that tests start and interrupt.
+# A shell lets what it runs in the background ignore Ctrl-C, and nohup a terminal's end; so would all processes that tests start
+# and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+FIRST = (
+    "tests/cluster", "tests/cli", "tests/ordering/test_stream_killed.py", "tests/bench", "tests/packaging",
+    "tests/live/test_hosts.py", "tests/transactions",
+    "tests/audit", "tests/ordering", "tests/importing", "tests/live", "tests/simulation",
+)  # fmt: skip
+"""What takes longest, so that no worker is left with it when the others are done. Whole files go to one worker."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before there are any workers, who take this over: let Java start fast."""
+    if not hasattr(config, "workerinput") and config.getoption("numprocesses", default=None):
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", java_archive.options())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        return next((index for index, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
+
+    items.sort(key=rank)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: there is always a test that waits for a process to start, or for a timeout."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +56,15 @@ def spark() -> Iterator[SparkSession]:
 
     with session("local[2]") as started:
         yield started
+
+
+@pytest.fixture
+def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    """Commands in this process, on the session that is there."""
+
+    @contextmanager
+    def session(master: str, *, brief: bool = True) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("quire.pipeline.session.session", session)
+    return CliRunner()

@@ -10,18 +10,18 @@ from tests.audit.oracle import Event, Logs, Message
 ENDLESS = 10**9
 
 
-class Spell(NamedTuple):
+class Membership(NamedTuple):
     group: str
     first: int
     last: int
 
 
 class Claim(NamedTuple):
-    """An event of a group at a member, with its number, its place in the member's log and its spell."""
+    """An event of a group at a member, with its number, its index in the member's log and its membership."""
 
     number: int
-    place: int
-    spell: int
+    position: int
+    membership: int
     event: tuple[object, ...]
 
 
@@ -29,16 +29,16 @@ class Follower:
     """A member's way through its groups."""
 
     def __init__(self, p: int, log: list[Event], group_of: dict[Message, str], dynamic: set[str]) -> None:
-        self.spells: list[Spell] = []
+        self.memberships: list[Membership] = []
         self.claims: list[Claim] = []
         self.order: list[tuple[Message, str | None, int | None]] = []
-        """Messages as first delivered, with their group and spell; None: in none; -1: its members never change."""
+        """Messages as first delivered, with their group and membership; None: in none; -1: its members never change."""
         self.wrong = 0
         self.end = len(log)
         inside: dict[str, int] = {}
         due: dict[str, int] = {}
         seen: set[Message] = set()
-        for place, e in enumerate(log):
+        for index, e in enumerate(log):
             m = (e.origin, e.seq)
             change = e.kind == "view" and e.op in ("found", "join", "leave") and e.group is not None
             if e.kind == "deliver" and m not in seen:
@@ -57,9 +57,9 @@ class Follower:
                 if group in inside:
                     bad = True
                 else:
-                    inside[group] = len(self.spells)
+                    inside[group] = len(self.memberships)
                     due[group] = e.seq
-                    self.spells.append(Spell(group, e.seq, ENDLESS))
+                    self.memberships.append(Membership(group, e.seq, ENDLESS))
             if group not in inside:
                 self.wrong += 1
                 if not change:
@@ -71,21 +71,21 @@ class Follower:
             self.wrong += bad
             if e.op != "found" or not change:
                 what = (e.op, e.origin) if change else m
-                self.claims.append(Claim(due[group], place, inside[group], what))
+                self.claims.append(Claim(due[group], index, inside[group], what))
             else:
-                self.claims.append(Claim(due[group], place, inside[group], ("found",)))
+                self.claims.append(Claim(due[group], index, inside[group], ("found",)))
             if not change:
                 self.order.append((m, group, inside[group]))
             due[group] += 1
             if change and e.op == "leave" and e.origin == p:
-                spell = inside.pop(group)
-                self.spells[spell] = self.spells[spell]._replace(last=e.seq)
+                membership = inside.pop(group)
+                self.memberships[membership] = self.memberships[membership]._replace(last=e.seq)
 
     def real(self, group: str) -> list[Claim]:
-        return [c for c in self.claims if self.spells[c.spell].group == group and c.event != ("found",)]
+        return [c for c in self.claims if self.memberships[c.membership].group == group and c.event != ("found",)]
 
-    def reach(self, spell: int, number: int) -> int:
-        return min((c.place for c in self.claims if c.spell == spell and c.number >= number), default=self.end)
+    def reach(self, membership: int, number: int) -> int:
+        return min((c.position for c in self.claims if c.membership == membership and c.number >= number), default=self.end)
 
 
 def judge(logs: Logs, crashed: frozenset[int]) -> tuple[int, int, int]:
@@ -102,21 +102,23 @@ def judge(logs: Logs, crashed: frozenset[int]) -> tuple[int, int, int]:
         if e.kind == "view" and e.op in ("found", "join", "leave") and e.group is not None
     }  # fmt: skip
     ways = {p: Follower(p, logs[p], group_of, dynamic) for p in correct}
-    spells = sum(way.wrong for way in ways.values())
+    memberships = sum(way.wrong for way in ways.values())
     for group in dynamic:
         end = max((c.number for way in ways.values() for c in way.real(group)), default=-1)
         for way in ways.values():
-            for index, spell in enumerate(way.spells):
-                last = [c for c in way.claims if c.spell == index][-1].number
-                spells += spell.group == group and spell.last == ENDLESS and last < end
+            for index, membership in enumerate(way.memberships):
+                last = [c for c in way.claims if c.membership == index][-1].number
+                memberships += membership.group == group and membership.last == ENDLESS and last < end
         for p, q in combinations(correct, 2):
-            spells += any(a.number == b.number and a.event != b.event for a in ways[p].real(group) for b in ways[q].real(group))
+            memberships += any(
+                a.number == b.number and a.event != b.event for a in ways[p].real(group) for b in ways[q].real(group)
+            )
     within = 0
     for group in {g for way in ways.values() for _, g, _ in way.order if g is not None}:
         for p, q in combinations(correct, 2):
             within += _disagree(*([m for m, g, _ in ways[x].order if g == group] for x in (p, q)))
     together = sum(_disagree_together(ways[p], ways[q]) for p, q in combinations(correct, 2))
-    return together, within, spells
+    return together, within, memberships
 
 
 def _disagree(one: list[Message], other: list[Message]) -> bool:
@@ -125,11 +127,11 @@ def _disagree(one: list[Message], other: list[Message]) -> bool:
 
 
 def _disagree_together(one: Follower, other: Follower) -> bool:
-    spell_there = {m: s for m, _, s in other.order}
+    membership_there = {m: s for m, _, s in other.order}
     place_there = {m: i for i, (m, _, _) in enumerate(other.order)}
     common = []
     for m, _, mine in one.order:
-        yours = spell_there.get(m)
+        yours = membership_there.get(m)
         if mine is not None and yours is not None:
             common.append((m, mine, yours))
     for (a, a1, a2), (b, b1, b2) in combinations(common, 2):
@@ -146,6 +148,6 @@ def _times(one: Follower, other: Follower, mine: int, yours: int) -> tuple[tuple
     """In each of the two logs: from when to when both were members."""
     if mine == -1 or yours == -1:
         return (-1, ENDLESS), (-1, ENDLESS)
-    first = max(one.spells[mine].first, other.spells[yours].first)
-    last = min(one.spells[mine].last, other.spells[yours].last)
+    first = max(one.memberships[mine].first, other.memberships[yours].first)
+    last = min(one.memberships[mine].last, other.memberships[yours].last)
     return (one.reach(mine, first), one.reach(mine, last)), (other.reach(yours, first), other.reach(yours, last))

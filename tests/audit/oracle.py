@@ -83,10 +83,10 @@ def judge(logs: Logs, crashed: frozenset[int]) -> Expected:
     for p in correct:
         for a, b in combinations(orders[p], 2):
             before[a].add(b)
-    place = [{m: i for i, m in enumerate(order)} for order in orders]
+    index = [{m: i for i, m in enumerate(order)} for order in orders]
     pairs = sum(
         any(
-            (place[p][a] < place[p][b]) != (place[q][a] < place[q][b])
+            (index[p][a] < index[p][b]) != (index[q][a] < index[q][b])
             for a, b in combinations(set(orders[p]) & set(orders[q]), 2)
         )
         for p, q in combinations(correct, 2)

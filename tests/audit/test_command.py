@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,34 +15,26 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from quire.cli.main import app
+from quire.cli.app import app
+from quire.model.orders import Guarantee
 from quire.pipeline import java
-from tests.audit.traces import Trace, plain, write
+from quire.report.run_report import audit_here, report_run
+from tests.audit.test_serialisable import SKEW
+from tests.audit.traces import Trace, plain, timed, write
+from tests.kit.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 GOOD = plain("s0>01 d0:0 d1:0", "d0:0 s0>01 d1:0")
 DISAGREEING = plain("s0>01 d0:0 d1:0", "s0>01 d1:0 d0:0")
-
-
-@pytest.fixture
-def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
-    """The command in this process, on the session that is there."""
-
-    @contextmanager
-    def session(master: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("quire.pipeline.session.session", session)
-    return CliRunner()
 
 
 def quire(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The real command in a process of its own."""
     return subprocess.run(
         [Path(sys.executable).with_name("quire"), *arguments],
-        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, env={**os.environ, **environment},
     )  # fmt: skip
 
 
@@ -53,6 +44,7 @@ def test_json_says_everything_and_nothing_else(command: CliRunner, tmp_path: Pat
     said = json.loads(result.stdout)
     assert result.exit_code == 0
     assert result.stderr == ""
+    assert said["verdict"] == "holds"
     assert (said["events"], said["processes"], said["messages"]) == (6, 2, 2)
     assert set(said["checks"]) == {"integrity", "agreement", "fifo", "causal", "total", "acyclic"}
     assert {check["verdict"] for check in said["checks"].values()} == {"holds"}
@@ -73,7 +65,9 @@ def test_what_is_not_expected_does_not_fail(command: CliRunner, tmp_path: Path) 
     result = command.invoke(app, ["audit", str(write(tmp_path / "run", DISAGREEING)), "--expect", "causal", "--json"])
 
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["checks"]["total"]["verdict"] == "violated"
+    said = json.loads(result.stdout)
+    assert said["checks"]["total"]["verdict"] == "violated"
+    assert said["verdict"] == "holds", "of what was expected"
 
 
 def test_what_cannot_be_decided_ends_with_3(command: CliRunner, tmp_path: Path) -> None:
@@ -86,7 +80,7 @@ def test_what_cannot_be_decided_ends_with_3(command: CliRunner, tmp_path: Path) 
 def test_orders_of_groups_objects_and_transactions_are_known_by_name(command: CliRunner, tmp_path: Path) -> None:
     run = str(write(tmp_path / "run", GOOD))
     said = {}
-    for name in ("hybrid", "spells", "significant", "serialisable"):
+    for name in ("hybrid", "memberships", "significant", "serialisable"):
         result = command.invoke(app, ["audit", run, "--expect", name, "--json"])
         check = json.loads(result.stdout)["checks"][name]
         assert (result.exit_code, check["verdict"], check["violations"]) == (3, "undecided", 0)
@@ -94,10 +88,26 @@ def test_orders_of_groups_objects_and_transactions_are_known_by_name(command: Cl
 
     assert said == {
         "hybrid": "the trace does not say to which groups its messages were sent",
-        "spells": "the trace records no joins and leaves: it has no rows of the kind view",
+        "memberships": "the trace records no joins and leaves: it has no such rows of the kind view",
         "significant": "run.json does not say which operations conflict, in settings.conflicts",
         "serialisable": "no event names a transaction, in txn",
     }
+
+
+def test_checks_that_a_store_cannot_have_are_one_line_and_no_rows(command: CliRunner, tmp_path: Path) -> None:
+    logs = [[event._replace(seq=event.seq * 65536) for event in log] for log in SKEW.logs]
+    run = str(write(tmp_path / "run", timed(logs), promises=(Guarantee.SERIALISABLE,)))
+
+    said = command.invoke(app, ["audit", run]).stdout
+
+    assert "undecided" not in said
+    assert (
+        "not applicable: integrity, agreement, fifo, causal (the processes do not number their messages 0, 1, 2 and so on)"
+    ) in said
+    told = json.loads(command.invoke(app, ["audit", run, "--json"]).stdout)
+    assert set(told["checks"]) == {"total", "acyclic", "serialisable"}
+    assert set(told["not_applicable"]) == {"integrity", "agreement", "fifo", "causal"}
+    assert "Not applicable: integrity, agreement, fifo, causal, because" in report_run(Path(run), audit_here(Path(run)))
 
 
 def no_directory(run: Path) -> None:
@@ -187,7 +197,7 @@ def test_bad_input_is_refused_in_one_sentence(command: CliRunner, tmp_path: Path
 @pytest.mark.parametrize(
     ("trace", "sentence"),
     [
-        (plain("s0>0 s2>0 d0:0 d0:2"), "process 0 sends message 0:2 where 0:1 is due"),
+        (plain("s0>0 s2>0 d0:0 d0:2"), "process 0 sends message 0:2 instead of 0:1"),
         (plain("s0>07 d0:0"), "message 0:0 is addressed to process 7, but the run has processes 0 to 0"),
     ],
 )
@@ -214,8 +224,8 @@ def test_an_unknown_order_ends_with_2_before_spark_starts(tmp_path: Path) -> Non
 
     assert result.returncode == 2
     assert result.stderr == (
-        "quire: --expect knows no order 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic, "
-        "hybrid, spells, significant, serialisable\n"
+        "quire: there is no check of 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic, "
+        "hybrid, memberships, significant, serialisable, virtual-synchrony, uniform, once\n"
     )
 
 
@@ -237,7 +247,7 @@ def test_without_a_java_on_the_machine_the_packaged_one_runs_spark_quietly(tmp_p
 
     result = subprocess.run(
         [sys.executable, "-c", script, write(tmp_path / "run", GOOD)],
-        capture_output=True, text=True, timeout=300, check=False, env=environment,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment,
     )  # fmt: skip
 
     home, verdict = result.stdout.split()
@@ -279,7 +289,7 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pyte
     [
         (["--master", "sc://localhost"], "is a Spark Connect server: say --remote sc://localhost"),
         (["--remote", "spark://localhost:7077"], "takes the address of a Spark Connect server, sc://HOST:PORT, not spark://"),
-        (["--remote", "sc://localhost", "--master", "local[1]"], "are two places to run; give one of them"),
+        (["--remote", "sc://localhost", "--master", "local[1]"], "give --master or --remote, not both"),
         (["--remote", "sc://127.0.0.1:1"], "127.0.0.1:1 does not answer: Connection refused"),
         (["--master", "spark://127.0.0.1:1,127.0.0.1:2"], "127.0.0.1:2 does not answer: Connection refused"),
         (["--master", "spark://nowhere"], "does not answer"),

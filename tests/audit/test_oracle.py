@@ -9,19 +9,21 @@ from collections.abc import Iterator
 import pytest
 
 from quire.pipeline.auditing import deliveries, search, segments
-from quire.pipeline.auditing.deliveries import DeliveriesTask
-from quire.pipeline.auditing.findings import Findings, judge_trace
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask
+from quire.pipeline.auditing.findings import Orders
+from quire.pipeline.auditing.judging import judge_trace
+from quire.pipeline.auditing.registry import audit_job
+from quire.pipeline.auditing.results import Results
 from quire.pipeline.tasks import run_here
 from tests.audit import memory, oracle
 from tests.audit.traces import Trace, plain, random_trace, timed
 
-HERE = run_here(AUDIT)
+HERE = run_here(audit_job())
 TRACES = 2000
 PARTS = 8
 
 
-def judge(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int, block_shift: int = 1) -> Findings:
+def judge(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int, block_shift: int = 1) -> Results:
     read = memory.read_from(trace)
     for module in (segments, deliveries, search):
         monkeypatch.setattr(module, "read_events", read)
@@ -29,9 +31,10 @@ def judge(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int, block_shif
     return judge_trace(layout, pieces, HERE, [DeliveriesTask(layout.world, layout.groups)], block_shift=block_shift)
 
 
-def counts(found: Findings) -> oracle.Expected:
-    causal = None if found.unordered else found.late[1]
-    return oracle.Expected(found.breaches, found.lost, found.late[0], causal, found.total.pairs, found.total.knots)
+def counts(results: Results) -> oracle.Expected:
+    found, total = results.of(Orders), results.of(DeliveriesResult).total
+    causal = None if found.unordered else found.causal.count
+    return oracle.Expected(found.integrity.count, found.agreement.count, found.fifo.count, causal, total.pairs, total.cycles)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def seen() -> Iterator[Counter[str]]:
     tally: Counter[str] = Counter()
     yield tally
     if tally["parts"] == PARTS:
-        for check in (*oracle.Expected._fields, "undecided", "seams"):
+        for check in (*oracle.Expected._fields, "undecided", "boundaries"):
             assert tally[check] >= 50, f"{check} was hardly tested: {tally}"
 
 
@@ -62,12 +65,14 @@ def test_counts_and_first_instances_equal_brute_force_for_any_number_of_segments
         assert first_instances(parts) == first_instances(whole), f"seed {seed}, {pieces} segments"
         seen.update(name for name, count in zip(expected._fields, expected, strict=True) if count)
         seen["undecided"] += expected.causal is None
-        seen["seams"] += parts.segments > 1
+        seen["boundaries"] += parts.of(Orders).segments > 1
     seen["parts"] += 1
 
 
-def first_instances(found: Findings) -> tuple[object, ...]:
-    return (found.first_breach, found.first_lost, found.first_late, found.total.disagreement, found.total.cycle)
+def first_instances(results: Results) -> tuple[object, ...]:
+    found, total = results.of(Orders), results.of(DeliveriesResult).total
+    firsts = (found.integrity.first, found.agreement.first, found.fifo.first, found.causal.first)
+    return (*firsts, total.disagreement, total.cycle)
 
 
 PLANTED = {
@@ -104,3 +109,12 @@ def test_a_crashed_members_unfinished_messages_are_nobodys_fault(monkeypatch: py
 
     assert counts(judge(monkeypatch, lost, 2)).agreement == 2
     assert counts(judge(monkeypatch, crashed, 2)).agreement == 0
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_what_one_correct_member_has_of_a_crashed_one_all_must_have(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    """Member 2 has sent and delivered something of its own since, so that there is a boundary between."""
+    own = " ".join(f"s{number}>2 d2:{number}" for number in range(4))
+    trace = timed(plain("s0>12", "d0:0", own).logs, frozenset({0}))
+
+    assert counts(judge(monkeypatch, trace, pieces)).agreement == 1

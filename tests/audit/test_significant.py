@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -15,19 +14,20 @@ from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline import Check, Verdict, audit
 from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.significant import SignificantResult, judge_calls
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.checks.significant import SignificantResult, judge_calls
+from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.tasks import run_here
 from tests.audit import call_traces, memory
 from tests.audit.call_traces import Calls, random_calls
 from tests.audit.oracle import Event
 from tests.audit.traces import Trace, timed, write
+from tests.kit.effort import runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HERE = run_here(AUDIT)
-TRACES = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+HERE = run_here(audit_job())
+TRACES = runs(250, 500)
 
 
 def judge(calls: Calls) -> SignificantResult:
@@ -106,7 +106,7 @@ ANSWERS = timed(
 )
 """The second addition began when the first had ended, but its answer is received first."""
 
-STORIES = {
+EXPLAINED = {
     "early": (EARLY, "x at member 1 began 0:1 (take) before 0:0 (add), which significantly precedes it: 0:0, then 0:1"),
     "opposite": (
         OPPOSITE,
@@ -127,9 +127,9 @@ def check(directory: Path, trace: Trace, settings: dict[str, object], segments: 
     return audit_with(HERE, run, segments=segments).checks[Guarantee.SIGNIFICANT]
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_a_violation_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
-    trace, sentence = STORIES[name]
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_a_violation_is_explained_in_one_sentence(tmp_path: Path, name: str) -> None:
+    trace, sentence = EXPLAINED[name]
     found = check(tmp_path / "one", trace, ALL_CONFLICT)
 
     assert (found.violations, found.because) == (1, sentence)
@@ -139,7 +139,7 @@ def test_a_violation_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["early", "opposite", "two objects"])
 def test_what_does_not_conflict_is_not_ordered(tmp_path: Path, name: str) -> None:
-    assert check(tmp_path / "run", STORIES[name][0], COMPATIBLE).verdict is Verdict.HOLDS
+    assert check(tmp_path / "run", EXPLAINED[name][0], COMPATIBLE).verdict is Verdict.HOLDS
 
 
 def test_what_a_trace_does_not_say_leaves_it_undecided(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from quire.model.orders import Guarantee
 from quire.pipeline import Audit, Verdict, audit
 from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.tasks import run_here
 from tests.audit import oracle
 from tests.audit.traces import Trace, plain, random_trace, timed, write
@@ -20,10 +20,10 @@ from tests.audit.traces import Trace, plain, random_trace, timed, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HERE = run_here(AUDIT)
+HERE = run_here(audit_job())
 
 
-def told(result: Audit) -> dict[str, object]:
+def said(result: Audit) -> dict[str, object]:
     """All that an audit says but how long it took and in how many pieces."""
     everything = msgspec.to_builtins(result)
     for name in ("wall_s", "events_per_s", "segments"):
@@ -50,7 +50,7 @@ def test_random_traces_on_spark_equal_brute_force(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_what_is_told_does_not_depend_on_the_number_of_segments(tmp_path: Path, part: int) -> None:
+def test_what_is_said_does_not_depend_on_the_number_of_segments(tmp_path: Path, part: int) -> None:
     for seed in range(part * 40, part * 40 + 40):
         trace = random_trace(random.Random(seed))
         if not any(trace.logs):
@@ -61,13 +61,13 @@ def test_what_is_told_does_not_depend_on_the_number_of_segments(tmp_path: Path, 
             assert (check.witness is not None) == (check.violations > 0) == (check.verdict is Verdict.VIOLATED)
             assert check.because
         for pieces in (2 + seed % 2, 4 + seed % 3):
-            assert told(audit_with(HERE, directory, segments=pieces)) == told(whole), f"seed {seed}, {pieces} segments"
+            assert said(audit_with(HERE, directory, segments=pieces)) == said(whole), f"seed {seed}, {pieces} segments"
 
 
 def test_spark_and_this_process_tell_the_same(spark: SparkSession, tmp_path: Path) -> None:
     directory = write(tmp_path / "run", plain("s0>13", "d0:0 s0>2", "d1:0 s0>3", "d2:0 d0:0"))
 
-    assert told(audit(spark, directory, segments=3)) == told(audit_with(HERE, directory))
+    assert said(audit(spark, directory, segments=3)) == said(audit_with(HERE, directory))
 
 
 def test_a_direct_cause_is_explained(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_indirect_cause_is_explained_link_by_link(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_violation_is_told_in_one_sentence(tmp_path: Path, trace: Trace, check: str, sentence: str) -> None:
+def test_a_violation_is_explained_in_one_sentence(tmp_path: Path, trace: Trace, check: str, sentence: str) -> None:
     assert because(tmp_path, trace, Guarantee(check)) == sentence
 
 
@@ -141,7 +141,7 @@ def test_missing_logical_times_are_rebuilt(tmp_path: Path) -> None:
     trace = plain("s0>12", "d0:0 s0>2", "d1:0 d0:0")
     untimed = trace._replace(clocks=[[None] * len(log) for log in trace.logs])
 
-    assert told(audit_with(HERE, write(tmp_path / "a", trace))) == told(
+    assert said(audit_with(HERE, write(tmp_path / "a", trace))) == said(
         audit_with(HERE, write(tmp_path / "b", untimed), segments=4)
     )
 

@@ -12,15 +12,19 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from quire.bench.crew import BenchFailed, Crew
-from quire.bench.duty import Duty, Report
+from quire.bench.assignment import Assignment, Report
 from quire.bench.load import HEAD_BYTES, Supply, Tally
-from quire.bench.measure import CEILINGS, OURS, ZEROMQ, Config, Latency, Results, Throughput, check, measure, move_load
+from quire.bench.measure import CEILINGS, DYNAMIC, OURS, ZEROMQ, Config, Latency, Results, Throughput, check, measure, move_load
+from quire.bench.processes import BenchFailed, Processes
 from quire.bench.soak import Sample, judge_memory, soak
 from quire.bench.targets import judge
+from quire.cli.app import app
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
+from tests.kit.effort import cases
+from tests.kit.patience import PATIENCE_S
 
 QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]
 TINY = ["bench", "--rivals", "none", "--members", "2", "--messages", "500", "--rounds", "1", "--size", "64"]
@@ -31,12 +35,12 @@ def silently(_: str) -> None:
 
 
 class TestLoad:
-    def duty(self, **load: object) -> Duty:
-        return Duty(contender="", me=1, members=3, addresses=(), **load)  # type: ignore[arg-type]
+    def assignment(self, **load: object) -> Assignment:
+        return Assignment(contender="", me=1, members=3, addresses=(), **load)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("messages", [1, 3, 4, 5, 8, 9])
     def test_as_many_messages_are_supplied_as_are_wanted_and_the_last_says_so(self, messages: int) -> None:
-        supply, tally = Supply(self.duty(messages=messages), batch=4), Tally(64)
+        supply, tally = Supply(self.assignment(messages=messages), batch=4), Tally(64)
         batches = [list(batch) for batch in supply.batches()]
         for batch in batches[:-1]:
             tally.take_each(batch)
@@ -47,12 +51,12 @@ class TestLoad:
 
     def test_supply_ends_after_its_time(self) -> None:
         tally = Tally(64)
-        for packed in Supply(self.duty(seconds=0.01)).packed_batches():
+        for packed in Supply(self.assignment(seconds=0.01)).packed_batches():
             tally.take_together(packed)
         assert tally.senders_done == 1
 
     def test_the_digest_does_not_depend_on_how_messages_travelled_but_on_their_order(self) -> None:
-        messages = [message for batch in Supply(self.duty(messages=10)).batches() for message in batch]
+        messages = [message for batch in Supply(self.assignment(messages=10)).batches() for message in batch]
         together, each, reordered = Tally(64), Tally(64), Tally(64)
         together.take_together(b"".join(messages))
         each.take_each(messages[:3])
@@ -62,12 +66,13 @@ class TestLoad:
 
     def test_a_message_without_room_for_its_head_is_refused(self) -> None:
         with pytest.raises(BadInput, match=f"at least {HEAD_BYTES} bytes, not 7"):
-            Supply(self.duty(size=7))
+            Supply(self.assignment(size=7))
 
 
 class TestContenders:
-    @pytest.mark.parametrize("contender", [*OURS, *CEILINGS])
-    @pytest.mark.parametrize("size", [64, 1024])
+    # Every one of them takes part in the tiny run below, too.
+    @pytest.mark.parametrize("contender", cases(OURS[:1], [*OURS[1:], *DYNAMIC, *CEILINGS]))
+    @pytest.mark.parametrize("size", cases([1024], [64]))
     def test_everybody_delivers_everything_as_promised(self, contender: str, size: int) -> None:
         figures = asyncio.run(move_load(contender, size, Config(messages=3000)))
         assert figures.deliveries_per_s > 0
@@ -94,20 +99,30 @@ class TestMeasure:
         config = Config(messages=2000, rounds=1, sizes=(64,), round_trips=20)
         results = asyncio.run(measure(config, silently))
         rows = {row.contender: row for row in results.throughput}
-        assert {*OURS, *CEILINGS} <= set(rows)
+        assert {*OURS, *DYNAMIC, *CEILINGS} <= set(rows)
+        assert all(rows[name].to_runs for name in DYNAMIC)
+        assert [name for name, row in rows.items() if row.to_disk] == ["quire dynamic journal"]
         assert rows["quire runs"].to_runs == rows["ceiling opaque"].to_ceiling == 1.0
         assert {"raw round trip", "quire", "quire, lookahead=0"} <= {row.contender for row in results.latency}
-        assert len(judge(results)) >= 4
+        durable = {row.contender: row.to_sync for row in results.latency}
+        assert durable["quire dynamic, journal"]
+        assert durable["quire"] is None
+        judged = [target.name for target in judge(results)]
+        assert len(judged) >= 8
+        assert sum("dynamic" in name or "durable" in name for name in judged) == 4
 
-    def test_without_rivals_quire_is_alone(self) -> None:
+    def test_without_rivals_quire_is_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs", "quire messages"))
+        monkeypatch.setattr("quire.bench.measure.DYNAMIC", ())
         config = Config(members=2, messages=500, rounds=1, sizes=(64,), round_trips=20, rivals=False)
         results = asyncio.run(measure(config, silently))
-        assert {row.contender for row in results.throughput} == set(OURS)
+        assert {row.contender for row in results.throughput} == {"quire runs", "quire messages"}
         assert results.left_out == ""
 
     def test_where_zeromq_is_missing_one_sentence_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("quire.bench.measure.find_spec", lambda _: None)
         monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs",))
+        monkeypatch.setattr("quire.bench.measure.DYNAMIC", ())
         config = Config(members=2, messages=500, rounds=1, sizes=(64,), round_trips=20)
         results = asyncio.run(measure(config, silently))
         assert not {row.contender for row in results.throughput} & set(ZEROMQ)
@@ -157,27 +172,27 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def wait_until(reached: object, seconds: float = 30.0) -> None:
+def wait_until(reached: object) -> None:
     assert callable(reached)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_S
     while not reached():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.01)
 
 
 class TestProcesses:
-    def duties(self, contender: str) -> list[Duty]:
+    def assignments(self, contender: str) -> list[Assignment]:
         addresses = free_addresses(2)
-        return [Duty(contender=contender, me=me, members=2, addresses=addresses, messages=10) for me in range(2)]
+        return [Assignment(contender=contender, me=me, members=2, addresses=addresses, messages=10) for me in range(2)]
 
     def test_a_process_that_fails_is_named_with_its_last_words(self) -> None:
         with pytest.raises(BenchFailed, match=r"process \d of 'no such thing' ended with code 1 \(KeyError: 'no such thing'\)"):
-            asyncio.run(Crew(self.duties("no such thing"), 1.0).run())
+            asyncio.run(Processes(self.assignments("no such thing"), 1.0).run())
 
     def test_what_takes_too_long_is_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("quire.bench.crew.EXTRA_S", 0.1)
+        monkeypatch.setattr("quire.bench.processes.EXTRA_S", 0.1)
         with pytest.raises(BenchFailed, match="took longer than"):
-            asyncio.run(Crew(self.duties("quire runs"), 0.0).run())
+            asyncio.run(Processes(self.assignments("quire runs"), 0.0).run())
 
     @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the processes")
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -187,7 +202,7 @@ class TestProcesses:
             wait_until(lambda: len(children_of(command.pid)) == 3)
             children = children_of(command.pid)
             command.send_signal(number)
-            _, errors = command.communicate(timeout=60)
+            _, errors = command.communicate(timeout=PATIENCE_S)
         finally:
             command.kill()
         wait_until(lambda: not any(map(is_alive, children)))
@@ -197,13 +212,16 @@ class TestProcesses:
 
 class TestCommand:
     def test_the_command_prints_json(self) -> None:
-        done = subprocess.run([*QUIRE, *TINY, "--json"], capture_output=True, text=True, timeout=100, check=True)
+        done = subprocess.run([*QUIRE, *TINY, "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         printed = json.loads(done.stdout)
         assert printed["results"]["config"]["members"] == 2
         assert {"name", "wanted", "measured", "met"} == set(printed["targets"][0])
 
-    def test_the_command_prints_tables(self) -> None:
-        done = subprocess.run([*QUIRE, *TINY], capture_output=True, text=True, timeout=100, check=True)
+    def test_the_command_prints_tables(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs", "quire messages"))
+        monkeypatch.setattr("quire.bench.measure.DYNAMIC", ())
+        done = CliRunner().invoke(app, TINY)
+        assert done.exit_code == 0
         assert "quire messages" in done.stdout
         assert "targets" in done.stdout
         assert done.stderr == ""
@@ -217,5 +235,5 @@ class TestCommand:
         ],
     )
     def test_bad_input_is_one_sentence(self, wish: str, sentence: str) -> None:
-        done = subprocess.run([*QUIRE, "bench", *wish.split()], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([*QUIRE, "bench", *wish.split()], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (done.returncode, done.stderr.strip()) == (2, sentence)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.audit.oracle import Logs, Message
 
-Place = tuple[int, int]
+EventKey = tuple[int, int]
 """(process, position)"""
 
 
-def sendings(logs: Logs) -> dict[Message, Place]:
+def sendings(logs: Logs) -> dict[Message, EventKey]:
     """Where each message was first sent by its origin."""
-    found: dict[Message, Place] = {}
+    found: dict[Message, EventKey] = {}
     for p, log in enumerate(logs):
         for i, e in enumerate(log):
             if e.kind == "send" and e.origin == p:
@@ -18,10 +18,10 @@ def sendings(logs: Logs) -> dict[Message, Place]:
     return found
 
 
-def causes(logs: Logs) -> dict[Place, list[Place]]:
+def causes(logs: Logs) -> dict[EventKey, list[EventKey]]:
     """The immediate causes of every event: what its process did before, and the sending of what it delivers."""
     sent = sendings(logs)
-    found: dict[Place, list[Place]] = {}
+    found: dict[EventKey, list[EventKey]] = {}
     for p, log in enumerate(logs):
         for i, e in enumerate(log):
             found[p, i] = [(p, i - 1)] if i else []
@@ -30,10 +30,10 @@ def causes(logs: Logs) -> dict[Place, list[Place]]:
     return found
 
 
-def pasts(logs: Logs) -> dict[Place, set[Place]] | None:
+def pasts(logs: Logs) -> dict[EventKey, set[EventKey]] | None:
     """What happened before each event; None if some event happened before itself."""
     direct = causes(logs)
-    past: dict[Place, set[Place]] = {}
+    past: dict[EventKey, set[EventKey]] = {}
     moved = True
     while moved:
         moved = False
@@ -44,15 +44,15 @@ def pasts(logs: Logs) -> dict[Place, set[Place]] | None:
     return past if len(past) == len(direct) else None
 
 
-def clocks(logs: Logs, past: dict[Place, set[Place]]) -> dict[Place, tuple[int, ...]]:
+def clocks(logs: Logs, past: dict[EventKey, set[EventKey]]) -> dict[EventKey, tuple[int, ...]]:
     """Vector times, counted."""
     return {event: tuple(sum(p == q for p, _ in [*before, event]) for q in range(len(logs))) for event, before in past.items()}
 
 
-def depths(logs: Logs, past: dict[Place, set[Place]]) -> dict[Place, int]:
+def depths(logs: Logs, past: dict[EventKey, set[EventKey]]) -> dict[EventKey, int]:
     """The number of events on the longest chain that ends with each event."""
     direct = causes(logs)
-    found: dict[Place, int] = {}
+    found: dict[EventKey, int] = {}
     for event in sorted(past, key=lambda event: len(past[event])):
         found[event] = 1 + max((found[cause] for cause in direct[event]), default=0)
     return found

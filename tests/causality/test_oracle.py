@@ -34,8 +34,8 @@ def follow(monkeypatch: pytest.MonkeyPatch, trace: Trace, pieces: int) -> Causal
     return follow_layout(HERE, memory.layout_of(trace), segments=pieces)
 
 
-def all_clocks(causality: Causality) -> dict[oracle.Place, tuple[int, ...]]:
-    found: dict[oracle.Place, tuple[int, ...]] = {}
+def all_clocks(causality: Causality) -> dict[oracle.EventKey, tuple[int, ...]]:
+    found: dict[oracle.EventKey, tuple[int, ...]] = {}
     for piece, start in causality.segments:
         read, blocks = vector_times(piece, start)
         for block in blocks:
@@ -123,7 +123,7 @@ def test_questions_are_answered_as_brute_force_answers_them(monkeypatch: pytest.
     assert asked > 100
 
 
-def check_path(causality: Causality, trace: Trace, past: dict[oracle.Place, set[oracle.Place]], seed: int) -> None:
+def check_path(causality: Causality, trace: Trace, past: dict[oracle.EventKey, set[oracle.EventKey]], seed: int) -> None:
     depths = oracle.depths(trace.logs, past)
     path = causality.critical_path()
     assert path.length == max(depths.values()), f"seed {seed}"
@@ -153,7 +153,7 @@ def test_more_than_64_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all_clocks(follow(monkeypatch, trace, pieces)) == expected
 
 
-def test_a_delivery_before_its_send_is_told_as_the_circle_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delivery_before_its_send_is_told_as_the_cycle_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = plain("s0>1 d1:0", "s0>0 d0:0")
     backwards = Trace([log[::-1] for log in trace.logs], [[None] * 2] * 2)
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
-from quire.cli.main import app
+from quire.cli.app import app
 from quire.pipeline import happened_before
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.importing.importer import import_with
+from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.tasks import IMPORT
-from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 from tests.audit.traces import Trace, plain, random_trace, write
 from tests.causality import oracle
@@ -28,18 +26,6 @@ if TYPE_CHECKING:
 
 HERE = run_here(CAUSALITY)
 RELAY = plain("s0>13", "d0:0 s0>2", "d1:0 s0>3", "d2:0 d0:0")
-
-
-@pytest.fixture
-def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
-    """The command in this process, on the session that is there."""
-
-    @contextmanager
-    def session(master: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("quire.pipeline.session.session", session)
-    return CliRunner()
 
 
 def test_the_frame_equals_brute_force_for_any_number_of_segments(spark: SparkSession, tmp_path: Path) -> None:
@@ -114,7 +100,7 @@ def test_the_critical_path_by_time_goes_back_to_the_later_cause(tmp_path: Path) 
         {"host": "c", "kind": "local", "time": 75},
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(event) + "\n" for event in log))
-    import_with(run_here(IMPORT), [tmp_path / "log.jsonl"], tmp_path / "run", Wanted())
+    import_with(run_here(IMPORT), [tmp_path / "log.jsonl"], tmp_path / "run", ImportRequest())
 
     path = follow(HERE, tmp_path / "run").critical_path("time")
 
@@ -142,7 +128,7 @@ def test_the_command_answers_for_people_and_machines(command: CliRunner, tmp_pat
     assert list(out.glob("*.parquet"))
 
 
-def test_a_contradiction_ends_with_1_and_the_circle(command: CliRunner, tmp_path: Path) -> None:
+def test_a_contradiction_ends_with_1_and_the_cycle(command: CliRunner, tmp_path: Path) -> None:
     trace = plain("s0>1 d1:0", "s0>0 d0:0")
     run = write(tmp_path / "run", Trace([log[::-1] for log in trace.logs], [[1, 2], [1, 2]]))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
-from quire.cli.main import app
+from quire.cli.app import app
 from quire.pipeline import session as sessions
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,10 +14,11 @@ from typing import NamedTuple
 
 import pyspark
 
+from quire.live.ports import free_ports
 from quire.pipeline.java import ensure_java
+from tests.kit.patience import PATIENCE_S
 
 HOME = Path(pyspark.__file__).parent
-_WAIT_S = 120.0
 
 
 class Cluster(NamedTuple):
@@ -27,13 +27,22 @@ class Cluster(NamedTuple):
     remote: str
     """sc://…, a server whose work the same workers do."""
     workers: int
+    settings: Path
+    """A folder with what a driver is to tell its executors, so that they start fast; for SPARK_CONF_DIR."""
+
+
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextmanager
 def cluster(work: Path) -> Iterator[Cluster]:
     """Everything is stopped, and the processes are gone, when the block ends."""
-    master_port, connect_port = free_port(), free_port()
+    master_port, connect_port = free_ports(2)
     master = f"spark://127.0.0.1:{master_port}"
+    briefly = f"{_BRIEF} {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
+    conf = work / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(f"spark.executor.extraJavaOptions {briefly}\n")
     with ExitStack() as stack:
         log = stack.enter_context(
             process(work, "master", "spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
@@ -54,6 +63,8 @@ def cluster(work: Path) -> Iterator[Cluster]:
             "spark.executor.cores": "1",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": _BRIEF,
+            "spark.executor.extraJavaOptions": briefly,
         }
         options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         server = stack.enter_context(
@@ -62,7 +73,7 @@ def cluster(work: Path) -> Iterator[Cluster]:
         )  # fmt: skip
         wait_for(log, "Registering worker", times=2)
         wait_for(server, "Spark Connect server started")
-        yield Cluster(master, f"sc://127.0.0.1:{connect_port}", 2)
+        yield Cluster(master, f"sc://127.0.0.1:{connect_port}", 2, conf)
 
 
 @contextmanager
@@ -71,7 +82,7 @@ def process(work: Path, name: str, program: str, *arguments: str) -> Iterator[Pa
     log = work / f"{name}.log"
     environment = os.environ | {
         "JAVA_HOME": str(ensure_java()), "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(work),
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": _BRIEF, "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
     with log.open("wb") as file:
         started = subprocess.Popen(
@@ -82,21 +93,15 @@ def process(work: Path, name: str, program: str, *arguments: str) -> Iterator[Pa
     finally:
         os.killpg(started.pid, signal.SIGTERM)
         try:
-            started.wait(20)
+            started.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(started.pid, signal.SIGKILL)
             started.wait()
 
 
 def wait_for(log: Path, words: str, times: int = 1) -> None:
-    deadline = time.monotonic() + _WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while log.read_text(errors="replace").count(words) < times:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{log.name} never said {words!r}:\n{log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

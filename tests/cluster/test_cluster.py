@@ -13,19 +13,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from quire.cli.app import app
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.exporting import EXPORT, export_with
 from quire.pipeline.importing.importer import import_with
+from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.tasks import IMPORT
-from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 from quire.simulation.config import SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import simulate
 from tests.causality.test_oracle import all_clocks
+from tests.cli.commands import Command
 from tests.cluster.standalone import Cluster, cluster
 from tests.importing.test_formats import contents
+from tests.kit.effort import cases
+from tests.kit.patience import PATIENCE_S
 
 GRID = """
 title = "Small"
@@ -62,7 +67,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, Any]]:
+def perform(cluster: Cluster, kind: str, inputs: Path, out: Path) -> list[dict[str, Any]]:
+    place = [f"--{kind}", getattr(cluster, kind)]
     stream = ["--stream", "--sources", "a,b", "--idle", "wait", "--once", "--end", "--files-per-batch", "2"]
     commands = [
         ["audit", str(inputs / "run"), "--segments", "3", "--json"],
@@ -76,7 +82,8 @@ def perform(place: list[str], inputs: Path, out: Path) -> list[dict[str, Any]]:
     ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.cluster.commands", json.dumps([command + place for command in commands])],
-        capture_output=True, text=True, timeout=600, check=False, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(cluster.settings)},
     )  # fmt: skip
     assert done.returncode == 0, "\n".join(line for line in done.stderr.splitlines() if not line.startswith("\tat "))
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -88,7 +95,7 @@ def read(directory: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", ["master", "remote"])
 def test_all_commands_run_where_they_are_told(spark_cluster: Cluster, inputs: Path, tmp_path: Path, kind: str) -> None:
-    done = perform([f"--{kind}", getattr(spark_cluster, kind)], inputs, tmp_path)
+    done = perform(spark_cluster, kind, inputs, tmp_path)
 
     assert [said["code"] for said in done] == [0] * 8, done
     audited, ordered, streamed, causal, followed, imported, exported, swept = done
@@ -111,7 +118,31 @@ def test_all_commands_run_where_they_are_told(spark_cluster: Cluster, inputs: Pa
     assert [(row["process"], row["pos"]) for row in read(tmp_path / "causal")] == by_past
     assert json.loads(causal["said"])["by"] == "causal"
 
-    import_with(run_here(IMPORT), [inputs / "log.txt"], tmp_path / "expected", Wanted())
+    import_with(run_here(IMPORT), [inputs / "log.txt"], tmp_path / "expected", ImportRequest())
     assert contents(tmp_path / "imported") == contents(tmp_path / "expected")
     assert json.loads(imported["said"])["executions"][0]["events"] == len(times)
     assert (tmp_path / "exported.txt").read_bytes() == (inputs / "log.txt").read_bytes(), exported
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
+@pytest.mark.parametrize("kind", cases(["remote"], ["master"]))
+def test_a_stream_that_is_interrupted_stops_there_too_and_goes_on_elsewhere(
+    spark_cluster: Cluster, command: CliRunner, inputs: Path, tmp_path: Path, kind: str
+) -> None:
+    """Were it still running there, two would write to one directory. How far it is, that directory says."""
+    out = tmp_path / "out"
+    words: list[str | Path] = ["order", inputs / "events", out, "--stream", "--sources", "a,b", "--idle", "wait"]
+    place = [f"--{kind}", getattr(spark_cluster, kind)]
+    with Command(*words, *place, temporary=tmp_path / "temporary") as real:
+        real.wait_for_file(out, "part-*")
+        real.interrupt(group=True)
+        code, printed, complaints = real.end()
+        real.wait_until_alone()
+
+    assert (code, printed) == (130, ""), complaints
+    assert complaints.startswith("quire: stopped; ")
+    assert complaints.endswith("; the same command resumes there\nquire: interrupted\n")
+    assert "Traceback" not in complaints
+    resumed = command.invoke(app, [*map(str, words), "--once", "--end", "--json"])
+    assert (resumed.exit_code, json.loads(resumed.stdout)["left"]) == (0, 600), resumed.exception
+    assert [(row["clock"], row["position"]) for row in read(out)] == [(at, at) for at in range(600)]

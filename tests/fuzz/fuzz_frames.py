@@ -17,7 +17,7 @@ import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
 # Under Python 3.11 the fuzzer's instrumentation of a generator that waits at `yield` loses its variables, and that of a loop
 # in a loop can end the process. What has those runs as it is; what is done with its results guides the search.
 AS_IT_IS = (
-    "quire.live.network.frames",
+    "quire.wire.frames",
     "quire.protocols.objects.exchange",
     "quire.protocols.objects.links",
     "quire.protocols.objects.queue",
@@ -25,7 +25,7 @@ AS_IT_IS = (
     "quire.protocols.sequencing.outbox",
     "quire.protocols.transactions.processor",
 )
-with atheris.instrument_imports(include=["quire.live", "quire.model", "quire.protocols"], exclude=list(AS_IT_IS)):
+with atheris.instrument_imports(include=["quire.live", "quire.wire", "quire.model", "quire.protocols"], exclude=list(AS_IT_IS)):
     from tests.fuzz import target
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quire.live.network.frames import FrameError, PacketCodec
 from quire.model.errors import QuireError
 from quire.protocols.node import Effects, Node, Send
+from quire.wire.frames import FrameError, PacketCodec
 from tests.fuzz.source import Bytes
 
 STEP_NS = 4_000_000

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import msgspec
 
-from quire.live.network.frames import FrameError, PacketCodec
 from quire.model.errors import QuireError
 from quire.model.messages import make_run
 from quire.model.packets import Packet
 from quire.protocols.contract import Protocol, Send
+from quire.wire.frames import FrameError, PacketCodec
 from tests.fuzz.source import Bytes
 from tests.kit.state import freeze
 from tests.kit.variants import Variant

@@ -7,7 +7,9 @@ from functools import cache
 
 import msgspec
 
-from quire.live.network.frames import (
+from quire.live.network.handshake import NONCE_BYTES, Handshake, Seal, Trust
+from quire.live.settings import Introduction, check_same
+from quire.wire.frames import (
     ACKED,
     CLOSING,
     INTRODUCTION,
@@ -15,14 +17,12 @@ from quire.live.network.frames import (
     Numbered,
     Reader,
     acked,
+    control_frame,
     count_body,
     numbered_head,
     read_count,
-    word,
 )
-from quire.live.network.handshake import NONCE_BYTES, Handshake, Seal, Trust
-from quire.live.network.links import Incoming, Outgoing
-from quire.live.settings import Introduction, check_same
+from quire.wire.links import Incoming, Outgoing
 from tests.fuzz.source import Bytes
 
 MEMBERS = 3
@@ -92,7 +92,7 @@ def _introduction() -> Introduction:
 def stream_seeds() -> Iterator[bytes]:
     packet = numbered_head(PACKET, 0, 0, 1, 3) + b"abc"
     closing = numbered_head(CLOSING, 1, 0, 2, 8) + count_body(7)
-    stream = packet + closing + acked(2) + word(INTRODUCTION, msgspec.msgpack.encode(_introduction()))
+    stream = packet + closing + acked(2) + control_frame(INTRODUCTION, msgspec.msgpack.encode(_introduction()))
     seal = Seal(bytes(32))
     sealed = b"".join(
         (len(frame) - 4 + 16).to_bytes(4, "big") + frame[4:] + seal.tag(frame[4:]) for frame in (packet, closing, acked(1))

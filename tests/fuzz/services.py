@@ -9,8 +9,8 @@ from quire.model.messages import pack
 from quire.protocols.node import NOTHING, Effects, Node
 from quire.protocols.objects.declarations import Catalogue, Placed, declare
 from quire.protocols.objects.node import ObjectNode
-from quire.protocols.sequencing import Client, Directory, Options, Sequencer
-from quire.protocols.sequencing.office import Office
+from quire.protocols.sequencing import Client, Directory, Sequencer, SequencingOptions
+from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
@@ -25,12 +25,12 @@ GROUPS = ("G", "H")
 # The sequencing service: clients 0 and 1, sequencers 2 and 3, a directory at 4 or with the first sequencer.
 
 
-def _sequencing(options: Options, *, office: bool) -> Mapping[int, Node]:
-    directory = 2 if office else 4
+def _sequencing(options: SequencingOptions, *, combined: bool) -> Mapping[int, Node]:
+    directory = 2 if combined else 4
     nodes: dict[int, Node] = {client: Client(client, (2, 3), directory, options) for client in (0, 1)}
-    nodes[2] = Office(2, (2, 3), options) if office else Sequencer(2, (2, 3), 4, options)
+    nodes[2] = CombinedSequencer(2, (2, 3), options) if combined else Sequencer(2, (2, 3), 4, options)
     nodes[3] = Sequencer(3, (2, 3), directory, options)
-    return nodes if office else {**nodes, 4: Directory(4, (2, 3), options)}
+    return nodes if combined else {**nodes, 4: Directory(4, (2, 3), options)}
 
 
 def _ask_client(node: Node, now: int, source: Bytes) -> Effects:
@@ -62,13 +62,13 @@ _TEA_TIME = (
 )  # fmt: skip
 
 
-def _sequencing_cast(name: str, target: int, options: Options, *, office: bool = False) -> Cast:
-    return Cast(name, lambda: _sequencing(options, office=office), target, _ask_client, _TEA_TIME, (*GROUPS, "K"), 2)
+def _sequencing_cast(name: str, target: int, options: SequencingOptions, *, combined: bool = False) -> Cast:
+    return Cast(name, lambda: _sequencing(options, combined=combined), target, _ask_client, _TEA_TIME, (*GROUPS, "K"), 2)
 
 
-_TOTAL = Options(tick_ms=40, window=8, history=32)
-_HYBRID = Options(tick_ms=40, window=8, history=32, order="hybrid", pipelined=True, bodies="direct")
-_BOTH = Options(tick_ms=40, window=8, history=32, order="causal-total", pipelined=True)
+_TOTAL = SequencingOptions(tick_ms=40, window=8, history=32)
+_HYBRID = SequencingOptions(tick_ms=40, window=8, history=32, order="hybrid", pipelined=True, bodies="direct")
+_BOTH = SequencingOptions(tick_ms=40, window=8, history=32, order="causal-total", pipelined=True)
 
 # Objects: one that lives at member 1, one with replicas at 1 and 2.
 
@@ -164,7 +164,7 @@ CASTS: tuple[Cast, ...] = (
     _sequencing_cast("the other sequencer, that only numbers", 3, _HYBRID),
     _sequencing_cast("a sequencer that gets groups", 3, _TOTAL),
     _sequencing_cast("the directory", 4, _TOTAL),
-    _sequencing_cast("an office", 2, _BOTH, office=True),
+    _sequencing_cast("a combined sequencer", 2, _BOTH, combined=True),
     Cast("an object's member", _objects, 1, _ask_object, _CALLS, ("a", "b", "read", "write", "add"), 3),
     Cast("a replica of a majority", _quorum, 0, _ask_store, _transactions(3, 4), _KEYS, 3),
     Cast("a replica that lost its disk", _recovering, 1, _ask_store, _transactions(3, 4), _KEYS, 3),

@@ -28,14 +28,14 @@ def test_any_bytes_raise_nothing_but_typed_errors(data: bytes) -> None:
 )
 def test_spoilt_streams_raise_nothing_but_typed_errors(seed: bytes, changes: list[tuple[int, int, bytes]]) -> None:
     data = bytearray(seed)
-    for place, what, piece in changes:
-        place %= len(data) + 1
+    for index, what, piece in changes:
+        index %= len(data) + 1
         if what == 0:
-            data[place : place + len(piece)] = piece
+            data[index : index + len(piece)] = piece
         elif what == 1:
-            data[place:place] = piece
+            data[index:index] = piece
         elif what == 2:
-            del data[place : place + len(piece)]
+            del data[index : index + len(piece)]
         else:
-            data += data[place : place + 40]
+            data += data[index : index + 40]
     fuzz(bytes(data))

@@ -70,8 +70,8 @@ class Scenario:
         sent, executed = [], []
         for effect in effects:
             if isinstance(effect, Deliver):
-                assert effect.place is not None
-                start = effect.place[0]
+                assert effect.position is not None
+                start = effect.position[0]
                 executed += [f"G({effect.run.origin},{start + step})" for step in range(effect.run.count)]
                 continue
             sent.append(describe(member, effect.packet))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
@@ -13,8 +12,9 @@ from quire.protocols.clusters import encoding as tags
 from quire.protocols.clusters.coordinator import Coordinated
 from quire.protocols.clusters.matrix import ADAPTIVE, CHANGES, DENSE, Matrix
 from tests.hierarchy.trees import GOLDEN
+from tests.kit.effort import runs
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+RUNS = runs(200, 500)
 
 
 @pytest.mark.parametrize(("encoding", "trace"), [(DENSE, "rst_trace_full"), (CHANGES, "rst_trace_diff")])

@@ -10,7 +10,7 @@ from quire.protocols.clusters.errors import (
     BufferOverflow,
     ChangeUnderWay,
     InvalidHierarchy,
-    NotMember,
+    NotInCluster,
     StaleIncarnation,
     UnknownDestination,
     UnknownSite,
@@ -19,8 +19,8 @@ from quire.protocols.clusters.packets import Tagged
 from quire.protocols.clusters.tree import Tree
 from quire.protocols.contract import Send
 from quire.protocols.hierarchy.description import Description, Layer, build, describe, tree_of
-from quire.protocols.hierarchy.membership import Changing
-from quire.protocols.hierarchy.notes import ASK, FLUSHED, YOU, Control, Joined, Left, Replaced, apply, is_possible
+from quire.protocols.hierarchy.membership import FLUSHING, SWITCHING, DynamicSite
+from quire.protocols.hierarchy.notes import ASK, FLUSHED, SWITCHED, YOU, Control, Joined, Left, Replaced, apply, is_possible
 from quire.protocols.registry import create
 from tests.hierarchy.trees import Net, factory
 from tests.kit.state import freeze
@@ -40,9 +40,9 @@ class Group(Net):
         for me in range(MEMBERS):
             self.site(me)
 
-    def of(self, me: int) -> Changing:
+    def of(self, me: int) -> DynamicSite:
         site = self.site(me)
-        assert isinstance(site, Changing)
+        assert isinstance(site, DynamicSite)
         return site
 
     def settled(self) -> bool:
@@ -86,9 +86,9 @@ def test_nothing_is_sent_to_a_site_while_it_moves(inside: str) -> None:
     group.perform(1, group.of(1).move(3))
     while not group.of(4).stopped:
         group.step()
-    with pytest.raises(WindowFull, match="site 1 changes its place"):
+    with pytest.raises(WindowFull, match="site 1 is moving"):
         group.of(4).send(make_run(4, 0, [b"x"]), (1,))
-    with pytest.raises(WindowFull, match="member 1 changes its place"):
+    with pytest.raises(WindowFull, match="member 1 is moving"):
         group.of(1).send(make_run(1, 0, [b"x"]), (4,))
     group.send(4, 5)
     assert group.settled()
@@ -166,6 +166,23 @@ def test_a_cluster_is_attached_by_its_agent_and_detached_when_it_is_empty(inside
     assert group.logs[5] == [last]
 
 
+@INSIDE
+def test_what_was_said_to_an_earlier_change_and_comes_again_does_not_count_for_the_next(inside: str) -> None:
+    group = Group(inside)
+    group.perform(0, group.of(0).replace(2))
+    late = [(source, packet) for source, to, packet in group.drain() if to == 0 and isinstance(packet, Control)]
+    assert {packet.what for _, packet in late} == {FLUSHED, SWITCHED}
+    group.perform(0, group.of(0).leave())
+    for phase in (FLUSHING, SWITCHING):
+        while (barrier := group.of(0).barrier) is not None and barrier.phase != phase:
+            group.step()
+        for source, packet in late:
+            group.perform(0, group.of(0).receive(source, packet))
+        assert group.of(0).barrier == barrier
+        assert barrier is not None
+        assert barrier.awaited
+
+
 def test_a_hierarchy_of_two_clusters_loses_none() -> None:
     """Site 5 leaves and 4 too, so that agent 3 is alone; without its cluster there would be no second layer."""
     group = Group()
@@ -202,7 +219,7 @@ def test_what_cannot_be_changed_is_refused() -> None:
         group.of(0).leave()
     with pytest.raises(InvalidHierarchy, match="site 4 is not the agent of cluster 1"):
         group.of(1).move(4)
-    with pytest.raises(NotMember, match="site 4 is not a member of cluster 0"):
+    with pytest.raises(NotInCluster, match="site 4 is not a member of cluster 0"):
         group.of(0).replace(4)
     with pytest.raises(UnknownSite):
         group.of(1).move(7)
@@ -266,6 +283,23 @@ def test_a_full_buffer_says_whose_packet_had_no_room() -> None:
     group.perform(1, group.of(1).receive(2, packets[0]))
     group.perform(1, group.of(1).receive(2, packets[1]))
     assert group.logs[1] == [MessageId(2, 0), MessageId(2, 1), MessageId(2, 2)]
+
+
+@INSIDE
+def test_a_packet_that_comes_again_while_it_waits_takes_no_more_room(inside: str) -> None:
+    """Three messages come in the wrong order, the last of them twice. Under a coordinator, they come to it."""
+    group = Group(inside, held=2)
+    to = 1 if inside == "matrix" else 0
+    for _ in range(3):
+        group.send(2, to)
+    first, second, third = (packet for _, _, packet in group.queue)
+    site = group.of(to)
+    for packet in (third, third, second, second):
+        assert not site.receive(2, packet)
+    assert site.held_back() == 2
+    group.perform(to, site.receive(2, first))
+    assert group.logs[to] == [MessageId(2, number) for number in range(3)]
+    assert site.held_back() == 0
 
 
 def test_messages_to_nobody_or_twice_to_one_are_refused() -> None:

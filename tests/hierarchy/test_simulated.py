@@ -16,6 +16,8 @@ from quire.protocols.hierarchy.costs import header_entries
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.group import Group
 from quire.simulation.simulate import SimulationResult, _GroupRun, simulate
+from quire.trace.records import as_records
+from quire.trace.rows import spread
 from quire.trace.store import open_run
 from tests.hierarchy.trees import GOLDEN
 
@@ -169,7 +171,8 @@ def test_four_thousand_sites_are_simulated_message_by_message(inside: str) -> No
 
 def addressed(group: Group, member: int) -> list[tuple[int, ...]]:
     """Who must deliver what the member sent, by its records."""
-    rows = group._engine.sites[member].recorder.take("run").to_pylist()
+    log = group._engine.sites[member].log
+    rows = spread("run", member, 0, log.names, as_records(log.take())).to_pylist()
     return [tuple(row["dests"]) for row in rows if row["kind"] == "send"]
 
 

@@ -15,7 +15,7 @@ from quire.protocols.clusters.site import Site
 from quire.protocols.clusters.tree import MATRIX, Tree
 from quire.protocols.contract import Effects, Send
 from quire.protocols.hierarchy.description import Description, Layer, tree_of
-from quire.protocols.hierarchy.membership import Changing
+from quire.protocols.hierarchy.membership import DynamicSite
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "yen.json").read_text())
 
@@ -49,7 +49,7 @@ def random_tree(random: Random, sites: int, inside: str = MATRIX) -> Tree:
 
 
 def factory(
-    tree: Tree, *, kind: Callable[..., Site] = Changing, encoding: str = "dense", held: int = 1 << 20
+    tree: Tree, *, kind: Callable[..., Site] = DynamicSite, encoding: str = "dense", held: int = 1 << 20
 ) -> Callable[[int, int], Site]:
     return lambda me, members: kind(me, members, tree, encoding, held)
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from quire.cli.main import app
+from quire.cli.app import app
 from quire.model.errors import BadInput
-from quire.pipeline.importing import shiviz as shiviz_format
 from quire.pipeline.importing.defects import DefectKind, Unusable
+from quire.pipeline.importing.formats import shiviz as shiviz_format
 from quire.pipeline.importing.importer import import_with
+from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.tasks import IMPORT
-from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 HERE = run_here(IMPORT)
 
@@ -56,9 +56,9 @@ DEFECTS: dict[str, tuple[bytes, DefectKind, str, bool]] = {
         shiviz(("c", {"c": 1}), ("b", {"b": 1, "c": 1}), ("a", {"a": 1, "b": 1})),
         DefectKind.NOT_COVERED, "host a: its clock names event 1 of b, but says less of c than that event's clock", True,
     ),
-    "a circle": (
+    "a cycle": (
         shiviz(("a", {"a": 1, "b": 1}), ("b", {"a": 1, "b": 1})),
-        DefectKind.CIRCLE, "line 1, host a: its clock names event 1 of b, whose clock names this event", True,
+        DefectKind.CYCLE, "line 1, host a: its clock names event 1 of b, whose clock names this event", True,
     ),
 }  # fmt: skip
 
@@ -70,12 +70,12 @@ def test_a_defect_of_clocks_is_told_with_line_and_host_and_decides(tmp_path: Pat
 
     if fatal:
         with pytest.raises(Unusable) as raised:
-            import_with(HERE, [tmp_path / "log.txt"], tmp_path / "run", Wanted())
-        told, counts = raised.value.defects.told, raised.value.defects.counts
+            import_with(HERE, [tmp_path / "log.txt"], tmp_path / "run", ImportRequest())
+        told, counts = raised.value.defects.listed, raised.value.defects.counts
         assert sentence in str(raised.value)
         assert [path.name for path in tmp_path.iterdir()] == ["log.txt"]
     else:
-        imported = import_with(HERE, [tmp_path / "log.txt"], tmp_path / "run", Wanted())
+        imported = import_with(HERE, [tmp_path / "log.txt"], tmp_path / "run", ImportRequest())
         told, counts = list(imported.defects), {DefectKind(name): count for name, count in imported.defect_counts.items()}
         assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["defects"][kind] == 1
     assert counts[kind] >= 1
@@ -114,8 +114,8 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     ),
     "a clock that is none": ("a.txt", b'e\na {"a":"one"}\n', [], "line 1: the clock is not a JSON object from hosts to whole"),
     "a negative clock": ("a.txt", b'e\na {"a":-1}\n', [], "line 1: the clock's entry for 'a' is -1"),
-    "a path for a host": ("a.txt", b'e\n../../etc/passwd {"../../etc/passwd":1}\n', [], "reads like a path out of the run"),
-    "a formula for a host": ("a.csv", b"host,event\n=cmd|calc,x\n", [], "begins like a formula of a spreadsheet"),
+    "a path for a host": ("a.txt", b'e\n../../etc/passwd {"../../etc/passwd":1}\n', [], "contains `..`, which would leave"),
+    "a formula for a host": ("a.csv", b"host,event\n=cmd|calc,x\n", [], "begins like a spreadsheet formula"),
     "a formula for a number": ("a.csv", b"host,lamport\na,=1+1\n", [], "line 2: the logical time '=1+1' is not a whole number"),
     "a host with a bell": ("a.jsonl", b'{"host":"a\\u0007"}\n', [], "holds control characters"),
     "too few columns": ("a.csv", b"host,event\na\n", [], "line 2 has 1 columns, but the header has 2"),
@@ -126,21 +126,22 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "an unknown kind": ("a.jsonl", b'{"host":"a","kind":"dance"}\n', [], "line 1: the kind 'dance' is none of"),
     "a send of nothing": ("a.jsonl", b'{"host":"a","kind":"send"}\n', [], "a send or a delivery must say which message"),
     "a line that is no JSON": ("a.jsonl", b'{"host":"a"}\n{\n', [], "line 2 is not a JSON object"),
-    "a circle of messages": (
+    "a cycle of messages": (
         "a.jsonl",
         b'{"host":"a","kind":"deliver","message":"y"}\n{"host":"a","kind":"send","message":"x"}\n'
         b'{"host":"b","kind":"deliver","message":"x"}\n{"host":"b","kind":"send","message":"y"}\n',
-        [], "contradicts itself in a circle: a heard of b at",
+        [], "contradicts itself in a cycle: a heard of b at",
     ),
-    "a circle of spans": ("a.json", spans(("p", "1", "2"), ("q", "2", "1")), [], "contradicts itself in a circle"),
+    "a cycle of spans": ("a.json", spans(("p", "1", "2"), ("q", "2", "1")), [], "contradicts itself in a cycle"),
     "a span twice": ("a.json", spans(("p", "1", ""), ("q", "1", "")), [], "span 2, host q: it is t:1, as is"),
     "mixed executions": ("a.txt", shiviz(("a", {"a": 1})) * 2, [], "--delimiter separates several executions"),
     "a delimiter of many lines": (
         "a.txt", b"=\n=\n" + shiviz(("a", {"a": 1})), ["--delimiter", "=\\n="], "a delimiter is one line",
     ),
     "an unknown format": ("a.txt", b"x\n", ["--format", "xml"], "--format knows shiviz"),
-    "an unknown parser": ("a.txt", b"x\n", ["--parser", "mine"], "--parser knows two-lines"),
-    "a regex for CSV": ("a.csv", b"host,b\na,b\n", ["--format", "csv", "--regex", "x"], "are for shiviz"),
+    "an unknown parser": ("a.txt", b"x\n", ["--parser", "mine"], "there is no parser 'mine'; choose one of two-lines"),
+    "a regex for CSV": ("a.csv", b"host,b\na,b\n", ["--format", "csv", "--regex", "x"], "--regex is for shiviz, but"),
+    "a mapping for spans": ("a.json", spans(("p", "1", "")), ["--map", "host=x"], "--map is for jsonl and csv, but"),
     "a strange mapping": ("a.csv", b"host,b\na,b\n", ["--map", "b"], "--map takes FIELD=COLUMN"),
 }  # fmt: skip
 
@@ -188,9 +189,9 @@ def test_files_of_two_formats_or_none_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text('{"host":"a"}\n')
 
     with pytest.raises(BadInput, match="import one format at a time"):
-        import_with(HERE, [tmp_path / "a.csv", tmp_path / "b.jsonl"], tmp_path / "run", Wanted())
+        import_with(HERE, [tmp_path / "a.csv", tmp_path / "b.jsonl"], tmp_path / "run", ImportRequest())
     with pytest.raises(BadInput, match="No such file"):
-        import_with(HERE, [tmp_path / "c.csv"], tmp_path / "run", Wanted())
+        import_with(HERE, [tmp_path / "c.csv"], tmp_path / "run", ImportRequest())
 
 
 def test_what_is_there_is_not_replaced_unless_it_is_a_run_and_asked_for(tmp_path: Path) -> None:
@@ -198,29 +199,22 @@ def test_what_is_there_is_not_replaced_unless_it_is_a_run_and_asked_for(tmp_path
     log.write_text('{"host":"a"}\n')
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").touch()
-    import_with(HERE, [log], tmp_path / "run", Wanted())
+    import_with(HERE, [log], tmp_path / "run", ImportRequest())
 
     with pytest.raises(BadInput, match="exists already"):
-        import_with(HERE, [log], tmp_path / "run", Wanted())
+        import_with(HERE, [log], tmp_path / "run", ImportRequest())
     with pytest.raises(BadInput, match="is not a run directory, so it will not be replaced"):
-        import_with(HERE, [log], tmp_path / "mine", Wanted(), force=True)
-    import_with(HERE, [log], tmp_path / "run", Wanted(), force=True)
+        import_with(HERE, [log], tmp_path / "mine", ImportRequest(), force=True)
+    import_with(HERE, [log], tmp_path / "run", ImportRequest(), force=True)
 
 
-def test_the_command_imports_audits_and_exports_on_spark(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    @contextmanager
-    def session(master: str) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("quire.pipeline.session.session", session)
+def test_the_command_imports_audits_and_exports_on_spark(command: CliRunner, tmp_path: Path) -> None:
     log, run, out = tmp_path / "a.txt", tmp_path / "run", tmp_path / "out.log"
     log.write_bytes(shiviz(("a", {"a": 1}), ("b", {"a": 1, "b": 1, "z": 9})))
 
-    imported = CliRunner().invoke(app, ["import", str(log), "--out", str(run), "--json"])
-    audited = CliRunner().invoke(app, ["audit", str(run), "--json"])
-    exported = CliRunner().invoke(app, ["export", str(run), "--out", str(out), "--format", "shiviz"])
+    imported = command.invoke(app, ["import", str(log), "--out", str(run), "--json"])
+    audited = command.invoke(app, ["audit", str(run), "--json"])
+    exported = command.invoke(app, ["export", str(run), "--out", str(out), "--format", "shiviz"])
 
     said = json.loads(imported.stdout)
     assert said["defects"][0]["kind"] == "unknown host"

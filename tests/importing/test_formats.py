@@ -14,13 +14,13 @@ import pytest
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.exporting import EXPORT, export_with
 from quire.pipeline.importing.importer import Imported, import_with
+from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.tasks import IMPORT
-from quire.pipeline.importing.wishes import Wanted
 from quire.pipeline.tasks import run_here
 from tests.audit import oracle
 from tests.audit.traces import Trace, random_trace
@@ -35,7 +35,7 @@ FOLLOW = run_here(CAUSALITY)
 def take_in(tmp_path: Path, text: str | bytes, name: str = "log.txt", **wanted: Any) -> Imported:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return import_with(HERE, [path], tmp_path / "run", Wanted(**wanted), force=True)
+    return import_with(HERE, [path], tmp_path / "run", ImportRequest(**wanted), force=True)
 
 
 def rows(run: Path) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def test_shiviz_logs_keep_their_causality_however_they_are_cut(tmp_path: Path, s
     assert imported.executions[0].events == len(log)
     assert not imported.defects
     for chunk_bytes, shares in ((40, 2), (rng.randint(20, 200), 1), (1000, 5)):
-        take_in(tmp_path, text, chunk_bytes=chunk_bytes, shares=shares)
+        take_in(tmp_path, text, chunk_bytes=chunk_bytes, tasks_max=shares)
         assert contents(tmp_path / "run") == whole, f"chunks of {chunk_bytes} bytes"
 
 
@@ -129,7 +129,7 @@ def as_csv(found: list[dict[str, Any]]) -> str:
 
 def counts(run: Path) -> tuple[int | None, ...]:
     """The violations that an audit finds; None for causal order where it is not known."""
-    checks = audit_with(run_here(AUDIT), run).checks
+    checks = audit_with(run_here(audit_job()), run).checks
     return tuple(checks[guarantee].violations for guarantee in Guarantee if guarantee in checks)[:6]
 
 
@@ -149,7 +149,7 @@ def test_messages_by_name_give_the_same_audit_as_the_trace_itself(tmp_path: Path
             continue  # A member that does nothing and is named by nobody is not in the log at all.
         text = "".join(json.dumps(row) + "\n" for row in found)
 
-        take_in(tmp_path, text, "log.jsonl", shares=rng.randint(1, 5))
+        take_in(tmp_path, text, "log.jsonl", tasks_max=rng.randint(1, 5))
         whole = contents(tmp_path / "run" / "trace")
         assert counts(tmp_path / "run") == tuple(expected), f"seed {seed}"
         take_in(tmp_path, text, "log.jsonl", chunk_bytes=rng.randint(50, 500))
@@ -259,7 +259,7 @@ def test_an_exported_run_comes_back_with_the_same_causality(tmp_path: Path) -> N
 
     for segments in (1, 3):
         done = export_with(FOLLOW, run_here(EXPORT), tmp_path / "run", tmp_path / "x.log", segments=segments, force=True)
-        imported = import_with(HERE, [tmp_path / "x.log"], tmp_path / "back", Wanted(), force=True)
+        imported = import_with(HERE, [tmp_path / "x.log"], tmp_path / "back", ImportRequest(), force=True)
 
         assert imported.executions[0].events == done.events == len(before)
         back = {row["text"]: row for row in rows(tmp_path / "back") if row["text"] is not None}

@@ -42,6 +42,7 @@ class Proxy:
         self.connections = 0
         self.heard: list[bytearray] = []
         """What each connection has sent to the target, for whoever wants to send it again."""
+        self.blocked = False
         self.flip_a_bit = False
         """Set it, and one bit of the next piece is changed."""
         self._listen = read_address(listen)
@@ -67,6 +68,14 @@ class Proxy:
             task.cancel()
             self.cuts += 1
 
+    def block(self) -> None:
+        """Cut whatever is connected, and let nothing through until `heal`."""
+        self.blocked = True
+        self.cut_all()
+
+    def heal(self) -> None:
+        self.blocked = False
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -74,6 +83,8 @@ class Proxy:
         self.connections += 1
         writers = [writer]
         try:
+            if self.blocked:
+                return
             with suppress(OSError):
                 onward_reader, onward_writer = await asyncio.open_connection(self._target.host, self._target.port)
                 writers.append(onward_writer)
@@ -113,8 +124,8 @@ class Proxy:
         while data := await reader.read(1 << 16):
             if self.flip_a_bit:
                 self.flip_a_bit = False
-                place = chance.randrange(len(data))
-                data = data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
+                index = chance.randrange(len(data))
+                data = data[:index] + bytes([data[index] ^ 1 << chance.randrange(8)]) + data[index + 1 :]
             while data:
                 size = min(chance.randint(1, weather.piece_bytes), budget.bytes)
                 if chance.random() < weather.stall:

@@ -15,8 +15,10 @@ import uvloop
 
 from quire.cli.keys import write_certificates
 from quire.live import Certificates, Group
+from quire.live.network_options import Network
 from quire.live.settings import Settings, read_settings
 from quire.model.messages import Message
+from tests.kit.patience import PATIENCE_S
 
 LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -25,18 +27,27 @@ LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
 SECRET = "correct horse battery staple"
 
 
-def run(main: Coroutine[Any, Any, None], loop: str = "asyncio", seconds: float = 30) -> None:
+def run(main: Coroutine[Any, Any, None], loop: str = "asyncio", seconds: float = PATIENCE_S) -> None:
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
         runner.run(asyncio.wait_for(main, seconds))
 
 
-def made_of(addresses: Sequence[str], me: int, **wishes: Any) -> Settings:
-    """The settings of one member. What `join` does not offer is replaced afterwards."""
-    wishes = dict[str, Any](group="test", order="total", timeout_s=5.0) | wishes
-    if "protocol" in wishes:
-        del wishes["order"]
-    extra = {name: wishes.pop(name) for name in ("handshake_s", "link_bytes_max") if name in wishes}
-    return msgspec.structs.replace(read_settings(wishes.pop("group"), me, addresses, **wishes), **extra)
+def made_of(addresses: Sequence[str], me: int, **chosen: Any) -> Settings:
+    """The settings of one member, which waits for the others no longer than they may be silent. What `join` does not offer
+    is replaced afterwards."""
+    chosen = dict[str, Any](group="test", order="total", timeout_s=5.0) | chosen
+    chosen.setdefault("join_s", chosen["timeout_s"])
+    if "protocol" in chosen:
+        del chosen["order"]
+    extra = {name: chosen.pop(name) for name in ("handshake_s", "link_bytes_max", "inbox_messages_max") if name in chosen}
+    network = Network(**{name: chosen.pop(name) for name in Network.__struct_fields__ if name in chosen})
+    return msgspec.structs.replace(read_settings(chosen.pop("group"), me, addresses, network=network, **chosen), **extra)
+
+
+def in_memory(me: int, **chosen: Any) -> Group:
+    """One of two members that talk through memory, for virtual time: that passes only when nobody has anything to do."""
+    where = ["127.0.0.1:7000", "127.0.0.1:7001"]
+    return Group(made_of(where, me, transport="memory", **chosen))
 
 
 class Chat:
@@ -52,7 +63,7 @@ class Chat:
     async def goes_on(self, more: int = 20) -> None:
         """Wait until every member has delivered so many more messages."""
         goals = [len(log) + more for log in self.logs]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while any(len(log) < goal for log, goal in zip(self.logs, goals, strict=True)):
                 for task in self._tasks:
                     if task.done():
@@ -103,7 +114,7 @@ async def chatting(settings: Sequence[Settings]) -> AsyncIterator[Chat]:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificates for three members of the group `test`."""
     directory = tmp_path_factory.mktemp("certificates")
-    write_certificates(directory, "test", 3, 1)
+    write_certificates(directory, "test", range(3), 1)
     return directory
 
 
@@ -116,6 +127,12 @@ def trusted(kind: str, folders: Path, me: int) -> dict[str, Any]:
             return {"certificates": Certificates.of(folders / f"member-{me}")}
         case _:
             return {}
+
+
+async def crash(group: Group) -> None:
+    """Have a member end as a process does that is killed: its connections are closed, nobody listens, and nothing is said."""
+    group._mesh._liveness.over = True
+    await group._mesh.stop()
 
 
 def events(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:

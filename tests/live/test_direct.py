@@ -16,6 +16,7 @@ from quire.model.errors import BadInput
 from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.events import MESSAGES, Event
+from tests.kit.patience import PATIENCE_S
 
 SECRET = "a secret of a service in a test"
 OPTIONS = {"bodies": "direct", "tick_ms": 20}
@@ -44,8 +45,8 @@ async def visitors(addresses: tuple[str, ...], count: int, **more: object) -> As
     await asyncio.gather(*(client.__aexit__(None, None, None) for client in clients))
 
 
-async def until(done: object, timeout_s: float = 20.0) -> None:
-    async with asyncio.timeout(timeout_s):
+async def until(done: object) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         while not done():  # type: ignore[operator]
             await asyncio.sleep(0.005)
 
@@ -53,12 +54,12 @@ async def until(done: object, timeout_s: float = 20.0) -> None:
 def links(*clients: Connected) -> bool:
     """Whether all of them have links to each other."""
     everybody = {client.me for client in clients}
-    return all(client._visit.linked == everybody - {client.me} for client in clients)
+    return all(client._roster.linked == everybody - {client.me} for client in clients)
 
 
 async def payloads(client: Connected, count: int) -> list[bytes]:
     taken: list[bytes] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         async for delivery in client:
             if isinstance(delivery, GroupMessage):
                 taken.append(delivery.payload)
@@ -106,7 +107,7 @@ def test_bodies_go_from_client_to_client_and_numbers_through_the_sequencer(secre
             assert direct
             assert not relayed
             await clients[0].leave_group("tea")
-            await until(lambda: not clients[0]._visit.linked and links(*clients[1:]))
+            await until(lambda: not clients[0]._roster.linked and links(*clients[1:]))
 
     asyncio.run(main())
 
@@ -122,7 +123,7 @@ def test_a_client_that_cannot_be_reached_gets_everything_by_the_sequencer() -> N
                 await client.multicast("tea", b"from %d" % client.me)
             taken = [await payloads(client, 3) for client in clients]
             assert taken[0] == taken[1] == taken[2]
-            assert not clients[0]._visit.linked
+            assert not clients[0]._roster.linked
 
     asyncio.run(main())
 
@@ -144,8 +145,8 @@ def test_nothing_is_lost_while_clients_come_and_go_groups_move_and_links_break(s
                 await (client.leave_group if inside else client.join_group)(group)
             if random.random() < 0.1:
                 client.move_group(random.choice(("g", "h")), random.randrange(2))
-            if random.random() < 0.1 and client._visit.linked:
-                broken = client._visit._mesh.peers[random.choice(sorted(client._visit.linked))].connection
+            if random.random() < 0.1 and client._roster.linked:
+                broken = client._visit.host._mesh.peers[random.choice(sorted(client._roster.linked))].connection
                 if broken is not None:
                     broken.close("for the test", at_once=True)
         await client.flushed()
@@ -156,8 +157,8 @@ def test_nothing_is_lost_while_clients_come_and_go_groups_move_and_links_break(s
             await join_all(clients, "g")
             await join_all(clients, "h")
             direct, relayed = spy(clients[0])
-            async with asyncio.timeout(60):
-                seen = await asyncio.gather(*(wander(client, place < 2) for place, client in enumerate(clients)))
+            async with asyncio.timeout(PATIENCE_S):
+                seen = await asyncio.gather(*(wander(client, index < 2) for index, client in enumerate(clients)))
                 await until(lambda: _messages(seen[0]).keys() == _messages(seen[1]).keys() and len(_messages(seen[0])) == 160)
             assert direct
             assert relayed
@@ -191,16 +192,17 @@ def test_a_client_that_is_killed_or_falls_silent_holds_nobody_up(silent: bool) -
                 await lost.multicast("tea", b"last words %d" % number)
             await asyncio.sleep(0)
             if silent:
-                lost._visit.pause()
-                for task in lost._visit._mesh._tasks:
+                lost._visit.host.pause()
+                for task in lost._visit.host._mesh._tasks:
                     task.cancel()
             else:
-                await lost._visit._stop()
+                lost._visit.host._mesh._liveness.over = True  # Who is killed says nothing of it.
+                await lost._visit.host.stop()
             for client in clients:
                 await client.multicast("tea", b"from %d" % client.me)
             seen: list[list[object]] = [[], []]
             for client, mine in zip(clients, seen, strict=True):
-                async with asyncio.timeout(15):
+                async with asyncio.timeout(PATIENCE_S):
                     async for delivery in client:
                         mine.append(delivery)
                         if isinstance(delivery, Membership) and delivery.change == "leave":
@@ -213,7 +215,7 @@ def test_a_client_that_is_killed_or_falls_silent_holds_nobody_up(silent: bool) -
             assert last_words[0] == last_words[1]
             await until(lambda: links(*clients))
             if silent:
-                await lost._visit._stop()
+                await lost._visit.host.stop()
 
     asyncio.run(main())
 
@@ -224,8 +226,8 @@ def test_a_client_that_sends_others_what_is_not_its_to_send_loses_its_links_and_
             await join_all(clients)
             await until(lambda: links(*clients))
             wrong, *others = clients
-            wrong._visit.act([Send(wire.Expelled(), (others[0].me,))])
-            await until(lambda: wrong.me not in others[0]._visit.linked)
+            wrong._visit.host.act([Send(wire.Expelled(), (others[0].me,))])
+            await until(lambda: wrong.me not in others[0]._roster.linked)
             for client in clients:
                 await client.multicast("tea", b"from %d" % client.me)
             taken = [await payloads(client, 3) for client in clients]
@@ -237,7 +239,7 @@ def test_a_client_that_sends_others_what_is_not_its_to_send_loses_its_links_and_
 def test_a_client_listens_where_others_can_reach_it() -> None:
     with pytest.raises(BadInput, match="not a loopback address"):
         connect("127.0.0.1:7000", options=OPTIONS, listen="192.0.2.1:7001")
-    with pytest.raises(BadInput, match="where others can reach it"):
+    with pytest.raises(BadInput, match="an address that other clients can reach"):
         connect("127.0.0.1:7000", options=OPTIONS, listen="0.0.0.0:7001", secret=SECRET)
     [listen] = free_addresses(1)
 

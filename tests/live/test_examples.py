@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from quire.live.runs.fleet import free_addresses
+from tests.kit.patience import PATIENCE_S
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -41,7 +42,7 @@ class Terminal:
 
     def rest(self) -> list[str]:
         """What it still says until it ends, which it must do well and without a word of complaint."""
-        out, complaints = self.process.communicate(timeout=20)
+        out, complaints = self.process.communicate(timeout=PATIENCE_S)
         assert (self.process.returncode, complaints) == (0, "")
         return out.splitlines()
 
@@ -117,7 +118,7 @@ def test_the_whiteboards_log_has_a_stroke_before_whatever_was_drawn_over_it(tmp_
 def test_an_example_with_bad_input_ends_with_one_sentence(example: str, tmp_path: Path) -> None:
     log = [tmp_path / "log"] if example == "whiteboard.py" else []
     terminal = Terminal(example, "7", *log, "127.0.0.1:7000")
-    out, complaint = terminal.process.communicate(timeout=20)
+    out, complaint = terminal.process.communicate(timeout=PATIENCE_S)
     assert (terminal.process.returncode, out) == (1, "")
     assert complaint.endswith("me=7 is not one of the 1 members, which are numbered from 0\n")
     assert complaint.count("\n") == 1

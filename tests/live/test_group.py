@@ -13,13 +13,16 @@ from quire.live import Event, Group, GroupClosed, MemberUnreachable, NotDelivere
 from quire.model.errors import BadInput
 from quire.model.messages import Message
 from quire.protocols.registry import PROTOCOLS
+from tests.kit.patience import PATIENCE_S
+from tests.kit.virtual_time import run_in_virtual_time
+from tests.live.running import in_memory
 
 Addresses = Callable[[int], list[str]]
 
 
-def with_groups(addresses: list[str], act: Callable[[list[Group]], Awaitable[None]], **wishes: Any) -> None:
+def with_groups(addresses: list[str], act: Callable[[list[Group]], Awaitable[None]], **chosen: Any) -> None:
     """Enter all members, act, and close them together, as separate processes would."""
-    settings: dict[str, Any] = {"timeout_s": 5.0} | wishes
+    settings: dict[str, Any] = {"timeout_s": 5.0} | chosen
     if "protocol" not in settings:
         settings.setdefault("order", "total")
 
@@ -30,7 +33,7 @@ def with_groups(addresses: list[str], act: Callable[[list[Group]], Awaitable[Non
             await act(groups)
             await asyncio.gather(*(group.close() for group in groups))
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
 async def take(group: Group, count: int) -> list[Message]:
@@ -121,23 +124,9 @@ def test_closing_delivers_everything_first_and_ends_the_iteration(addresses: Add
 
 def test_a_member_that_never_comes_is_named(addresses: Addresses) -> None:
     async def main() -> None:
-        with pytest.raises(MemberUnreachable, match=r"member 1 \(127\.0\.0\.1:\d+\) is unreachable"):
-            async with join("test", me=0, members=addresses(2), order="fifo", timeout_s=0.3):
+        with pytest.raises(MemberUnreachable, match=r"member 1 \(127\.0\.0\.1:\d+\) has been unreachable"):
+            async with join("test", me=0, members=addresses(2), order="fifo", join_s=0.3):
                 pass
-
-    asyncio.run(main())
-
-
-def test_members_may_take_longer_to_come_than_they_may_be_silent(addresses: Addresses) -> None:
-    async def main() -> None:
-        where = addresses(2)
-        one, other = (join("test", me=me, members=where, order="fifo", timeout_s=0.3, join_s=20) for me in range(2))
-        waiting = asyncio.ensure_future(one.__aenter__())
-        await asyncio.sleep(0.7)
-        assert not waiting.done()
-        async with other:
-            await waiting
-            await asyncio.gather(one.close(), other.close())
 
     asyncio.run(main())
 
@@ -155,7 +144,7 @@ def test_a_lost_member_is_reported_at_every_other_and_nobody_hangs(addresses: Ad
 
         for group in groups[:2]:
             with pytest.raises(MemberUnreachable, match="member 2"):
-                await asyncio.wait_for(listen(group), 5)
+                await asyncio.wait_for(listen(group), PATIENCE_S)
             with pytest.raises(MemberUnreachable, match="member 2"):
                 await group.execute(b"x")
             with pytest.raises(NotDelivered):
@@ -167,8 +156,7 @@ def test_a_lost_member_is_reported_at_every_other_and_nobody_hangs(addresses: Ad
 def test_what_is_held_back_names_whom_it_waits_for(addresses: Addresses) -> None:
     async def act(groups: list[Group]) -> None:
         groups[2]._mesh.pause()
-        groups[1].submit(b"goes")
-        await asyncio.sleep(0.01)
+        await groups[1].submit(b"goes")
         future = groups[1].submit(b"waits")
         while not groups[0].waiting():
             await asyncio.sleep(0.001)
@@ -183,13 +171,12 @@ def test_what_is_held_back_names_whom_it_waits_for(addresses: Addresses) -> None
     with_groups(addresses(3), act)
 
 
-def test_a_slow_application_slows_the_senders_and_nothing_grows(addresses: Addresses) -> None:
+def test_a_slow_application_slows_the_senders_and_nothing_grows() -> None:
     async def main() -> None:
-        where = addresses(2)
-        groups = [join("test", me=me, members=where, order="total", timeout_s=5) for me in range(2)]
+        groups = [in_memory(me, timeout_s=5) for me in range(2)]
         await asyncio.gather(*(group.__aenter__() for group in groups))
         for group in groups:
-            group._inbox._max = 5000
+            group._inbox._messages_max = 5000
         sent = 0
 
         async def flood() -> None:
@@ -202,16 +189,16 @@ def test_a_slow_application_slows_the_senders_and_nothing_grows(addresses: Addre
             return len([message async for message in groups[0]])
 
         listening, flooding = asyncio.ensure_future(listen()), asyncio.ensure_future(flood())
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(1)
         stuck_at = sent
-        await asyncio.sleep(0.3)
-        assert sent == stuck_at, "member 1 takes nothing, so member 0 must come to a stop"
+        await asyncio.sleep(1)
+        assert sent == stuck_at > 0, "member 1 takes nothing, so member 0 must come to a stop"
         assert groups[1]._inbox.messages < 5000 + 2 * groups[1].settings.run_messages_max
         flooding.cancel()
         await asyncio.gather(*(group.close() for group in groups))
-        assert await listening == sent + 500 or await listening >= sent
+        assert sent <= await listening <= sent + 500, "of the last that were to be sent, some may have been"
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    run_in_virtual_time(main())
 
 
 def test_a_peer_that_takes_nothing_is_reported_by_name_and_for_how_long(addresses: Addresses) -> None:
@@ -221,8 +208,7 @@ def test_a_peer_that_takes_nothing_is_reported_by_name_and_for_how_long(addresse
         groups = [join("test", me=me, members=where, order="total", timeout_s=2.0, on_event=listeners[me]) for me in range(3)]
         await asyncio.gather(*(group.__aenter__() for group in groups))
         groups[2]._mesh.pause()
-        await groups[1].multicast(b"goes")
-        await asyncio.sleep(0.01)
+        await groups[1].execute(b"goes")
         await groups[1].multicast(b"waits")
         await groups[0].multicast(b"and this")
         while not {"stalled", "gap"} <= {event.kind for event in events}:
@@ -238,7 +224,7 @@ def test_a_peer_that_takes_nothing_is_reported_by_name_and_for_how_long(addresse
         assert "is held back" in gap.why
         assert [event.peers for event in events if event.kind == "connected"]
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
 def test_metrics_are_prometheus_text(addresses: Addresses) -> None:
@@ -253,11 +239,11 @@ def test_metrics_are_prometheus_text(addresses: Addresses) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "sentence"),
+    ("chosen", "sentence"),
     [
         ({"me": 3}, "me=3 is not one of the 2 members"),
         ({"order": "alphabetic"}, "there is no order 'alphabetic'; choose one of fifo, causal, total"),
-        ({"order": None}, "say either which order"),
+        ({"order": None}, "give either an order or a protocol"),
         ({"members": ["127.0.0.1", "127.0.0.1:1"]}, "'127.0.0.1' is not an address; write HOST:PORT"),
         ({"members": ["127.0.0.1:1", "127.0.0.1:1"]}, "an address of its own"),
         ({"members": ["10.0.0.1:1", "127.0.0.1:1"]}, "not a loopback address: give a secret or certificates"),
@@ -267,7 +253,7 @@ def test_metrics_are_prometheus_text(addresses: Addresses) -> None:
         ({"group": ""}, "needs a name"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(wishes: dict[str, Any], sentence: str) -> None:
-    settings: dict[str, Any] = {"group": "test", "me": 0, "members": ["127.0.0.1:1", "127.0.0.1:2"], "order": "total"} | wishes
+def test_what_makes_no_sense_is_refused_in_one_sentence(chosen: dict[str, Any], sentence: str) -> None:
+    settings: dict[str, Any] = {"group": "test", "me": 0, "members": ["127.0.0.1:1", "127.0.0.1:2"], "order": "total"} | chosen
     with pytest.raises(BadInput, match=sentence):
         join(settings.pop("group"), **settings)

@@ -17,9 +17,14 @@ import msgspec
 import pytest
 
 from quire.live import Certificates, Group, PeerMisbehaved
+from quire.live.network.acceptor import LINES_PER_SECOND_MAX, STRANGERS_MAX
 from quire.live.network.authority import Authority
-from quire.live.network.door import LINES_PER_SECOND_MAX, STRANGERS_MAX
-from quire.live.network.frames import (
+from quire.live.network.handshake import NONCE_BYTES, Handshake
+from quire.live.network.transports.tcp import tls_contexts
+from quire.live.settings import Introduction, Settings, read_address
+from quire.model.messages import make_run
+from quire.protocols.single_phase import Operations
+from quire.wire.frames import (
     ACKED,
     ALIVE,
     CLOSING,
@@ -30,13 +35,9 @@ from quire.live.network.frames import (
     WELCOME,
     Reader,
     acked,
+    control_frame,
     numbered_head,
-    word,
 )
-from quire.live.network.handshake import NONCE_BYTES, Handshake
-from quire.live.settings import Introduction, Settings, read_address, tls_contexts
-from quire.model.messages import make_run
-from quire.protocols.single_phase import Operations
 from tests.live.proxy import CALM, proxies
 from tests.live.running import LOOPS, SECRET, chatting, events, folders, made_of, run, trusted
 
@@ -82,7 +83,7 @@ class Stranger:
             self.incarnation,
             received,
         )
-        return word(INTRODUCTION, msgspec.msgpack.encode(msgspec.structs.replace(own, **other)))
+        return control_frame(INTRODUCTION, msgspec.msgpack.encode(msgspec.structs.replace(own, **other)))
 
     async def frame(self) -> tuple[int, bytes]:
         """The kind and the body of the next frame that is no sign of life."""
@@ -97,7 +98,7 @@ class Stranger:
 
     async def become_member(self, received: int = 0) -> None:
         await self.shake_hands()
-        self.send(self.introduction(received) + word(WELCOME))
+        self.send(self.introduction(received) + control_frame(WELCOME))
         assert (await self.frame())[0] == INTRODUCTION
         assert (await self.frame())[0] == WELCOME
 
@@ -215,15 +216,15 @@ async def huge_introduction(one: Stranger) -> None:
 
 async def broken_introduction(one: Stranger) -> None:
     await one.shake_hands()
-    one.send(word(INTRODUCTION, b"\xc1\xff\n\x00"))
+    one.send(control_frame(INTRODUCTION, b"\xc1\xff\n\x00"))
     reason = await one.refusal()
-    assert "its introduction could not be read" in reason
+    assert "its handshake could not be read" in reason
     assert reason.isprintable()
 
 
 async def deep_introduction(one: Stranger) -> None:
     await one.shake_hands()
-    one.send(word(INTRODUCTION, b"\x91" * 60_000))
+    one.send(control_frame(INTRODUCTION, b"\x91" * 60_000))
     assert "could not be read" in await one.refusal()
 
 
@@ -235,7 +236,7 @@ async def deep_options(one: Stranger) -> None:
         with suppress(RecursionError, msgspec.DecodeError):
             msgspec.msgpack.decode(body, type=Introduction)
             break
-    one.send(word(INTRODUCTION, body))
+    one.send(control_frame(INTRODUCTION, body))
     await one.refusal()
 
 
@@ -257,30 +258,30 @@ async def a_long_strange_name(one: Stranger) -> None:
 async def another_incarnation(one: Stranger) -> None:
     await one.shake_hands()
     one.send(one.introduction())
-    assert "member 2 is known as another process" in await one.refusal()
+    assert "member 2 was another process before" in await one.refusal()
 
 
 async def packet_before_introduction(one: Stranger) -> None:
     await one.shake_hands()
     one.send(numbered_head(PACKET, 0, 0, 0, 1) + b"x")
-    assert "a packet came before the introduction" in await one.refusal()
+    assert "a packet arrived before the handshake was complete" in await one.refusal()
 
 
 async def acknowledgement_before_introduction(one: Stranger) -> None:
     await one.shake_hands()
     one.send(acked(0))
-    assert f"a frame of kind {ACKED} has no place here" in await one.refusal()
+    assert f"a frame of kind {ACKED} is not allowed here" in await one.refusal()
 
 
 async def welcome_before_introduction(one: Stranger) -> None:
     await one.shake_hands()
-    one.send(word(WELCOME))
-    assert f"a frame of kind {WELCOME} has no place here" in await one.refusal()
+    one.send(control_frame(WELCOME))
+    assert f"a frame of kind {WELCOME} is not allowed here" in await one.refusal()
 
 
 async def refusal(one: Stranger) -> None:
     await one.shake_hands()
-    one.send(word(REFUSED, b"\xff\x00\n" * 1000))
+    one.send(control_frame(REFUSED, b"\xff\x00\n" * 1000))
 
 
 async def nothing_after_the_handshake(one: Stranger) -> None:
@@ -364,7 +365,7 @@ def test_a_sealed_connection_ends_when_somebody_changes_a_byte_and_heals(
                     await chat.goes_on(1)
 
     run(main())
-    assert any("the seal of a frame is broken" in line or "is outside 1 to" in line for line in events(caplog, "disconnected"))
+    assert any("a frame failed authentication" in line or "is outside 1 to" in line for line in events(caplog, "disconnected"))
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -411,7 +412,7 @@ def test_who_has_no_right_certificate_is_refused(
     run(main(), loop)
     (line,) = events(caplog, "refused")
     if who == "of another member":
-        assert "the certificate that came with member 2 of group 'test' does not name it as that" in line
+        assert "the certificate that came with member 2 of group 'test' names another" in line
 
 
 def write_folder(folder: Path, authority: Authority, member: int, days: int | None = None) -> Certificates:
@@ -436,7 +437,7 @@ def test_a_flood_of_connections_keeps_no_member_out(
             address = members[0].members[0]
             flood = [await asyncio.open_connection(address.host, address.port) for _ in range(STRANGERS_MAX + 100)]
             await chat.goes_on()
-            assert len(chat.groups[0]._mesh._door._strangers) <= STRANGERS_MAX
+            assert len(chat.groups[0]._mesh._acceptor._strangers) <= STRANGERS_MAX
             # While the door is crowded, a member loses its connection and comes back.
             lost = chat.groups[2]._mesh.peers[0].connection
             assert lost is not None
@@ -449,7 +450,7 @@ def test_a_flood_of_connections_keeps_no_member_out(
 
     run(main(), loop)
     lines = events(caplog, "refused")
-    assert any("too many others wait" in line for line in lines)
+    assert any("too many connections wait" in line for line in lines)
     assert len(lines) <= 4 * (LINES_PER_SECOND_MAX + 1), "a flood must not fill the log"
     assert any("more=" in line for line in lines)
 
@@ -463,7 +464,7 @@ def test_a_stranger_takes_little_memory(addresses: Addresses) -> None:
             address = group.settings.members[0]
             tracemalloc.start()
             flood = [await asyncio.open_connection(address.host, address.port) for _ in range(strangers)]
-            while len(group._mesh._door._strangers) < strangers:
+            while len(group._mesh._acceptor._strangers) < strangers:
                 await asyncio.sleep(0)
             member_side = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/quire/live/*")])
             tracemalloc.stop()
@@ -481,7 +482,7 @@ def with_member(where: list[str], act: Callable[[Group, Settings], Awaitable[Non
     async def main() -> None:
         group, settings = Group(made_of(where, 0, timeout_s=timeout_s)), made_of(where, 1)
         entering = asyncio.ensure_future(group.__aenter__())
-        while not group._mesh._door._listening:
+        while not group._mesh._acceptor._endpoints:
             await asyncio.sleep(0)
         try:
             await act(group, settings)
@@ -498,16 +499,16 @@ def with_member(where: list[str], act: Callable[[Group, Settings], Awaitable[Non
     ("frame", "reason"),
     [
         (acked(5), "it acknowledged 5 frames, but 0 to 0 is possible"),
-        (word(ACKED, b"abc"), "a count has 8 bytes, not 3"),
-        (word(INTRODUCTION, b"again"), f"a frame of kind {INTRODUCTION} has no place here"),
-        (word(WELCOME), f"a frame of kind {WELCOME} has no place here"),
-        (word(99), "a frame of kind 99 has no place here"),
+        (control_frame(ACKED, b"abc"), "a count has 8 bytes, not 3"),
+        (control_frame(INTRODUCTION, b"again"), f"a frame of kind {INTRODUCTION} is not allowed here"),
+        (control_frame(WELCOME), f"a frame of kind {WELCOME} is not allowed here"),
+        (control_frame(99), "a frame of kind 99 is not allowed here"),
         (numbered_head(PACKET, 3, 0, 0, 0), "frames 0 to 2 are missing"),
         (numbered_head(PACKET, 0, 7, 0, 0), "a frame of epoch 7 came in epoch 0"),
         (numbered_head(PACKET, 0, 0, 2**63, 0), "logical time"),
         (numbered_head(PACKET, 0, 0, 0, 3) + b"\xc1\xc1\xc1", "a packet could not be read"),
         (numbered_head(CLOSING, 0, 0, 0, 3) + b"abc", "a count has 8 bytes, not 3"),
-        (numbered_head(DONE, 0, 0, 0, 1) + b"\0", "done before it closed"),
+        (numbered_head(DONE, 0, 0, 0, 1) + b"\0", "DONE before CLOSING"),
         (struct.pack("!I", 0), "a frame of 0 bytes is outside"),
     ],
 )
@@ -633,4 +634,4 @@ def test_a_stranger_cannot_fail_a_group_that_has_started(addresses: Addresses, c
 async def another_incarnation_of_any(one: Stranger) -> None:
     await one.shake_hands()
     one.send(one.introduction())
-    assert "is known as another process" in await one.refusal()
+    assert "was another process before" in await one.refusal()

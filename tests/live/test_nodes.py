@@ -9,21 +9,27 @@ from pathlib import Path
 import msgspec
 
 from quire.live.errors import NotDelivered
+from quire.live.identity import identify
+from quire.live.network.mesh import Mesh
+from quire.live.network_options import Network
+from quire.live.recording import Recording
 from quire.live.runs.fleet import free_addresses
 from quire.live.services.nodes import Host
+from quire.live.services.visiting import HubHost
 from quire.live.settings import Settings, read_settings
-from quire.live.spool import Spool
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
-from quire.trace.logs import read_records
+from quire.trace.parts.reader import Part, Piece, part_files
+from quire.trace.records import KIND
 from quire.trace.schema import PACKET
+from tests.kit.patience import PATIENCE_S
 
 MEMBERS = 3
 ROUNDS = 20
 REPEAT_NS = 50_000_000
 
 
-class Options(msgspec.Struct, frozen=True):
+class CuriousOptions(msgspec.Struct, frozen=True):
     rounds: int = ROUNDS
 
 
@@ -79,11 +85,13 @@ class Curious(Node):
 
 
 def made(addresses: tuple[str, ...], me: int, timeout_s: float = 10.0) -> Settings:
-    return read_settings("nodes", me, addresses, protocol="curious", options=Options(), timeout_s=timeout_s)
+    return read_settings(
+        "nodes", me, addresses, protocol="curious", options=CuriousOptions(), network=Network(timeout_s=timeout_s)
+    )
 
 
-async def take_part(settings: Settings, node: Curious, heard: list[Notice], spool: Spool | None = None) -> None:
-    async with Host(settings, node, lambda _host, notice: heard.append(notice), spool=spool):
+async def take_part(settings: Settings, node: Curious, heard: list[Notice], recording: Recording | None = None) -> None:
+    async with Host(settings, node, lambda _host, notice: heard.append(notice), recording=recording):
         pass
 
 
@@ -94,14 +102,15 @@ def test_everybody_gets_all_answers_and_closing_waits_for_all(tmp_path: Path) ->
         addresses = free_addresses(MEMBERS)
         async with asyncio.TaskGroup() as tasks:
             for me in range(MEMBERS):
-                spool = Spool(me, MEMBERS, tmp_path / str(me))
-                tasks.create_task(take_part(made(addresses, me), Curious(me, ROUNDS), heard[me], spool))
+                settings = made(addresses, me)
+                recording = Recording(tmp_path, identify(settings, frozenset(), {}), me)
+                tasks.create_task(take_part(settings, Curious(me, ROUNDS), heard[me], recording))
 
     asyncio.run(main())
-    for me, told in enumerate(heard):
+    for told, part in zip(heard, map(Part, part_files(tmp_path)), strict=True):
         assert len(told) == ROUNDS * MEMBERS
-        records = next(read_records(tmp_path / str(me)))
-        assert (records[:, 0] == PACKET).sum() >= ROUNDS * (1 + MEMBERS)
+        records = next(piece.records for piece in part.read() if isinstance(piece, Piece))
+        assert (records[:, KIND] == PACKET).sum() >= ROUNDS * (1 + MEMBERS)
 
 
 async def lose_one(survives: bool) -> list[NotDelivered | None]:
@@ -137,5 +146,62 @@ def test_a_service_that_survives_goes_on_without_a_lost_member() -> None:
 
 
 def test_a_service_that_does_not_survive_says_so_at_every_member() -> None:
-    for error in asyncio.run(lose_one(survives=False)):
-        assert "member 2" in str(error.__cause__ if error is not None else None)
+    one, other = asyncio.run(lose_one(survives=False))
+    for error in (one, other):
+        assert error is not None
+        assert "member 2" in str(error.__cause__)
+
+
+def test_nobody_inherits_from_a_mesh_or_a_host() -> None:
+    assert not Mesh.__subclasses__()
+    assert not Host.__subclasses__()
+    assert not HubHost.__subclasses__()
+
+
+class Patient(Node):
+    """Waits until a time that others may put off or bring forward."""
+
+    packets = (Question, Answer)
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.at: int | None = None
+        self.rang = asyncio.Event()
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        raise AssertionError(f"at {now}, {source} sent {packet}")
+
+    def wake(self, now: int) -> Effects:
+        assert self.at is not None
+        assert now >= self.at
+        self.at = None
+        self.rang.set()
+        return ()
+
+    def due(self) -> int | None:
+        return self.at
+
+    def idle(self) -> bool:
+        return True
+
+
+def test_an_alarm_is_set_again_only_to_ring_earlier_and_rings_when_it_is_due() -> None:
+    async def main() -> None:
+        node = Patient()
+        async with Host(made(free_addresses(1), 0), node, lambda *_: None) as host:
+            node.at = host.now() + REPEAT_NS
+            host.act(())
+            alarm = host._alarm
+            for _ in range(10):
+                node.at = host.now() + REPEAT_NS
+                host.act(())
+                assert host._alarm is alarm
+            await node.rang.wait()
+            node.rang.clear()
+            node.at = host.now() + 3600 * 10**9
+            host.act(())
+            node.at = host.now() + REPEAT_NS
+            host.act(())
+            await node.rang.wait()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))

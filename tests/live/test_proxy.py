@@ -11,6 +11,7 @@ import pytest
 from quire.live import Group, MemberUnreachable
 from quire.model.messages import Message
 from quire.protocols.registry import PROTOCOLS
+from tests.kit.effort import cases
 from tests.live.proxy import CALM, Proxy, Weather, proxies
 from tests.live.running import LOOPS, chatting, events, folders, made_of, run, trusted
 
@@ -23,11 +24,11 @@ DRIZZLE = Weather(cut_after_bytes=1800, stall=0.01, stall_s=0.002, piece_bytes=2
 
 
 async def exchange(
-    where: list[str], weather: Weather, seed: int, rounds: int, size: int, protocol: str = "single-phase", **wishes: object
+    where: list[str], weather: Weather, seed: int, rounds: int, size: int, protocol: str = "single-phase", **chosen: object
 ) -> tuple[list[list[Message]], list[Proxy]]:
     """Three members behind proxies, each of which sends `rounds` batches of 10 messages; what each delivered."""
     public, private = where[:3], where[3:]
-    kind, folders = str(wishes.get("kind", "open")), Path(str(wishes.get("folders", "")))
+    kind, folders = str(chosen.get("kind", "open")), Path(str(chosen.get("folders", "")))
     async with proxies(public, private, weather, seed) as found:
         groups = [
             Group(made_of(public, me, listen=private[me], protocol=protocol, timeout_s=10, **trusted(kind, folders, me)))
@@ -76,10 +77,10 @@ def test_nothing_is_lost_or_repeated_however_often_connections_are_cut(addresses
         check(logs, 150, protocol)
         assert sum(proxy.cuts for proxy in found) >= 5, "a network in which nothing went wrong proves nothing"
 
-    run(main(), seconds=60)
+    run(main())
 
 
-@pytest.mark.parametrize(("seed", "loop"), [(0, "asyncio"), (1, "asyncio"), (2, "uvloop")])
+@pytest.mark.parametrize(("seed", "loop"), cases([(0, "asyncio"), (2, "uvloop")], [(1, "asyncio")]))
 def test_connections_cut_within_frames_and_handshakes_lose_nothing(addresses: Addresses, seed: int, loop: str) -> None:
     where = addresses(6)
 
@@ -88,7 +89,7 @@ def test_connections_cut_within_frames_and_handshakes_lose_nothing(addresses: Ad
         check(logs, 48, "single-phase")
         assert sum(proxy.cuts for proxy in found) >= 5
 
-    run(main(), loop, seconds=60)
+    run(main(), loop)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -101,7 +102,7 @@ def test_secured_connections_survive_cuts_as_well(addresses: Addresses, folders:
         check(logs, 40, "single-phase")
         assert sum(proxy.cuts for proxy in found) >= 3
 
-    run(main(), loop, seconds=60)
+    run(main(), loop)
 
 
 def test_a_connection_on_which_nothing_comes_any_more_is_replaced(
@@ -121,8 +122,8 @@ def test_a_connection_on_which_nothing_comes_any_more_is_replaced(
                 while sum(proxy.deafened for proxy in found) < 3:
                     await chat.goes_on(1)
 
-    run(main(), seconds=60)
-    assert any("nothing came for" in line for line in events(caplog, "disconnected"))
+    run(main())
+    assert any("nothing was received for" in line for line in events(caplog, "disconnected"))
 
 
 def test_all_connections_cut_at_once_are_made_again(addresses: Addresses) -> None:
@@ -139,7 +140,7 @@ def test_all_connections_cut_at_once_are_made_again(addresses: Addresses) -> Non
                     await chat.goes_on()
             assert sum(proxy.cuts for proxy in found) >= 10
 
-    run(main(), seconds=30)
+    run(main())
 
 
 def test_a_connection_cut_while_the_group_closes_loses_no_last_word(addresses: Addresses) -> None:
@@ -157,7 +158,7 @@ def test_a_connection_cut_while_the_group_closes_loses_no_last_word(addresses: A
                 proxy.cut_all()
             await asyncio.gather(*closing)
 
-    run(main(), seconds=10)
+    run(main())
 
 
 def test_a_member_that_stays_cut_off_is_reported_within_the_timeout(addresses: Addresses) -> None:
@@ -175,4 +176,4 @@ def test_a_member_that_stays_cut_off_is_reported_within_the_timeout(addresses: A
                     await group.runs().__anext__()
                 await group._mesh.stop()
 
-    run(main(), seconds=10)
+    run(main())

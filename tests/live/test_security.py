@@ -15,14 +15,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import quire
+from quire.cli.app import app
 from quire.cli.keys import write_secret
-from quire.cli.main import app
 from quire.live import Certificates, Group, MemberUnreachable
 from quire.live.network.authority import Authority, Pair
-from quire.live.network.frames import FrameError
-from quire.live.settings import certificate_name, read_address, read_secret_file, read_settings, tls_contexts
+from quire.live.network.transports import tcp
+from quire.live.network.transports.tcp import tls_contexts
+from quire.live.network_options import Network, read_secret_file
+from quire.live.settings import certificate_name, read_address, read_settings
 from quire.model.errors import BadInput, QuireError
-from tests.live.running import LOOPS, SECRET, chatting, events, folders, made_of, run, trusted
+from quire.wire.frames import FrameError
+from tests.live.running import LOOPS, SECRET, chatting, crash, events, folders, made_of, run, trusted
 
 __all__ = ["folders"]
 
@@ -62,8 +66,8 @@ def sentences(
 
     async def main() -> None:
         groups = [
-            Group(made_of(where, me, **({"timeout_s": 20} | trusted(kind, folders, me) | wishes)))
-            for me, wishes in enumerate((one, other))
+            Group(made_of(where, me, **({"timeout_s": 20} | trusted(kind, folders, me) | chosen)))
+            for me, chosen in enumerate((one, other))
         ]
         found.extend(await asyncio.gather(*map(enter, groups)))
 
@@ -143,48 +147,123 @@ def test_a_restarted_member_is_refused_and_both_sides_say_why(addresses: Address
     async def main() -> None:
         groups = [Group(made_of(where, me, timeout_s=2)) for me in range(2)]
         await asyncio.gather(*(group.__aenter__() for group in groups))
-        await groups[1]._mesh.stop()
+        await crash(groups[1])
         again = await enter(Group(made_of(where, 1, timeout_s=20)))
-        assert "member 1 is known as another process; a restarted member cannot come back" in again
-        with pytest.raises(MemberUnreachable, match="it came back as another process"):
+        assert "member 1 was another process before; a restarted member cannot rejoin" in again
+        with pytest.raises(MemberUnreachable, match="it was restarted"):
             await groups[0].runs().__anext__()
         await groups[0]._mesh.stop()
 
-    run(main(), seconds=10)
+    run(main())
     assert len(events(caplog, "refused")) == 2
 
 
+WRONG_CERTIFICATES = {
+    # What is wrong, what the other says of it, and what its own member is told, if it learns more than that it is not let in.
+    "expired": ("its certificate has expired", "it has expired by the peer's clock"),
+    "not valid yet": ("its certificate is not valid yet", "it is not valid yet by the peer's clock"),
+    "of another authority": (
+        "its certificate is not of this member's authority",
+        "it is not of the peer's authority",
+    ),
+}
+
+
 @pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("certificate", ["expired", "of another group", "of another member"])
-def test_members_do_not_come_together_where_one_has_a_wrong_certificate(
-    addresses: Addresses, tmp_path: Path, certificate: str, loop: str
+@pytest.mark.parametrize("whose", [0, 1])
+@pytest.mark.parametrize("wrong", WRONG_CERTIFICATES)
+def test_whoever_has_or_meets_a_wrong_certificate_says_why(
+    addresses: Addresses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, whose: int, loop: str
 ) -> None:
-    where = addresses(2)
-    folders = [tmp_path / name for name in ("0", "1")]
+    """Member 1 connects and member 0 accepts. That of member `whose` is wrong, which by its own clock it is not."""
+    monkeypatch.setattr(tcp, "check_in_date", lambda _: None)
+    where, folders = addresses(2), [tmp_path / name for name in ("0", "1")]
     authority = Authority("test", 10, datetime.now(UTC) - timedelta(days=2))
-    write_folder(folders[0], authority, authority.certify(0))
-    match certificate:
+    other = Authority("test", 10)
+    write_folder(folders[1 - whose], authority, authority.certify(1 - whose))
+    match wrong:
         case "expired":
-            write_folder(folders[1], authority, authority.certify(1, days=1))
-        case "of another group":
-            other = Authority("test", 10)
-            write_folder(folders[1], other, other.certify(1))
+            write_folder(folders[whose], authority, authority.certify(whose, days=1))
+        case "not valid yet":
+            write_folder(folders[whose], authority, authority.certify(whose, now=datetime.now(UTC) + timedelta(days=2)))
         case _:
-            write_folder(folders[1], authority, authority.certify(0))
+            write_folder(folders[whose], other, other.certify(whose))
     told: list[str] = []
 
     async def main() -> None:
-        groups = [Group(made_of(where, me, certificates=Certificates.of(folders[me]), timeout_s=1)) for me in range(2)]
+        groups = [Group(made_of(where, me, certificates=Certificates.of(folders[me]), timeout_s=2)) for me in range(2)]
         told.extend(await asyncio.gather(*map(enter, groups)))
 
-    run(main(), loop, seconds=5)
-    if certificate == "of another member":
-        assert "BadInput" in told[0]
-        assert "the certificate that came with member 1 of group 'test' does not name it as that" in told[0]
-        assert "it refused: the certificate that came with member 1" in told[1]
+    run(main(), loop)
+    of_other, of_own = WRONG_CERTIFICATES[wrong]
+    assert all(sentence.startswith("MemberUnreachable") for sentence in told)
+    if whose == 0 or wrong == "of another authority":
+        assert f"the peer does not accept this member's certificate: {of_own}" in told[0]
+        assert f"cannot connect to it ({of_other}" in told[1]
     else:
-        assert all(sentence.startswith("MemberUnreachable") for sentence in told)
-        assert "certificate" in told[1].lower()
+        assert f"was refused: {of_other}" in told[0]
+        assert "it may not have accepted this member's certificate" in told[1]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_members_do_not_come_together_where_one_has_the_certificate_of_another(
+    addresses: Addresses, tmp_path: Path, loop: str
+) -> None:
+    where = addresses(2)
+    folders = [tmp_path / name for name in ("0", "1")]
+    authority = Authority("test", 10)
+    for folder in folders:
+        write_folder(folder, authority, authority.certify(0))
+    told: list[str] = []
+
+    async def main() -> None:
+        groups = [Group(made_of(where, me, certificates=Certificates.of(folders[me]), timeout_s=5)) for me in range(2)]
+        told.extend(await asyncio.gather(*map(enter, groups)))
+
+    run(main(), loop)
+    assert told[0].startswith("BadInput: member 1")
+    assert "the certificate that came with member 1 of group 'test' names another" in told[0]
+    assert "it refused: the certificate that came with member 1" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("made_days_ago", "own_days", "sentence"),
+    [
+        (3, 1, r"this member's certificate in .*certificate\.pem has expired on 20\d\d-\d\d-\d\d at \d\d:\d\d UTC; make new"),
+        (-3, 1, r"this member's certificate in .*certificate\.pem is not valid before 20.* UTC; is this host's clock right\?"),
+        (9, 20, r"the group's authority in .*authority\.pem has expired on 20"),
+    ],
+)
+def test_a_certificate_of_its_own_that_is_not_valid_now_is_said_before_a_member_joins(
+    tmp_path: Path, made_days_ago: int, own_days: int, sentence: str
+) -> None:
+    authority = Authority("board", 8, datetime.now(UTC) - timedelta(days=made_days_ago))
+    write_folder(tmp_path / "0", authority, authority.certify(0, days=own_days))
+    papers, where = Certificates.of(tmp_path / "0"), ["127.0.0.1:7000", "127.0.0.1:7001"]
+    with pytest.raises(BadInput, match=sentence):
+        quire.join("board", me=0, members=where, order="total", certificates=papers)
+    with pytest.raises(BadInput, match=sentence):
+        quire.connect(where, me=0, service="board", certificates=papers)
+
+
+@pytest.mark.parametrize("tls", [0, 1])
+@pytest.mark.parametrize("other", ["open", "secret"])
+def test_a_member_with_tls_and_one_without_both_say_so(addresses: Addresses, folders: Path, tls: int, other: str) -> None:
+    where, told = addresses(2), list[str]()
+
+    async def main() -> None:
+        kinds = ["tls" if me == tls else other for me in range(2)]
+        groups = [Group(made_of(where, me, timeout_s=2, **trusted(kinds[me], folders, me))) for me in range(2)]
+        told.extend(await asyncio.gather(*map(enter, groups)))
+
+    run(main())
+    if tls == 0:
+        assert f"the peer is secured by '{other}', this member by 'tls'; give all members the same" in told[0]
+        assert told[1].startswith("BadInput"), "what is at a member's address on this machine is that member"
+        assert f"the peer is secured by 'tls', this member by '{other}'; give all members the same" in told[1]
+    else:
+        assert "the peer speaks TLS" in told[0]
+        assert "it does not speak the same TLS as this member; secure all members in the same way" in told[1]
 
 
 def write_folder(folder: Path, authority: Authority, pair: Pair) -> None:
@@ -217,7 +296,7 @@ def test_a_secret_is_in_no_text_that_anybody_sees(addresses: Addresses, caplog: 
 
     run(main())
     with pytest.raises(BadInput) as caught:
-        read_settings("test", 0, where, order="fifo", secret="short secret")
+        read_settings("test", 0, where, order="fifo", network=Network(secret="short secret"))
     texts += [repr(caught.value), *(record.getMessage() for record in caplog.records), caplog.text]
     for text in texts:
         for secret in (*secrets, "short secret"):
@@ -241,8 +320,8 @@ def test_a_secret_is_in_no_text_that_anybody_sees(addresses: Addresses, caplog: 
 def test_beyond_this_machine_a_group_must_be_secured_or_said_to_be_insecure(
     members: list[str], listen: str | None, allowed: bool
 ) -> None:
-    def settings(**wishes: Any) -> None:
-        read_settings("test", 0, members, order="fifo", listen=listen, **wishes)
+    def settings(**chosen: Any) -> None:
+        read_settings("test", 0, members, order="fifo", network=Network(listen=listen, **chosen))
 
     settings(secret=SECRET)
     settings(insecure=True)
@@ -331,7 +410,7 @@ def test_quire_keys_makes_a_secret_that_a_group_takes(tmp_path: Path) -> None:
     secret = read_secret_file(path)
     assert len(secret) == 64
     assert secret.decode() not in result.output
-    read_settings("board", 0, ["10.0.0.1:1", "10.0.0.2:1"], order="total", secret=secret)
+    read_settings("board", 0, ["10.0.0.1:1", "10.0.0.2:1"], order="total", network=Network(secret=secret))
     write_secret(path, force=True)
     assert read_secret_file(path) != secret
 
@@ -344,7 +423,7 @@ def test_quire_keys_makes_a_secret_that_a_group_takes(tmp_path: Path) -> None:
         (["g", "--members", "0", "--out", "x"], "a group has 1 to 1000 members, not 0"),
         (["g", "--days", "0", "--out", "x"], "valid for 1 to 36500 days, not 0"),
         (["g", "--out", "/dev/null"], "/dev/null is not a directory"),
-        (["g", "--out", "/dev/null/x"], "cannot be written to"),
+        (["g", "--out", "/dev/null/x"], "cannot write /dev/null/x: Not a directory"),
         (["g", "--secret", "--out", "/"], "/ is a directory; name a file"),
     ],
 )
@@ -366,8 +445,8 @@ def test_a_secret_file_that_cannot_be_used_is_bad_input(tmp_path: Path, content:
 
 
 def test_the_wire_knows_no_pickle() -> None:
-    from quire.live.network.frames import PacketCodec
     from quire.protocols.fifo import Fifo
+    from quire.wire.frames import PacketCodec
 
     with pytest.raises(FrameError):
         PacketCodec(Fifo.packets).decode(memoryview(pickle.dumps(["anything"])))

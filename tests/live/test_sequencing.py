@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.kit.patience import PATIENCE_S
+
 
 def quire_run(out: Path, *options: str, messages: int = 4000) -> dict[str, object]:
     given = [argument for option in options for argument in ("--option", option)]
@@ -18,7 +20,7 @@ def quire_run(out: Path, *options: str, messages: int = 4000) -> dict[str, objec
             Path(sys.executable).with_name("quire"), "run", "--protocol", "sequencer", "--members", "4",
             "--messages", str(messages), "--no-audit", "--json", "--out", str(out), *given,
         ],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

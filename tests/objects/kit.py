@@ -17,7 +17,7 @@ from quire.objects.declare import Object, operation
 from quire.objects.executor import Executor
 from quire.protocols.node import Notice
 from quire.protocols.objects.declarations import Catalogue, ObjectType, Placed
-from quire.protocols.objects.exchange import Options
+from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.explain import Head
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Answered, Sent, Started
@@ -34,7 +34,7 @@ Id = tuple[int, int]
 
 
 def add_to_world(world: World, executor: Executor, runtime: SteppedRuntime) -> None:
-    runtime.place = world.add(executor.node, lambda _place, notice: executor.told(notice))
+    runtime.host = world.add(executor.node, lambda _host, notice: executor.on_notice(notice))
 
 
 class Refusal(Exception):
@@ -54,7 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     abort: float = 0.1
     sleep: float = 0.3
     span_ms: float = 12.0
-    options: Options = Options(heartbeat_ms=3, collect=False, history=100_000)
+    options: ObjectOptions = ObjectOptions(heartbeat_ms=3, collect=False, history=100_000)
 
 
 async def follow(thing: Thing, call: Call, me: str, script: list[Any], flags: dict[str, Any]) -> str:
@@ -133,8 +133,8 @@ class Execution:
     def _objects(self) -> dict[str, Placed]:
         random, members = self.random, self.plan.members
         objects = {}
-        for place in range(members):
-            objects[f"x{place}"] = Placed(self._type(), (place,))
+        for member in range(members):
+            objects[f"x{member}"] = Placed(self._type(), (member,))
         if self.plan.replicas:
             for number in range(2):
                 objects[f"r{number}"] = Placed(self._type(), tuple(sorted(random.sample(range(members), members - 1))))
@@ -142,8 +142,8 @@ class Execution:
 
     def _type(self) -> ObjectType:
         conflicting: dict[str, set[str]] = {op: set() for op in OPERATIONS}
-        for place, one in enumerate(OPERATIONS):
-            for other in OPERATIONS[place:]:
+        for index, one in enumerate(OPERATIONS):
+            for other in OPERATIONS[index:]:
                 if self.random.random() < self.plan.conflict:
                     conflicting[one].add(other)
                     conflicting[other].add(one)
@@ -172,7 +172,7 @@ class Execution:
         return [[self.call(depth + 1, least) for _ in range(choice((1, 1, 2)))] for _ in range(choice((0, 1, 1, 2)))]
 
     def _names_from(self, least: int) -> list[str]:
-        """The objects that may be called from below `least`: all of them where calls may go in circles."""
+        """The objects that may be called from below `least`: all of them where calls may go in cycles."""
         return [name for name in self.catalogue.objects if self.plan.cyclic or name[0] == "r" or int(name[1:]) >= least]
 
     def call(self, depth: int, least: int) -> Any:
@@ -239,8 +239,8 @@ class Execution:
             if event.message not in heads:
                 continue  # A further target of a request, which was sent once.
             instance = event.instance
-            place = (instance.object, instance.member) if instance.object else (f"root {instance.number}", instance.member)
-            found.setdefault(place, []).append(event)
+            home = (instance.object, instance.member) if instance.object else (f"root {instance.number}", instance.member)
+            found.setdefault(home, []).append(event)
         return found
 
 
@@ -249,12 +249,12 @@ def closure(execution: Execution) -> dict[Id, set[Id]]:
     heads = execution.heads()
     direct: dict[Id, set[Id]] = {message: set() for message in heads}
     for (name, _), events in execution.replicas().items():
-        start = {event.instance: place for place, event in enumerate(events) if event.kind == "start"}
-        end = {event.instance: place for place, event in enumerate(events) if event.kind == "respond"}
-        for place, event in enumerate(events):
+        start = {event.instance: index for index, event in enumerate(events) if event.kind == "start"}
+        end = {event.instance: index for index, event in enumerate(events) if event.kind == "respond"}
+        for index, event in enumerate(events):
             if event.kind not in ("send", "respond"):
                 continue
-            for earlier in events[:place]:
+            for earlier in events[:index]:
                 if earlier.instance == event.instance:
                     direct[event.message].add(earlier.message)
                 elif earlier.instance in start and event.instance in start:
@@ -283,7 +283,7 @@ def vector_errors(execution: Execution, before: dict[Id, set[Id]]) -> list[str]:
     heads, options = execution.heads(), execution.plan.options
     dense = options.vectors == "dense"
     delivered = _delivered_everywhere(execution) if options.collect else {}
-    sent = {event.message: place for place, event in enumerate(execution.events) if event.kind in ("send", "respond")}
+    sent = {event.message: index for index, event in enumerate(execution.events) if event.kind in ("send", "respond")}
     sent_by: dict[Instance, list[tuple[int, Id]]] = {}
     for message, head in heads.items():
         sent_by.setdefault(dense_key(head.sender) if dense else head.sender, []).append((head.sends, message))
@@ -301,11 +301,11 @@ def vector_errors(execution: Execution, before: dict[Id, set[Id]]) -> list[str]:
 def _delivered_everywhere(execution: Execution) -> dict[Id, int]:
     """For each message, the place in the run at which it had been delivered wherever it went."""
     found: dict[Id, int] = {}
-    for place, event in enumerate(execution.events):
+    for index, event in enumerate(execution.events):
         if event.kind == "respond" and event.instance not in execution.ops:
-            found[event.instance.origin, event.instance.number] = place  # It gave way, and was answered at once.
+            found[event.instance.origin, event.instance.number] = index  # It gave way, and was answered at once.
         elif event.kind in ("start", "receive"):
-            found[event.message] = place
+            found[event.message] = index
     return found
 
 
@@ -320,8 +320,8 @@ def order_violations(execution: Execution, before: dict[Id, set[Id]]) -> list[st
         conflict = execution.catalogue.find(name).type.conflict
         wrong += _responses(events, before) + _overlaps(events, execution, conflict)
         starts = [event for event in events if event.kind == "start"]
-        for place, second in enumerate(starts):
-            for first in starts[:place]:
+        for index, second in enumerate(starts):
+            for first in starts[:index]:
                 one, other = first.message, second.message
                 if not conflict(execution.ops[first.instance], execution.ops[second.instance]):
                     continue

@@ -23,17 +23,17 @@ class PrintedObject:
 
 
 class PrintedInstance:
-    def __init__(self, name: tuple[int, int], place: int, vector: list[Number]) -> None:
+    def __init__(self, name: tuple[int, int], index: int, vector: list[Number]) -> None:
         self.name = name
-        self.place = place
+        self.index = index
         self.vector = list(vector)
 
 
 class PrintedMessage:
-    def __init__(self, number: Number, vector: list[Number], place: int) -> None:
+    def __init__(self, number: Number, vector: list[Number], index: int) -> None:
         self.number = number
         self.vector = vector
-        self.receipt = [number if each == place else old for each, old in enumerate(vector)]
+        self.receipt = [number if each == index else old for each, old in enumerate(vector)]
 
 
 class PrintedVectors:
@@ -41,7 +41,7 @@ class PrintedVectors:
 
     def __init__(self, objects: list[str], receive_rule: str) -> None:
         self.objects = {name: PrintedObject(len(objects)) for name in objects}
-        self.places = {name: place for place, name in enumerate(objects)}
+        self.indices = {name: index for index, name in enumerate(objects)}
         self.names = objects
         self.literal = receive_rule == "literal"
         self.instances: dict[str, PrintedInstance] = {}
@@ -54,12 +54,12 @@ class PrintedVectors:
             getattr(self, f"on_{kind}")(*rest)
 
     def on_start(self, instance: str, home: str, _op: str, request: str | None = None) -> None:
-        place = self.objects[home]
+        there = self.objects[home]
         if request is not None:
-            place.linear_clock = max(place.linear_clock, self.messages[request].number[0])
-        place.linear_clock += 1
+            there.linear_clock = max(there.linear_clock, self.messages[request].number[0])
+        there.linear_clock += 1
         self.homes[instance] = home
-        self.instances[instance] = PrintedInstance((place.linear_clock, self.places[home]), self.places[home], place.vector)
+        self.instances[instance] = PrintedInstance((there.linear_clock, self.indices[home]), self.indices[home], there.vector)
         if request is not None:
             self.on_recv(request, instance)
 
@@ -69,19 +69,19 @@ class PrintedVectors:
     def on_send(self, message: str, instance: str, *_: Any) -> None:
         sender = self.instances[instance]
         number = (*sender.name, self.objects[self.homes[instance]].events)
-        self.messages[message] = PrintedMessage(number, list(sender.vector), sender.place)
+        self.messages[message] = PrintedMessage(number, list(sender.vector), sender.index)
         self.senders[message] = instance
-        sender.vector[sender.place] = number
+        sender.vector[sender.index] = number
 
     def on_recv(self, message: str, instance: str) -> None:
         receiver, receipt = self.instances[instance], self.messages[message].receipt
-        source = self.instances[self.senders[message]].place
-        for place, number in enumerate(receipt):
+        source = self.instances[self.senders[message]].index
+        for index, number in enumerate(receipt):
             if self.literal:
-                if place == source:
-                    receiver.vector[place] = number
+                if index == source:
+                    receiver.vector[index] = number
             else:
-                receiver.vector[place] = max(receiver.vector[place], number)
+                receiver.vector[index] = max(receiver.vector[index], number)
 
     def on_commit(self, instance: str) -> None:
         home = self.objects[self.homes[instance]]

@@ -9,7 +9,7 @@ from quire.objects.call import Call
 from quire.objects.declare import Object, operation
 from quire.objects.executor import Executor, Program
 from quire.protocols.objects.declarations import Catalogue, Pair, Placed, declare
-from quire.protocols.objects.exchange import Options
+from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
 from quire.simulation.delays import parse_delays
 from quire.simulation.network import Network, Split
@@ -61,8 +61,8 @@ class Stage:
         self.catalogue = Catalogue(
             members,
             {
-                f"o{place}": Placed(declare(OPERATIONS, pairs, every - {(min(pair), max(pair)) for pair in pairs}), (place,))
-                for place, pairs in enumerate(conflicts)
+                f"o{index}": Placed(declare(OPERATIONS, pairs, every - {(min(pair), max(pair)) for pair in pairs}), (index,))
+                for index, pairs in enumerate(conflicts)
             },
         )
         self.ran: dict[str, list[str]] = {name: [] for name in self.catalogue.objects}
@@ -71,7 +71,7 @@ class Stage:
         for member in range(members):
             runtime = SteppedRuntime(self.world, stream(0, "jitter"))
             name = f"o{member}"
-            node = node_class(member, self.catalogue, Options(heartbeat_ms=5))
+            node = node_class(member, self.catalogue, ObjectOptions(heartbeat_ms=5))
             executor = Executor(node, {name: Actor(plays.get(name, {}), self.ran[name])}, runtime)
             add_to_world(self.world, executor, runtime)
             self.executors.append(executor)

@@ -19,7 +19,7 @@ from quire.protocols.objects.errors import (
     UnknownObject,
     UnknownOperation,
 )
-from quire.protocols.objects.exchange import Options
+from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Suspected
 from quire.protocols.objects.packets import Data, Instance, Response
@@ -73,7 +73,7 @@ class Bank:
         self.executors = []
         for member in range(3):
             runtime = SteppedRuntime(self.world, stream(seed, f"jitter/{member}"))
-            node = ObjectNode(member, self.catalogue, Options(heartbeat_ms=5))
+            node = ObjectNode(member, self.catalogue, ObjectOptions(heartbeat_ms=5))
             executor = Executor(node, {name: Account() for name in self.catalogue.at(member)}, runtime)
             add_to_world(self.world, executor, runtime)
             self.executors.append(executor)
@@ -261,7 +261,7 @@ def test_a_peer_that_breaks_the_rules_is_refused_and_nothing_is_taken() -> None:
 
 
 def test_a_silent_peer_is_suspected_and_nothing_else_changes() -> None:
-    node = ObjectNode(0, Catalogue(2, {"a": Placed(Account.type, (0,))}), Options(suspect_ms=100))
+    node = ObjectNode(0, Catalogue(2, {"a": Placed(Account.type, (0,))}), ObjectOptions(suspect_ms=100))
     root = node.begin(0)
     node.invoke(0, root, 0, ["a"], "withdraw", b"")
     start = 10**15  # A clock may begin anywhere.

@@ -8,7 +8,7 @@ import pytest
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.tasks import AUDIT
+from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.auditing.verdicts import Verdict
 from quire.pipeline.tasks import run_here
 from quire.protocols.objects.exchange import Exchange
@@ -29,7 +29,7 @@ def run(directory: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_trace_of_objects_is_in_significant_order(seed: int, tmp_path: Path) -> None:
     run(tmp_path / "run", seed)
-    verdict = audit_with(run_here(AUDIT), tmp_path / "run")
+    verdict = audit_with(run_here(audit_job()), tmp_path / "run")
     assert verdict.verdict is Verdict.HOLDS
     assert verdict.checks[Guarantee.SIGNIFICANT].verdict is Verdict.HOLDS
 
@@ -37,4 +37,4 @@ def test_a_trace_of_objects_is_in_significant_order(seed: int, tmp_path: Path) -
 def test_requests_that_do_not_wait_for_stability_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Exchange, "is_stable", _always_stable)
     run(tmp_path / "run", 1)
-    assert audit_with(run_here(AUDIT), tmp_path / "run").checks[Guarantee.SIGNIFICANT].verdict is Verdict.VIOLATED
+    assert audit_with(run_here(audit_job()), tmp_path / "run").checks[Guarantee.SIGNIFICANT].verdict is Verdict.VIOLATED

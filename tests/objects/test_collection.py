@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from quire.protocols.objects.exchange import Options
+from quire.protocols.objects.exchange import ObjectOptions
 from tests.objects.kit import Execution, Plan
 
 
 def sizes(roots: int, *, collect: bool) -> tuple[float, int, int]:
     """The mean and the largest size of the vectors of all messages, and the largest that is kept at the end."""
-    options = Options(heartbeat_ms=3, collect=collect, history=1 << 20)
+    options = ObjectOptions(heartbeat_ms=3, collect=collect, history=1 << 20)
     execution = Execution(5, Plan(roots=roots, span_ms=3.0 * roots, conflict=0.6, abort=0.0, depth=1, options=options))
     assert execution.play(600_000)
     carried = [len(head.past) for head in execution.heads().values()]

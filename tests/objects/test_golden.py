@@ -10,7 +10,7 @@ import pytest
 
 from quire.protocols.objects.activity import Activity
 from quire.protocols.objects.declarations import ObjectType
-from quire.protocols.objects.exchange import Exchange, Options
+from quire.protocols.objects.exchange import Exchange, ObjectOptions
 from quire.protocols.objects.links import Link
 from quire.protocols.objects.memory import Memory
 from quire.protocols.objects.packets import Data, Instance, Mark, Past, Request, Response, Stamp
@@ -182,7 +182,7 @@ def test_table_1_lets_the_fourth_message_go_first() -> None:
 
 @pytest.mark.parametrize("case", GOLDEN["stability"])
 def test_a_message_is_stable_when_no_member_can_send_an_older_one(case: dict[str, Any]) -> None:
-    exchange = Exchange(case["me"], case["n"], Options())
+    exchange = Exchange(case["me"], case["n"], ObjectOptions())
     for member, known in case["known"].items():
         exchange.links[int(member)].known = known
     assert exchange.is_stable(Stamp(*case["ts"])) == case["stable"]

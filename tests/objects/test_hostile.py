@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from quire.live.network.frames import FrameError, PacketCodec
 from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
 from quire.protocols.objects.node import ObjectNode
 from quire.simulation.randomness import stream
+from quire.wire.frames import FrameError, PacketCodec
 from tests.objects.kit import Execution, Plan
 from tests.objects.test_swarm import KINDS
 
@@ -44,9 +44,9 @@ def half_way(seed: int) -> tuple[Execution, list[tuple[int, int, Packet]]]:
     packets: list[tuple[int, int, Packet]] = []
     carry = execution.world.carry
 
-    def keep(place: Any, send: Any) -> None:
-        packets.extend((place.node.address, to, send.packet) for to in send.to)
-        carry(place, send)
+    def keep(host: Any, send: Any) -> None:
+        packets.extend((host.node.address, to, send.packet) for to in send.to)
+        carry(host, send)
 
     execution.world.carry = keep  # type: ignore[method-assign]
     execution.play(until_ms=8)
@@ -57,8 +57,8 @@ def spoil(value: Any, random: Any) -> Any:
     """The same with one leaf replaced."""
     if not isinstance(value, list) or not value:
         return random.choice(VALUES)
-    place = random.randrange(len(value))
-    return [*value[:place], spoil(value[place], random), *value[place + 1 :]]
+    index = random.randrange(len(value))
+    return [*value[:index], spoil(value[index], random), *value[index + 1 :]]
 
 
 def state(thing: Any) -> Any:

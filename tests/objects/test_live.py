@@ -17,6 +17,7 @@ from quire.objects.executor import Program
 from quire.protocols.objects.declarations import Pair
 from quire.simulation.config import NetworkConfig
 from quire.simulation.objects import Root, simulate_objects
+from tests.kit.patience import PATIENCE_S
 from tests.live.test_examples import Terminal, terminals
 from tests.live.test_run import QUIRE
 
@@ -55,7 +56,7 @@ class Register(quire.Object):
         return len(self.values)
 
 
-def test_transfers_in_circles_conserve_the_money_and_replicas_agree() -> None:
+def test_transfers_in_cycles_conserve_the_money_and_replicas_agree() -> None:
     objects = {f"account {number}": quire.place(Account, number) for number in range(3)}
     objects["log"] = quire.place(Register, 0, 1, 2)
     addresses = free_addresses(3)
@@ -73,7 +74,7 @@ def test_transfers_in_circles_conserve_the_money_and_replicas_agree() -> None:
                 await group.invoke("log", "push", f"{me} {number} {outcome}")
 
     async def main() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*map(take_part, range(3)))
 
     asyncio.run(main())
@@ -128,7 +129,7 @@ def test_objects_run_in_processes_and_leave_a_whole_trace(tmp_path: Path) -> Non
     done = subprocess.run(
         [*QUIRE, "run", "--protocol", "objects", "--members", "3", "--messages", "40",
          "--option", "aborts=10", "--out", tmp_path / "run", "--no-audit", "--json"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

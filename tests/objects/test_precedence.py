@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from quire.objects.workload import Options
+from quire.objects.workload import ObjectWorkloadOptions
 from quire.protocols.objects.vectors import dense_key, precedes
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.objects import SIMULATED_NS_MAX
@@ -25,7 +25,7 @@ def configure(seed: int) -> SimulationConfig:
 @pytest.mark.parametrize("seed", range(6))
 def test_pairs_are_counted_as_one_by_one(seed: int, vectors: str) -> None:
     config = configure(seed)
-    options = Options(conflicts=seed * 20, vectors=vectors, collect=False, history=HISTORY)  # type: ignore[arg-type]
+    options = ObjectWorkloadOptions(conflicts=seed * 20, vectors=vectors, collect=False, history=HISTORY)  # type: ignore[arg-type]
     world = World(make_network(config))
     watched = Watched(config, options, world)
     watched.start()
@@ -48,6 +48,6 @@ def test_pairs_are_counted_as_one_by_one(seed: int, vectors: str) -> None:
 
 
 def test_the_more_conflicts_the_more_is_ordered_and_less_than_causality_orders() -> None:
-    found = [count_pairs(configure(1), Options(conflicts=share)) for share in (0, 50, 100)]
+    found = [count_pairs(configure(1), ObjectWorkloadOptions(conflicts=share)) for share in (0, 50, 100)]
     shares = [pairs.significant / pairs.causal for pairs in found]
     assert shares[0] < shares[1] < shares[2] < 1

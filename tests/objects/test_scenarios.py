@@ -84,7 +84,7 @@ def test_targets_of_one_call_that_call_each_other_are_called_one_after_the_other
 
 
 @pytest.mark.parametrize("rule", ["plain", "wait_die"])
-def test_calls_in_a_circle_end_because_the_younger_one_gives_way(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_in_a_cycle_end_because_the_younger_one_gives_way(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if rule == "plain":
         monkeypatch.setattr(ObjectQueue, "must_die", _never_dies)
     plays = {

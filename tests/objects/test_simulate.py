@@ -28,14 +28,11 @@ def rows(directory: Path) -> list[dict[str, Any]]:
     return [row for table in found for row in table if row["kind"] in ("send", "deliver")]
 
 
-def test_a_run_ends_with_equal_replicas_and_replays(tmp_path: Path) -> None:
-    result = simulate(config(aborts=10), tmp_path / "a")
+def test_a_run_ends_with_equal_replicas() -> None:
+    result = simulate(config(aborts=10))
     assert result.complete
     assert result.details["roots"] == 60
     assert result.details["replicas_differ"] == []
-    assert simulate(config(aborts=10), tmp_path / "b").digest == result.digest
-    names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in names)
 
 
 def test_the_trace_says_who_called_what_and_what_became_of_it(tmp_path: Path) -> None:

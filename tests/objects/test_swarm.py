@@ -1,6 +1,7 @@
 """Seeded swarms of object groups: exact vectors, one order, nobody stuck, whatever the network does.
 
-QUIRE_SWARM_RUNS says how many runs of each kind there are (500 if it does not); QUIRE_SWARM_SEED runs one alone.
+QUIRE_SWARM_RUNS says how many runs of each kind there are (60 if it does not, 500 in `make test-long`); QUIRE_SWARM_SEED
+runs one alone.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from collections.abc import Callable
 
 import pytest
 
-from quire.protocols.objects.exchange import Options
+from quire.protocols.objects.exchange import ObjectOptions
 from quire.simulation.randomness import stream
+from tests.kit.effort import runs
 from tests.objects.kit import Execution, Plan, closure, order_violations, vector_errors
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+RUNS = runs(60, 500)
 SEED = os.environ.get("QUIRE_SWARM_SEED")
-CHUNK = 125
+CHUNK = min(125, RUNS)
 
 
-def random_plan(seed: int, *, cyclic: bool, options: Options) -> Plan:
+def random_plan(seed: int, *, cyclic: bool, options: ObjectOptions) -> Plan:
     random = stream(seed, "plan")
     return Plan(
         members=random.choice((3, 4)),
@@ -52,9 +54,9 @@ def judge(seed: int, plan: Plan, seen: Counter[str], until_ms: int = 10_000) -> 
 
 
 KINDS = {
-    "exact": Options(heartbeat_ms=3, collect=False, history=100_000),
-    "collected": Options(heartbeat_ms=3, history=100_000),
-    "dense": Options(heartbeat_ms=3, vectors="dense", collect=False, history=100_000),
+    "exact": ObjectOptions(heartbeat_ms=3, collect=False, history=100_000),
+    "collected": ObjectOptions(heartbeat_ms=3, history=100_000),
+    "dense": ObjectOptions(heartbeat_ms=3, vectors="dense", collect=False, history=100_000),
 }
 
 
@@ -75,13 +77,6 @@ def test_vectors_say_exactly_what_precedes_what(chunk: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", range(0, RUNS, CHUNK))
-def test_calls_in_circles_are_ordered_and_end(chunk: int) -> None:
+def test_calls_in_cycles_are_ordered_and_end(chunk: int) -> None:
     kinds = ("collected", "collected", "dense")
-    swarm(chunk, "circles", lambda seed: random_plan(seed, cyclic=True, options=KINDS[kinds[seed % 3]]))
-
-
-def test_a_seed_replays() -> None:
-    plan = random_plan(3, cyclic=True, options=KINDS["exact"])
-    runs = [Execution(3, plan) for _ in range(2)]
-    assert all(run.play() for run in runs)
-    assert runs[0].events == runs[1].events
+    swarm(chunk, "cycles", lambda seed: random_plan(seed, cyclic=True, options=KINDS[kinds[seed % 3]]))

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from quire.pipeline.ordering.significance import Significance
+from quire.pipeline.ordering.stream.options import TotalOrder
 from quire.pipeline.ordering.stream.query import close_order, order_stream
-from quire.pipeline.ordering.stream.wishes import TotalOrder
 from quire.pipeline.session import session
 
 SOURCES = tuple(f"s{number}" for number in range(4))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from quire.cli.main import app
+from quire.cli.app import app
 from quire.model.errors import BadInput
 from quire.pipeline.ordering.batch import BatchOrder, order_batch
 from quire.pipeline.ordering.significance import Significance, omit_superseded
@@ -170,16 +169,6 @@ def test_superseded_writes_are_left_out_by_the_corrected_rule(spark: SparkSessio
     assert plain == len(significant([row | {"txn": None} for row in rows]))
 
 
-@pytest.fixture
-def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
-    @contextmanager
-    def session(master: str, *, brief: bool = True) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("quire.pipeline.session.session", session)
-    return CliRunner()
-
-
 def test_the_command_orders_and_says_what_it_did(command: CliRunner, tmp_path: Path) -> None:
     rows = [{"source": "a", "clock": clock, "object": "x", "op": "write"} for clock in (3, 1, 2)]
     cut = write_cut(tmp_path / "in", rows, "json", 0)
@@ -212,7 +201,7 @@ BAD: dict[str, tuple[bytes, list[str], str]] = {
         b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"a","vector":{"a":2}}\n{"source":"b","vector":{"b":1}}\n',
         ["--causal"], "the vectors of source a go backwards at its event 2",
     ),
-    "a circle": (
+    "a cycle": (
         b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"b","vector":{"a":1,"b":1}}\n'
         b'{"source":"c","vector":{"b":1,"c":1}}\n',
         ["--causal"], "event 1 of source c has event 1 of source b behind it, but not all that this one has behind it",
@@ -247,7 +236,7 @@ def test_what_is_not_there_or_mixed_is_refused_before_spark_starts(tmp_path: Pat
         (["nowhere", "out"], "there is no"),
         (["mixed", "out"], "both Parquet and JSON"),
         (["other", "out"], "holds no .parquet"),
-        (["mixed/a.json", "other", "--force"], "does not hold ordered events, so it will not be replaced"),
+        (["mixed/a.json", "other", "--force"], "is not a directory of ordered events, so it will not be replaced"),
     ):
         paths = [str(tmp_path / name) if not name.startswith("--") else name for name in arguments]
         assert sentence in str(CliRunner().invoke(app, ["order", *paths]).exception)

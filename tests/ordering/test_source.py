@@ -17,16 +17,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from quire.live.runs.fleet import free_addresses
-from quire.live.spool import Spool
 from quire.model.errors import BadInput
-from quire.pipeline.source import QuireDataSource, Span, members_of, register
+from quire.pipeline.source import Progress, QuireDataSource, Span, members_of, register
 from quire.simulation.config import SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import simulate
+from quire.trace.log import Address, EventLog
+from quire.trace.parts.description import RunIdentity, describe_part
+from quire.trace.parts.frames import NewNames
+from quire.trace.parts.writer import PartWriter
 from quire.trace.schema import SCHEMA
+from tests.kit.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ONCE = 1_769_854_502_123_456_789
 SIMPLE = [name for name in SCHEMA.names if name != "dests"]
 
 
@@ -57,19 +62,23 @@ def test_a_run_is_read_as_it_is_stored(reading: SparkSession, run: Path) -> None
     assert members_of(run) == 3
 
 
-def spooled(directory: Path) -> Spool:
-    directory.mkdir()
-    spool = Spool(0, 2, directory / "p00000.records", "live")
-    spool.recorder.send(0, 0, 3, 1, 10, 0, 64)
-    spool.recorder.packet("GOP", 1, 4, 11, 40, 192)
-    spool.finish()
-    return spool
+LIVE = RunIdentity(run="live", group="g", protocol="fifo", options={}, members=2, promises=())
+
+
+def record(directory: Path) -> None:
+    """A process that has sent three messages in one packet, and goes on."""
+    log, part = EventLog(0, (Address("all", (0, 1)),)), PartWriter(directory, describe_part(LIVE, 0))
+    log.send(0, 0, 3, 1, 10, 0, 64)
+    log.packet("GOP", 1, 4, 11, 40, 192)
+    part.append(NewNames(tuple(log.names.addresses), tuple(log.names.packet_types)), log.take())
+    part.close()
 
 
 def test_records_are_read_while_their_process_goes_on(reading: SparkSession, tmp_path: Path) -> None:
-    spooled(tmp_path / "parts")
-    with (tmp_path / "parts" / "p00000.records").open("ab") as file:
-        file.write(b"half a record")
+    record(tmp_path / "parts")
+    (log,) = (tmp_path / "parts").glob("*.events")
+    with log.open("ab") as file:
+        file.write(b"half a frame")
 
     rows = found(reading.read.format("quire").load(str(tmp_path / "parts")))
 
@@ -88,28 +97,43 @@ def test_a_span_of_records_is_found_in_parquet_when_they_are_gone(tmp_path: Path
     source = QuireDataSource({"path": str(out)})
     reader = source.streamReader(source.schema())
 
-    batches: Any = reader.read(Span(1, (5, 12), (2, 4)))
+    batches: Any = reader.read(Span(1, Progress(5, 128, ONCE), Progress(12, 256, ONCE)))
     rows = [row for batch in batches for row in batch.to_pylist()]
 
     assert rows == [row for row in stored(run) if row["process"] == 1][5:12]
-    end = reader.latestOffset({"1": {"records": 4, "rows": 12}}, None)  # type: ignore[arg-type]
-    assert end["1"] == {"records": -1, "rows": len([row for row in stored(run) if row["process"] == 1])}
+    end = reader.latestOffset({"1": Progress(12, 256, ONCE)._asdict()}, None)  # type: ignore[arg-type]
+    assert end["1"] == Progress(len([row for row in stored(run) if row["process"] == 1]), -1)._asdict()
 
 
 def test_another_run_is_not_taken_for_the_one_that_was_followed(tmp_path: Path, run: Path) -> None:
     source = QuireDataSource({"path": str(run)})
 
     with pytest.raises(BadInput, match="holds another run"):
-        source.streamReader(source.schema()).latestOffset({"1": {"records": 9, "rows": 10_000}}, None)  # type: ignore[arg-type]
+        source.streamReader(source.schema()).latestOffset({"1": Progress(10_000, 640, ONCE)._asdict()}, None)  # type: ignore[arg-type]
+
+
+def test_a_process_that_was_started_again_is_not_taken_for_the_one_that_was_followed(tmp_path: Path) -> None:
+    """Its log may by now be longer than that of the one before."""
+    parts = tmp_path / "parts"
+    record(parts)
+    source = QuireDataSource({"path": str(parts)})
+    reader = source.streamReader(source.schema())
+    before = reader.latestOffset({}, None)  # type: ignore[arg-type]
+    for path in parts.iterdir():
+        path.unlink()
+    record(parts)
+
+    with pytest.raises(BadInput, match="holds another run"):
+        reader.latestOffset(before, None)  # type: ignore[arg-type]
 
 
 def test_where_nothing_is_a_stream_waits_and_a_batch_is_refused(tmp_path: Path) -> None:
     source = QuireDataSource({"path": str(tmp_path / "nothing")})
 
     assert source.streamReader(source.schema()).latestOffset({}, None) == {}  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="neither a run nor a place"):
+    with pytest.raises(BadInput, match="neither a run nor a directory"):
         source.reader(source.schema()).partitions()
-    with pytest.raises(BadInput, match="neither a run nor a place"):
+    with pytest.raises(BadInput, match="neither a run nor a directory"):
         members_of(tmp_path / "nothing")
 
 
@@ -147,7 +171,7 @@ def test_a_run_is_followed_from_its_members_records_to_its_files(reading: SparkS
         following(reading, out, tmp_path / "checkpoint", lambda frame, _: rows.extend(found(frame))) as query,
         started(("run", *load)) as (group,),
     ):
-        assert group.wait(120) == 0
+        assert group.wait(PATIENCE_S) == 0
         query.processAllAvailable()
 
     assert sorted(rows, key=lambda row: (row["process"], row["pos"])) == stored(out)
@@ -166,11 +190,11 @@ def test_spark_sees_a_run_while_it_is_under_way(reading: SparkSession, tmp_path:
 
     load = ("--members", "3", "--messages", "1000000", "--rate", "50", "--no-audit", "--out", out)
     with following(reading, out, tmp_path / "checkpoint", take) as query, started(("run", *load)) as (group,):
-        assert seen.wait(120), query.exception()
+        assert seen.wait(PATIENCE_S), query.exception()
         assert (group.poll(), out.exists()) == (None, False)
         query.stop()  # A run that is interrupted leaves nothing that could be followed any further.
         group.send_signal(signal.SIGINT)
-        assert group.wait(120) == 130
+        assert group.wait(PATIENCE_S) == 130
 
 
 def test_spark_sees_what_members_do_while_they_run(reading: SparkSession, tmp_path: Path) -> None:
@@ -197,7 +221,7 @@ def test_spark_sees_what_members_do_while_they_run(reading: SparkSession, tmp_pa
                 assert process.stdin is not None
                 process.stdin.write(b"line %d\n" % number)
                 process.stdin.flush()
-            assert goes_on.wait(60), f"micro-batch {number}"
+            assert goes_on.wait(PATIENCE_S), f"micro-batch {number}"
         assert all(process.poll() is None for process in group)
 
     sends = [(row["process"], row["seq"]) for row in rows if row["kind"] == "send"]

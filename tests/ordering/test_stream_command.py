@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,26 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from quire.cli.main import app
+from quire.cli.app import app
 from quire.simulation.config import SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import simulate
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 TOTAL = ["--stream", "--once", "--sources", "a,b", "--idle", "wait"]
-
-
-@pytest.fixture
-def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
-    """The command in this process, on the session that is there."""
-
-    @contextmanager
-    def session(where: str, *, brief: bool) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("quire.pipeline.session.session", session)
-    return CliRunner()
 
 
 def lines(directory: Path, name: str, *rows: str) -> None:
@@ -80,15 +66,15 @@ def test_a_run_is_ordered_by_its_processes_logical_time(command: CliRunner, tmp_
     ("arguments", "sentence"),
     [
         (["--stream"], "a stream needs --sources a,b,c"),
-        (["--stream", "--sources", "a"], "say what to do about a source that is silent: --idle wait, or --idle SECONDS"),
+        (["--stream", "--sources", "a"], "say what to do about silent sources: --idle wait, or --idle SECONDS"),
         (["--stream", "--sources", "a", "--idle", "never"], "--idle is 'wait' or a number of seconds, not 'never'"),
         (["--stream", "--sources", "a", "--idle", "wait", "--end"], "so it needs --once"),
-        (["--stream", "--sources", "a", "--idle", "wait", "--force"], "--force is not for --stream"),
-        ([*TOTAL, "--omit-superseded"], "say by how many clocks a write must be superseded"),
+        (["--stream", "--sources", "a", "--idle", "wait", "--force"], "--force does not go with --stream"),
+        ([*TOTAL, "--omit-superseded"], "--omit-superseded needs --within CLOCKS"),
         ([*TOTAL, "--within", "3"], "--within is for --omit-superseded"),
         ([*TOTAL, "--omit-superseded", "--within", "-1"], "0 or more"),
         ([*TOTAL, "--omit-superseded", "--within", "3"], "the events have no column 'object'"),
-        (["--stream", "--sources", "a", "--causal", "--omit-superseded"], "in total order only"),
+        (["--stream", "--sources", "a", "--causal", "--omit-superseded"], "needs total order"),
         (["--within", "3"], "--within is for --stream"),
         (["--stream", "--sources", "a", "--idle", "wait", "--to", "csv"], "--to is parquet or json, not 'csv'"),
         (["--stream", "--sources", "a", "--causal", "--idle", "wait"], "are for total order"),
@@ -117,7 +103,7 @@ def test_places_that_cannot_be_are_refused(command: CliRunner, tmp_path: Path) -
     for events, out, sentence in (
         ("empty", "out", "holds no .parquet or .json files yet"),
         ("file", "out", "is a file; a stream is a directory"),
-        ("nothing", "out", "is neither a run nor a place where one is running"),
+        ("nothing", "out", "is neither a run nor a directory in which one is being recorded"),
         ("in", "file", "is not a directory"),
         ("in", "in", "holds no order to continue"),
     ):

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.kit.patience import PATIENCE_S
 from tests.ordering import stream_oracle as oracle
 from tests.ordering.streaming_job import ORDERS, SOURCES, WITHIN
 
@@ -75,7 +76,7 @@ def test_a_stream_that_is_killed_again_and_again_loses_and_repeats_nothing(tmp_p
         before, more = states(out), rng.randint(1, 5)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
-                deadline = time.monotonic() + 120
+                deadline = time.monotonic() + PATIENCE_S
                 while states(out) < before + more and process.poll() is None and time.monotonic() < deadline:
                     time.sleep(0.01)
                 time.sleep(rng.random() * 0.3)
@@ -91,7 +92,7 @@ def test_a_stream_that_is_killed_again_and_again_loses_and_repeats_nothing(tmp_p
             so_far = left(out / name)
             assert so_far == expected[name][: len(so_far)], f"seed {SEED}, after {killed} kills"
 
-    subprocess.run(command, check=True, timeout=300, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, timeout=PATIENCE_S, stdout=subprocess.DEVNULL)
     assert 0 < len(expected["significant"]) < len(expected["all"])
     for name in ORDERS:
         assert left(out / name) == expected[name], f"seed {SEED}"

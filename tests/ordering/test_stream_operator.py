@@ -17,12 +17,13 @@ from quire.model.errors import BadInput
 from quire.pipeline.ordering.stream.intake import Intake, IntakeTask, take_in
 from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State
 from quire.pipeline.ordering.stream.operator import RELEASE, Operator
-from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder, Wishes
+from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 from quire.pipeline.tasks import run_here
+from tests.kit.effort import runs
 from tests.ordering import stream_oracle as oracle
 from tests.ordering.stream_oracle import CLOCK_MAX, Row
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "100"))
+RUNS = runs(50, 100)
 COLUMNS: dict[str, pa.DataType] = {
     "source": pa.string(), "clock": pa.int64(), "beat": pa.bool_(), "txn": pa.string(),
     "vector": pa.list_(pa.int64()), "text": pa.string(),
@@ -35,16 +36,16 @@ class Stream:
     """An operator in this process, and the micro-batches that it has been given."""
 
     def __init__(
-        self, out: Path, wishes: Wishes, rng: random.Random, rows_per_piece: int = 1 << 18, schema: pa.Schema = SCHEMA
+        self, out: Path, options: OrderOptions, rng: random.Random, rows_per_piece: int = 1 << 18, schema: pa.Schema = SCHEMA
     ) -> None:  # fmt: skip
-        self.out, self.wishes, self.rng, self.rows_per_piece, self.schema = out, wishes, rng, rows_per_piece, schema
+        self.out, self.options, self.rng, self.rows_per_piece, self.schema = out, options, rng, rows_per_piece, schema
         self.ledger = Ledger(out)
         self.restart()
         self.batch = -1
 
     def restart(self) -> None:
-        self.ledger.prepare(self.wishes, "parquet")
-        self.operator = Operator(self.wishes, self.ledger, "parquet", rows_per_piece=self.rows_per_piece)
+        self.ledger.prepare(self.options, "parquet")
+        self.operator = Operator(self.options, self.ledger, "parquet", rows_per_piece=self.rows_per_piece)
 
     def give(self, rows: Sequence[Row], partitions: int = 1, now_s: float = 0.0) -> State:
         self.batch += 1
@@ -52,7 +53,7 @@ class Stream:
 
     def _take_in(self, task: IntakeTask, rows: Sequence[Row], partitions: int) -> list[Intake]:
         shares: list[list[Row]] = [[] for _ in range(partitions)]
-        whole = isinstance(self.wishes, TotalOrder) and self.wishes.transaction is not None
+        whole = isinstance(self.options, TotalOrder) and self.options.transaction is not None
         for row in self.rng.sample(list(rows), len(rows)):
             share = hash(row["source"]) % partitions if whole else self.rng.randrange(partitions)
             shares[share].append(row)
@@ -123,11 +124,11 @@ def test_random_streams_leave_as_plain_python_says(tmp_path: Path, transactions:
         rng = random.Random(seed)
         batches = random_stream(rng)
         idle_s = rng.choice((None, 2.0))
-        wishes = TotalOrder(
+        options = TotalOrder(
             sources=SOURCES, idle="wait" if idle_s is None else idle_s, heartbeat="beat",
             transaction="txn" if transactions else None,
         )  # fmt: skip
-        stream = Stream(tmp_path / str(seed), wishes, rng, rows_per_piece=rng.choice((2, 5, 1000)))
+        stream = Stream(tmp_path / str(seed), options, rng, rows_per_piece=rng.choice((2, 5, 1000)))
         heard = dict.fromkeys(SOURCES, 0)
         silent: list[set[str]] = []
         for now_s, batch in enumerate(batches):
@@ -253,8 +254,8 @@ def give_dying(stream: Stream, batches: Sequence[list[Row]], monkeypatch: pytest
 def test_a_death_at_any_step_loses_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:  # fmt: skip
-    wishes = TotalOrder(sources=("a", "b"), idle="wait")
-    stream = Stream(tmp_path / "out", wishes, random.Random(1), rows_per_piece=3)
+    options = TotalOrder(sources=("a", "b"), idle="wait")
+    stream = Stream(tmp_path / "out", options, random.Random(1), rows_per_piece=3)
     batches = [[row(s, c) for s in ("a", "b") for c in range(start, start + 5)] for start in (0, 5, 10, 15)]
     del batches[-1][-1]
     give_dying(stream, batches, monkeypatch, moment)
@@ -315,16 +316,24 @@ def test_another_order_is_not_continued(tmp_path: Path) -> None:
         Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=3.0), "parquet")
 
 
-def test_patience_may_change(tmp_path: Path) -> None:
-    stream = Stream(tmp_path / "out", TotalOrder(sources=("a", "b"), idle=3.0), random.Random(1))
-    stream.give([row("a", 1)])
+@pytest.mark.parametrize(("patience_s", "left_after_five_seconds"), [(3.0, 1), (60.0, 0)])
+def test_an_order_may_be_continued_with_another_patience_which_counts_from_then_on(
+    tmp_path: Path, patience_s: float, left_after_five_seconds: int
+) -> None:
+    stream = Stream(tmp_path / "out", TotalOrder(sources=("a", "b"), idle=20.0), random.Random(1))
+    assert stream.give([row("a", 1)], now_s=0).left == 0
 
-    Ledger(tmp_path / "out").prepare(TotalOrder(sources=("a", "b"), idle=60.0), "parquet")
+    stream.options = TotalOrder(sources=("a", "b"), idle=patience_s)
+    stream.restart()
+
+    assert stream.give([], now_s=10).left == 0, "nobody is silent for long yet, as far as it knows that continues"
+    assert stream.give([], now_s=15).left == left_after_five_seconds
+    assert stream.give([], now_s=70).left == 1
 
 
 def test_a_source_that_has_ended_does_not_fence_others_beyond_all_clocks(tmp_path: Path) -> None:
-    wishes = TotalOrder(sources=("a", "b"), idle=5.0, heartbeat="beat")
-    stream = Stream(tmp_path / "out", wishes, random.Random(1))
+    options = TotalOrder(sources=("a", "b"), idle=5.0, heartbeat="beat")
+    stream = Stream(tmp_path / "out", options, random.Random(1))
     stream.give([row("b", CLOCK_MAX, beat=True)], now_s=0)
 
     state = stream.give([row("b", CLOCK_MAX, beat=True)], now_s=5)
@@ -369,4 +378,4 @@ def test_closing_a_causal_order_rejects_what_waits_for_events_that_never_came(tm
     state = stream.operator.close(run_here(RELEASE))
 
     assert (state.left, state.rejected, state.waiting_events()) == (1, 1, 0)
-    assert read(stream.out / REJECTED)[0]["reason"] == "something that happened before it never came"
+    assert read(stream.out / REJECTED)[0]["reason"] == "an event that happened before it never arrived"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -14,14 +13,15 @@ import pytest
 from quire.pipeline.ordering.significance import Significance
 from quire.pipeline.ordering.stream.ledger import REJECTED
 from quire.pipeline.ordering.stream.operator import RELEASE
-from quire.pipeline.ordering.stream.wishes import TotalOrder
+from quire.pipeline.ordering.stream.options import TotalOrder
 from quire.pipeline.tasks import run_here
+from tests.kit.effort import runs
 from tests.ordering import stream_oracle as oracle
 from tests.ordering import test_batch as batch_oracle
 from tests.ordering.stream_oracle import CLOCK_MAX, Row
 from tests.ordering.test_stream_operator import COLUMNS, SOURCES, Stream, check, give_dying, read, row
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "150"))
+RUNS = runs(40, 150)
 SCHEMA = pa.schema(COLUMNS | {"object": pa.string(), "op": pa.string(), "by": pa.string()})
 BY = Significance(txn="by")
 
@@ -30,7 +30,7 @@ def access(source: str, clock: int, op: str | None, name: str | None, by: str | 
     return row(source, clock, object=name, op=op, by=by) | more
 
 
-def wishes_for(within: int, **more: Any) -> TotalOrder:
+def options_for(within: int, **more: Any) -> TotalOrder:
     return TotalOrder(sources=SOURCES, heartbeat="beat", omit_superseded=BY, within=within, **({"idle": "wait"} | more))
 
 
@@ -72,8 +72,8 @@ def test_random_streams_leave_as_plain_python_says(tmp_path: Path, transactions:
         batches = random_accesses(rng)
         within = rng.choice((0, 1, 3, 10, 40, CLOCK_MAX))
         idle_s = rng.choice((None, None, 2.0))
-        wishes = wishes_for(within, idle=idle_s or "wait", transaction="txn" if transactions else None)
-        stream = Stream(tmp_path / str(seed), wishes, rng, schema=SCHEMA)
+        options = options_for(within, idle=idle_s or "wait", transaction="txn" if transactions else None)
+        stream = Stream(tmp_path / str(seed), options, rng, schema=SCHEMA)
         heard = dict.fromkeys(SOURCES, 0)
         silent: list[set[str]] = []
         for now_s, batch in enumerate(batches):
@@ -104,7 +104,7 @@ def test_in_the_end_a_stream_that_looks_as_far_as_it_can_leaves_what_a_batch_doe
             order.append(access(rng.choice(SOURCES), clock, op, rng.choice("xy"), rng.choice((None, "1", "2", "3"))))
         # A transaction commits, if it does, when it has done everything.
         order += [access("a", 60 + number, "commit", None, str(number)) for number in (1, 2, 3) if rng.random() < 0.5]
-        stream = Stream(tmp_path / str(seed), wishes_for(rng.choice((100, CLOCK_MAX))), rng, schema=SCHEMA)
+        stream = Stream(tmp_path / str(seed), options_for(rng.choice((100, CLOCK_MAX))), rng, schema=SCHEMA)
         cut = rng.randint(0, 60)
         stream.give(order[:cut], partitions=2)
         stream.give(order[cut:])
@@ -123,8 +123,8 @@ def test_a_write_waits_until_it_is_superseded_read_or_out_of_reach(tmp_path: Pat
         stream.give([*rows, access("b", rows[-1]["clock"], None, None, beat=True)])
         return [(event["clock"], event["object"]) for event in stream.left(stream.batch)]
 
-    wishes = TotalOrder(sources=("a", "b"), idle="wait", heartbeat="beat", omit_superseded=BY, within=10)
-    stream = Stream(tmp_path / "out", wishes, random.Random(1), schema=SCHEMA)
+    options = TotalOrder(sources=("a", "b"), idle="wait", heartbeat="beat", omit_superseded=BY, within=10)
+    stream = Stream(tmp_path / "out", options, random.Random(1), schema=SCHEMA)
     assert give(access("a", 1, "write", "x"), access("a", 2, "read", "y")) == []
     assert give(access("a", 3, "write", "x")) == [(2, "y")]
     assert give(access("a", 4, "read", "x")) == [(3, "x"), (4, "x")]
@@ -148,8 +148,8 @@ def test_a_death_at_any_step_loses_and_repeats_nothing(
         accesses = [(rng.choice(("write", "write", "read")), rng.choice("xy")) for _ in range(20)]
         rows = [access("ab"[at % 2], start + at // 2, op, name) for at, (op, name) in enumerate(accesses)]
         batches.append([*rows, access("z", start, "write", "x")])
-    wishes = TotalOrder(sources=("a", "b"), idle="wait", omit_superseded=BY, within=4)
-    stream = Stream(tmp_path / "out", wishes, random.Random(1), schema=SCHEMA)
+    options = TotalOrder(sources=("a", "b"), idle="wait", omit_superseded=BY, within=4)
+    stream = Stream(tmp_path / "out", options, random.Random(1), schema=SCHEMA)
     give_dying(stream, batches, monkeypatch, moment)
 
     expected = oracle.total(batches, ("a", "b"), [set() for _ in batches], False, 4)

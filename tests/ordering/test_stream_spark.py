@@ -15,10 +15,11 @@ import pytest
 from quire.model.errors import BadInput
 from quire.pipeline import CausalOrder, TotalOrder, order_stream
 from quire.pipeline.ordering.stream.query import order_progress
+from tests.kit.patience import PATIENCE_S
 from tests.ordering import stream_oracle as oracle
 from tests.ordering.test_stream_operator import SCHEMA, SOURCES, random_history, random_stream, read, row
 from tests.ordering.test_stream_significance import SCHEMA as ACCESSES
-from tests.ordering.test_stream_significance import random_accesses, wishes_for
+from tests.ordering.test_stream_significance import options_for, random_accesses
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,10 +45,10 @@ def stream(spark: SparkSession, directory: Path) -> DataFrame:
 def test_spark_and_plain_python_let_the_same_events_go(spark: SparkSession, tmp_path: Path, transactions: bool) -> None:
     rng = random.Random(5)
     batches = [batch for batch in random_stream(rng) + random_stream(rng) if batch]
-    wishes = TotalOrder(sources=SOURCES, idle="wait", heartbeat="beat", transaction="txn" if transactions else None)
+    options = TotalOrder(sources=SOURCES, idle="wait", heartbeat="beat", transaction="txn" if transactions else None)
     for batch in batches:
         add(tmp_path / "in", batch, files=rng.randint(1, 3))
-        order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", wishes, available_now=True).awaitTermination()
+        order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", options, available_now=True).awaitTermination()
 
     expected = oracle.total(batches, SOURCES, [set() for _ in batches], transactions)
     left = [row | {"position": at} for at, row in enumerate(row for batch in expected.left for row in batch)]
@@ -66,7 +67,7 @@ def test_superseded_writes_are_left_out_before_they_reach_the_files(spark: Spark
         directory.mkdir(exist_ok=True)
         pq.write_table(pa.Table.from_pylist(batch, ACCESSES), directory / f"{len(list(directory.iterdir()))}.parquet")
         frame = spark.readStream.schema(f"{DDL}, object string, op string, by string").parquet(str(directory))
-        order_stream(frame, tmp_path / "out", wishes_for(10), available_now=True).awaitTermination()
+        order_stream(frame, tmp_path / "out", options_for(10), available_now=True).awaitTermination()
 
     expected = oracle.total(batches, SOURCES, [set() for _ in batches], False, 10)
     left = [row | {"position": at} for at, row in enumerate(row for batch in expected.left for row in batch)]
@@ -108,11 +109,11 @@ def test_a_silent_source_is_passed_over_though_nothing_arrives(spark: SparkSessi
         seen.append((batch, [line.clock for line in frame.collect()]))
         went.set()
 
-    wishes = TotalOrder(sources=("a", "b"), idle=1.5)
-    order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", wishes, available_now=True).awaitTermination()
-    query = order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", wishes, then=then)
+    options = TotalOrder(sources=("a", "b"), idle=1.5)
+    order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", options, available_now=True).awaitTermination()
+    query = order_stream(stream(spark, tmp_path / "in"), tmp_path / "out", options, then=then)
     try:
-        assert went.wait(60), query.exception()
+        assert went.wait(PATIENCE_S), query.exception()
     finally:
         query.stop()
     assert [clocks for _, clocks in seen] == [[1, 2]]
@@ -148,5 +149,5 @@ def test_what_cannot_be_ordered_is_refused_before_anything_starts(
 def test_a_table_is_no_stream(spark: SparkSession, tmp_path: Path) -> None:
     add(tmp_path / "in", [])
 
-    with pytest.raises(BadInput, match="no stream"):
+    with pytest.raises(BadInput, match="not a stream"):
         order_stream(spark.read.parquet(str(tmp_path / "in")), tmp_path / "out", TotalOrder(sources=("a",), idle="wait"))

@@ -13,7 +13,7 @@ import pytest
 
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
-from quire.trace.statistics import Latency
+from quire.trace.latency import Latency
 
 DELAY_MS = 10.0
 

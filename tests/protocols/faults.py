@@ -1,4 +1,4 @@
-"""Wrong single-phase rules, each of which the specification says breaks the protocol.
+"""Wrong single-phase rules, each of which breaks the protocol; E-S3 and the like are explained in docs/papers.md.
 
 A suite that does not catch these does not test the protocol. Each class changes one rule and nothing else.
 """
@@ -12,7 +12,7 @@ from typing import cast
 from quire.model.messages import Run
 from quire.model.packets import Packet
 from quire.protocols.contract import Effect, Effects, Send
-from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, Options, SinglePhase, need, rank
+from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, SinglePhase, SinglePhaseOptions, need, rank
 
 
 class RankByCurrentClock(SinglePhase):
@@ -28,7 +28,7 @@ class RankByCurrentClock(SinglePhase):
 class ReserveThenSend(SinglePhase):
     """E-S6: an operation takes its time at once but leaves only with the next input, so acknowledgements overtake it."""
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: SinglePhaseOptions) -> None:
         super().__init__(me, members, options)
         self._late: list[Effect] = []
 
@@ -45,7 +45,7 @@ class ReserveThenSend(SinglePhase):
 
 
 class AcknowledgeFirstTime(SinglePhase):
-    """A4: whether a batch needs an acknowledgement is decided on the first of its times instead of the last."""
+    """Batches: whether a batch needs an acknowledgement is decided on the first of its times instead of the last."""
 
     def _take(self, source: int, packet: Operations) -> list[Effect]:
         said = self.announced
@@ -57,7 +57,7 @@ class AcknowledgeFirstTime(SinglePhase):
 
 
 class RecordFirstTime(SinglePhase):
-    """A4: receivers record the first time of a batch instead of the last."""
+    """Batches: receivers record the first time of a batch instead of the last."""
 
     def _take(self, source: int, packet: Operations) -> list[Effect]:
         effects = super()._take(source, packet)
@@ -66,7 +66,7 @@ class RecordFirstTime(SinglePhase):
 
 
 class BelieveRelayAtOnce(SinglePhase):
-    """A6.2: a relayed clock is believed although operations that it covers have not arrived."""
+    """Point-to-point: a relayed clock is believed although operations that it covers have not arrived."""
 
     def receive(self, source: int, packet: Packet) -> Effects:
         effects = list(super().receive(source, packet))
@@ -79,9 +79,9 @@ class BelieveRelayAtOnce(SinglePhase):
 
 
 class RelayEverything(SinglePhase):
-    """A6.2: where one clock is lacking, the relay that skips its owner vouches for all the other clocks too."""
+    """Point-to-point: where one clock is lacking, the relay that skips its owner vouches for all the other clocks too."""
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: SinglePhaseOptions) -> None:
         super().__init__(me, members, options)
         relay = self._relay
         assert relay is not None
@@ -94,14 +94,14 @@ class RelayEverything(SinglePhase):
 
 
 class CloseWithoutUnion(SinglePhase):
-    """A8: survivors stop waiting for the crashed member without completing what it sent."""
+    """Crashes: survivors stop waiting for the crashed member without completing what it sent."""
 
     def close(self, member: int, packets: Sequence[Packet]) -> Effects:
         return super().close(member, ())
 
 
 class CloseSilently(SinglePhase):
-    """A8 under point-to-point: survivors trust what the crashed member relayed to some of them, and say nothing themselves."""
+    """Crashes under point-to-point: survivors trust what the crashed member relayed to some, and say nothing themselves."""
 
     def close(self, member: int, packets: Sequence[Packet]) -> Effects:
         return [
@@ -112,7 +112,7 @@ class CloseSilently(SinglePhase):
 
 
 class NoFence(SinglePhase):
-    """A8: a survivor goes on taking the crashed member's packets after it has reported what it holds."""
+    """Crashes: a survivor goes on taking the crashed member's packets after it has reported what it holds."""
 
     def fence(self, member: int) -> Sequence[Packet]:
         report = super().fence(member)
@@ -125,7 +125,7 @@ class NoFence(SinglePhase):
 
 
 class StableWithoutOwnNext(SinglePhase):
-    """A1: every other member's clock must reach the operation's time, also where one less would do: the group hangs."""
+    """Stability: every other member's clock must reach the operation's time, also where one less would do: the group hangs."""
 
     def _stable(self, effects: list[Effect]) -> Effects:
         clocks = list(self.clocks)

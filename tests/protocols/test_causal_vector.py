@@ -8,12 +8,12 @@ import pytest
 
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
 from quire.model.messages import NUMBER_MAX, Body, Run, make_run
-from quire.protocols.causal_vector import Cast, CausalVector, Options, may_deliver
+from quire.protocols.causal_vector import Cast, CausalVector, CausalVectorOptions, may_deliver
 from quire.protocols.contract import NOTHING, Deliver, Send
 
 
 def member(me: int = 0, held: int = 100) -> CausalVector:
-    return CausalVector(me, 3, Options(held=held))
+    return CausalVector(me, 3, CausalVectorOptions(held=held))
 
 
 def cast(origin: int, vector: tuple[int, ...], count: int = 1) -> Cast:
@@ -64,7 +64,7 @@ def test_what_waits_names_its_missing_causes() -> None:
 
 
 def test_a_release_releases_what_waits_for_it_whatever_the_order_of_members() -> None:
-    causal = CausalVector(0, 4, Options())
+    causal = CausalVector(0, 4, CausalVectorOptions())
     chain = [cast(3, (0, 0, 0, 0)), cast(2, (0, 0, 0, 1)), cast(1, (0, 0, 1, 1)), cast(3, (0, 1, 1, 1))]
     for packet in reversed(chain):
         effects = causal.receive(packet.run.origin, packet)

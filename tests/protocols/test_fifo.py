@@ -9,11 +9,11 @@ import pytest
 from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation
 from quire.model.messages import NUMBER_MAX, RUN_MESSAGES_MAX, Body, Run, make_run
 from quire.protocols.contract import NOTHING, Deliver, Send
-from quire.protocols.fifo import Cast, Fifo, Options
+from quire.protocols.fifo import Cast, Fifo, FifoOptions
 
 
 def member(held: int = 100) -> Fifo:
-    return Fifo(0, 3, Options(held=held))
+    return Fifo(0, 3, FifoOptions(held=held))
 
 
 def cast(first: int, count: int = 1) -> Cast:

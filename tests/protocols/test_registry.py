@@ -49,10 +49,10 @@ def test_an_unknown_order_is_refused_with_a_list_of_those_that_exist() -> None:
 
 
 def test_text_is_converted() -> None:
-    assert read_options("single-phase", {"acks": "basic", "outstanding": "12"}) == single_phase.Options(
+    assert read_options("single-phase", {"acks": "basic", "outstanding": "12"}) == single_phase.SinglePhaseOptions(
         acks="basic", outstanding=12
     )
-    assert read_options("fifo", {"held": 7}) == fifo.Options(held=7)
+    assert read_options("fifo", {"held": 7}) == fifo.FifoOptions(held=7)
 
 
 REFUSED: list[tuple[str, Mapping[str, object], str]] = [
@@ -119,7 +119,7 @@ def test_a_type_is_described_in_a_phrase(kind: object, phrase: str) -> None:
 
 
 def test_options_that_were_read_before_are_taken_as_they_are() -> None:
-    protocol = create("two-phase", 0, 2, two_phase.Options(outstanding=3))
+    protocol = create("two-phase", 0, 2, two_phase.TwoPhaseOptions(outstanding=3))
     assert isinstance(protocol, two_phase.TwoPhase)
     assert protocol.options.outstanding == 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import msgspec
@@ -10,11 +11,23 @@ import pytest
 from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, ProtocolViolation, WindowFull
 from quire.model.messages import NUMBER_MAX, Body, MessageId, Run, make_run
 from quire.model.packets import Packet
-from quire.protocols.contract import Deliver, Send
+from quire.protocols.contract import Deliver, Effects, Send
 from quire.protocols.registry import create
-from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, Relay, SinglePhase, frontier, need, rank
+from quire.protocols.single_phase import (
+    INFINITY,
+    Acknowledgement,
+    Operations,
+    Relay,
+    SinglePhase,
+    SinglePhaseOptions,
+    frontier,
+    need,
+    rank,
+)
+from quire.protocols.single_phase.relaying import Relaying
 from tests.kit.schedules import random_plan, run_plan
 from tests.kit.state import freeze
+from tests.kit.variants import ACKS
 
 
 def member(me: int = 0, members: int = 3, **options: object) -> SinglePhase:
@@ -47,6 +60,12 @@ class TestOrder:
     def test_rotating_ranks_give_every_member_every_rank_in_turn(self) -> None:
         assert [[rank(i, time, 3, True) for i in range(3)] for time in (3, 4, 5)] == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
 
+    def test_what_a_member_sends_comes_after_all_that_it_has_received(self) -> None:
+        protocol = member()
+        protocol.receive(1, operations(1, 5, count=2))
+        sent = [effect.packet for effect in protocol.submit(make_run(0, 0, [b"x"])) if isinstance(effect, Send)]
+        assert [packet.time for packet in sent if isinstance(packet, Operations)] == [7]
+
     def test_keys_of_messages_are_the_same_at_every_member_wherever_runs_are_cut(self) -> None:
         for seed in range(300):
             random = Random(seed)
@@ -56,6 +75,27 @@ class TestOrder:
                 for message, key in deliveries:
                     assert keys.setdefault(message, key) == key
             assert len(set(keys.values())) == len(keys)
+
+    @pytest.mark.parametrize("ids", ["static", "rotating"])
+    def test_a_run_is_never_cut_at_a_place_of_its_own_origin(self, ids: str) -> None:
+        """So it does not matter on which side of its own place an operation counts: that place comes after the whole run."""
+        cuts = []
+
+        class Watched(SinglePhase):
+            def _cut(self, time: int, run: Run, limit: tuple[int, int]) -> Run:
+                position = min([limit, *(entry[:2] for entry in self._pending)])
+                cut = super()._cut(time, run, limit)
+                if position[1] == rank(run.origin, position[0], self.members, self._rotating):
+                    assert cut.count == run.count
+                cuts.append(cut.count < run.count)
+                return cut
+
+        for seed in range(300):
+            random = Random(seed)
+            options = SinglePhaseOptions(batches="run-length", ids=ids, acks=random.choice(ACKS))  # type: ignore[arg-type]
+            run_plan(random_plan(random), partial(Watched, options=options), random)
+        assert any(cuts)
+        assert not all(cuts)
 
 
 class TestRefusals:
@@ -134,6 +174,38 @@ class TestBounds:
         effects = protocol.receive(2, operations(2, 9))
         assert sum(effect.run.count for effect in effects if isinstance(effect, Deliver)) == 6
         protocol.receive(1, operations(1, 8, first=6))
+
+
+class TestCost:
+    """What need not be said is not said."""
+
+    @staticmethod
+    def acknowledgements(effects: Effects) -> int:
+        return sum(isinstance(effect, Send) and isinstance(effect.packet, Acknowledgement) for effect in effects)
+
+    def test_what_a_member_sent_itself_saves_an_acknowledgement(self) -> None:
+        silent, busy = member(), member()
+        busy.submit(make_run(0, 0, [b"x"]))
+        assert self.acknowledgements(silent.receive(1, operations(1, 1))) == 1
+        assert self.acknowledgements(busy.receive(1, operations(1, 1))) == 0
+
+    def test_what_an_operation_has_told_everybody_is_not_relayed(self) -> None:
+        relaying = Relaying(0, 3, rotating=False)
+        assert relaying.stable(3, [5, 5, 5])
+        relaying = Relaying(0, 3, rotating=False)
+        relaying.submitted([5, 5, 5])
+        assert relaying.stable(3, [5, 5, 5]) == []
+
+    def test_of_two_relayed_clocks_each_is_believed_as_soon_as_its_own_operations_are_here(self) -> None:
+        relaying, clocks = Relaying(0, 3, rotating=False), [0, 0, 0]
+        nothing = (0, 0)
+        relaying.learn(clocks, (nothing, nothing, (9, 2)))
+        relaying.learn(clocks, (nothing, nothing, (5, 1)))
+        assert clocks == [0, 0, 0], "of neither"
+        relaying.received(2, (nothing,) * 3, clocks)
+        assert clocks == [0, 0, 5]
+        relaying.received(2, (nothing,) * 3, clocks)
+        assert clocks == [0, 0, 9]
 
 
 class TestCrash:

@@ -11,12 +11,12 @@ from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, Window
 from quire.model.messages import NUMBER_MAX, Body, MessageId, Run, make_run
 from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, Deliver, Send
-from quire.protocols.two_phase import WINDOWS_HELD, Final, Options, Propose, Request, TwoPhase
+from quire.protocols.two_phase import WINDOWS_HELD, Final, Propose, Request, TwoPhase, TwoPhaseOptions
 from tests.kit.world import World
 
 
 def member(me: int = 0, members: int = 3, outstanding: int = 8, lead: int = 1000) -> TwoPhase:
-    return TwoPhase(me, members, Options(outstanding=outstanding, lead=lead))
+    return TwoPhase(me, members, TwoPhaseOptions(outstanding=outstanding, lead=lead))
 
 
 def request(origin: int, first: int = 0, count: int = 1) -> Request:

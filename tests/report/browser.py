@@ -96,6 +96,10 @@ class Browser:
         self._wait_for(lambda: any(event["method"] == "Page.loadEventFired" for event in self._events), "the page to load")
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
+    def before_every_page(self, script: str) -> None:
+        """Run this in every page that is opened from now on, before anything of its own."""
+        self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
+
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
         result = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)

@@ -1,4 +1,4 @@
-"""The errata of the specification planted back: each is a way in which the published protocol fails."""
+"""The errata of docs/papers.md planted back: each is a way in which the published protocol fails."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ class OnePairAtATime(Directory):
     """K10: a group is brought to one that it overlaps, and what overlaps that one stays where it is."""
 
     def _start(self, now: int, groups: Any, to: int) -> list[Send]:
-        moving = sorted(group for group in groups if self.places[group] != to)
+        moving = sorted(group for group in groups if self.locations[group] != to)
         return super()._start(now, moving[:1], to)
 
     def _apart(self, group: str) -> frozenset[str] | None:
         apart = super()._apart(group)
         others = [other for other in strong_component(group, self.entries) if self._overlap(group, other)]
-        return apart if any(self.places[other] != self.places[group] for other in others) else None
+        return apart if any(self.locations[other] != self.locations[group] for other in others) else None
 
     def _overlap(self, one: str, other: str) -> bool:
         return len(set(self.entries[one]) & set(self.entries[other])) >= 2
@@ -278,7 +278,7 @@ class NoReports(Client):
     def _report(self, now: int) -> list[Any]:
         self._report_at = now + self._report_wait
         lacks = {group: number for group, number in self.hold.delivered.items() if self.hold.held.get(group)}
-        return [Send(wire.Fetch(self.address, {group: number}), (self.places[group],)) for group, number in lacks.items()]
+        return [Send(wire.Fetch(self.address, {group: number}), (self.locations[group],)) for group, number in lacks.items()]
 
 
 class HistoryStaysBehind(Moves):

@@ -15,13 +15,14 @@ from quire.protocols.sequencing.directory import Directory
 from quire.protocols.sequencing.errors import Overload
 from quire.protocols.sequencing.events import MESSAGES, Event
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Numbered
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.sequencer import Sequencer
 from quire.protocols.sequencing.state import GroupState
 from quire.simulation.delays import parse_delays
-from quire.simulation.network import Network, Split
+from quire.simulation.network import Split
 from quire.simulation.randomness import stream
-from quire.simulation.world import Place, World
+from quire.simulation.world import SimulatedHost, World
+from tests.kit.late import Lateness, LateNetwork
 
 MS = 1_000_000
 TICK_MS = 40
@@ -44,6 +45,7 @@ class Faults(msgspec.Struct, frozen=True):
     delay: str = "exponential:5"
     reorder: bool = True
     cuts: tuple[Split, ...] = ()
+    lateness: Lateness = Lateness()
 
 
 class Kinds(msgspec.Struct, frozen=True):
@@ -73,7 +75,7 @@ class Seen(NamedTuple):
 class Service:
     def __init__(
         self,
-        options: Options,
+        options: SequencingOptions,
         initial: Mapping[str, tuple[int, Sequence[int]]],
         *,
         clients: int,
@@ -85,8 +87,8 @@ class Service:
         """`initial` says for each group which sequencer (from 0) it has, and who founded it."""
         self.options = options
         size = clients + sequencers + 1
-        network = Network(
-            size, parse_delays(faults.delay, size), stream(seed, "network"),
+        network = LateNetwork(
+            size, parse_delays(faults.delay, size), stream(seed, "network"), lateness=faults.lateness,
             reorder=faults.reorder, loss=faults.loss, duplicate=faults.duplicate, splits=faults.cuts,
         )  # fmt: skip
         self.world = World(network)
@@ -97,7 +99,7 @@ class Service:
         self.clients = [kinds.client(address, units, size - 1, options) for address in range(clients)]
         self.sequencers = [self._watched(kinds.sequencer)(address, units, size - 1, options) for address in units]
         self.directory = kinds.directory(size - 1, units, options)
-        self.places = [self.world.add(node, self._told) for node in (*self.clients, *self.sequencers, self.directory)]
+        self.hosts = [self.world.add(node, self._on_notice) for node in (*self.clients, *self.sequencers, self.directory)]
         self.delivered: list[list[Seen]] = [[] for _ in range(clients)]
         self.past: dict[tuple[int, int], int] = {}
         """Of each message, by sender and number: the messages that were sent before it, as bits."""
@@ -116,19 +118,19 @@ class Service:
         self.founders = {group: tuple(members) for group, (_, members) in initial.items()}
 
     def _found(self, group: str, unit: int, members: Sequence[int]) -> None:
-        sequencer = self.world.places[unit].node
+        sequencer = self.world.hosts[unit].node
         assert isinstance(sequencer, Sequencer)
         sequencer.groups[group] = GroupState(group, members=dict.fromkeys(members, 0), reached=dict.fromkeys(members, 0))
         sequencer._founded.add(group)
-        self.directory.places[group] = unit
+        self.directory.locations[group] = unit
         self.directory.entries[group] = dict.fromkeys(members, 0)
         self.directory.over[group] = {}
         for client in self.clients:
-            client.places[group] = unit
+            client.locations[group] = unit
         for member in members:
             self.clients[member].hold.delivered[group] = 0
             self.clients[member].views[group] = self.views[member, group] = tuple(members)
-            self.places[member].act(self.clients[member].wake(0))
+            self.hosts[member].act(self.clients[member].wake(0))
 
     def _watched(self, kind: type[Sequencer]) -> type[Sequencer]:
         service = self
@@ -154,8 +156,8 @@ class Service:
         self.log[event.group][event.seq] = seen
         self.numbered_at[event.group, event.seq] = self.world.now
 
-    def _told(self, place: Place, notice: Notice) -> None:
-        me = place.node.address
+    def _on_notice(self, host: SimulatedHost, notice: Notice) -> None:
+        me = host.node.address
         if isinstance(notice, Delivered):
             run = notice.run
             self.delivered[me].append(Seen(notice.group, notice.seq, MESSAGES, run.origin, run.first, run.count))
@@ -193,7 +195,7 @@ class Service:
         if action.kind == "move":
             client = self.clients[action.client]
             to = self.sequencers[action.amount % len(self.sequencers)].address
-            self.places[action.client].act(client.move(self.world.now, action.group, to))
+            self.hosts[action.client].act(client.move(self.world.now, action.group, to))
         elif action.kind == "send":
             self._unsent[action.client].append(action)
             self._send_again(action.client)
@@ -221,7 +223,7 @@ class Service:
             self.bit[message] = 1 << len(self.bit)
             self.destination[message] = action.group
             self._knows[me] |= self.bit[message]
-        self.places[me].act(effects)
+        self.hosts[me].act(effects)
 
     def _next_request(self, me: int) -> None:
         client, todo = self.clients[me], self._todo[me]
@@ -233,7 +235,7 @@ class Service:
                 effects = client.join(self.world.now, action.group)
             elif action.kind == "leave" and inside:
                 effects = client.leave(self.world.now, action.group)
-            self.places[me].act(effects)
+            self.hosts[me].act(effects)
 
     def quiet(self) -> bool:
         return not self._actions_left and not any(self._todo) and not any(self._unsent) and self.world.idle()

@@ -1,4 +1,4 @@
-"""What must be true of a sequencing service when it has come to rest, P1 to P6 of the specification."""
+"""What must be true of a sequencing service when it has come to rest."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _violation(service: Service) -> str | None:
 
 def _stuck(service: Service) -> str | None:
     if not service.ended:
-        undone = [str(place.node.address) for place in service.places if not place.node.idle()]
+        undone = [str(host.node.address) for host in service.hosts if not host.node.idle()]
         held = {client.address: client.hold.held for client in service.clients if client.hold.held_events}
         return f"{STUCK}: nodes {undone} are not idle, held {held}"
     for sequencer in service.sequencers:
         for group, state in sequencer.groups.items():
-            if service.directory.places[group] != sequencer.address:
+            if service.directory.locations[group] != sequencer.address:
                 return f"place: {group} is at {sequencer.address}, not where the directory says"
             if state.history or state.kept:
                 return f"history: {group} keeps {list(state.history)}"
@@ -43,7 +43,7 @@ def _stuck(service: Service) -> str | None:
             behind = [each for each in state.members if service.clients[each].hold.delivered.get(group) != state.seq]
             if behind:
                 return f"{STUCK}: {behind} lack events of {group}"
-    if sum(len(sequencer.groups) for sequencer in service.sequencers) != len(service.directory.places):
+    if sum(len(sequencer.groups) for sequencer in service.sequencers) != len(service.directory.locations):
         return "place: a group is nowhere, or twice"
     missing = set(service.past) - {
         (seen.who, number) for log in service.log.values() for seen in log.values() for number in _numbers(seen)
@@ -51,8 +51,8 @@ def _stuck(service: Service) -> str | None:
     return f"lost: {sorted(missing)[:3]}" if missing else None
 
 
-def spells(service: Service, me: int) -> list[tuple[str, list[Seen]]]:
-    """What a client delivered, cut into its spells of membership."""
+def memberships(service: Service, me: int) -> list[tuple[str, list[Seen]]]:
+    """What a client delivered, cut into its memberships."""
     open_: dict[str, list[Seen]] = {group: [] for group, members in service.founders.items() if me in members}
     closed: list[tuple[str, list[Seen]]] = []
     for seen in service.delivered[me]:
@@ -66,16 +66,16 @@ def spells(service: Service, me: int) -> list[tuple[str, list[Seen]]]:
 
 
 def _slices(service: Service) -> str | None:
-    """P1: one unbroken slice of the group's log for each spell."""
+    """One unbroken slice of the group's log for each membership."""
     for me in range(len(service.clients)):
         try:
-            found = spells(service, me)
+            found = memberships(service, me)
         except KeyError as error:
             return f"slice: {me} delivered something of {error} outside of it"
-        for group, spell in found:
+        for group, membership in found:
             at = 0
-            for seen in spell:
-                starts_well = seen is spell[0] and (seen.kind == JOIN and seen.who == me)
+            for seen in membership:
+                starts_well = seen is membership[0] and (seen.kind == JOIN and seen.who == me)
                 if not starts_well and seen.seq != at + 1:
                     return f"slice: {me} delivered {group}{seen.seq} after {at}"
                 if service.log[group].get(seen.seq) != seen:
@@ -100,27 +100,26 @@ def _dests(service: Service) -> str | None:
     return None
 
 
-def _span(service: Service, me: int, group: str, spell: Sequence[Seen]) -> tuple[int, int]:
-    first, last = spell[0], spell[-1]
+def _span(service: Service, me: int, group: str, membership: Sequence[Seen]) -> tuple[int, int]:
+    first, last = membership[0], membership[-1]
     began = service.numbered_at[group, first.seq] if first.kind == JOIN and first.who == me else -1
     ended = service.numbered_at[group, last.seq] if last.kind == LEAVE and last.who == me else FOREVER_NS * 2
     return began, ended
 
 
-def _messages(service: Service, me: int) -> dict[Seen, tuple[int, tuple[int, int]]]:
-    """The messages of a client: when in its order, and the spell of membership around each."""
-    order = {seen: place for place, seen in enumerate(service.delivered[me])}
+def _events(service: Service, me: int) -> dict[Seen, tuple[int, tuple[int, int]]]:
+    """The events of a client: when in its order, and the membership around each."""
+    order = {seen: location for location, seen in enumerate(service.delivered[me])}
     return {
-        seen: (order[seen], _span(service, me, group, spell))
-        for group, spell in spells(service, me)
-        for seen in spell
-        if seen.kind == MESSAGES
+        seen: (order[seen], _span(service, me, group, membership))
+        for group, membership in memberships(service, me)
+        for seen in membership
     }
 
 
 def _pairwise(service: Service) -> str | None:
-    """P2: two clients agree on two messages if at some instant both were in both groups."""
-    views = [_messages(service, me) for me in range(len(service.clients))]
+    """Two clients agree on two messages, joins or leaves if at some instant both were in both groups."""
+    views = [_events(service, me) for me in range(len(service.clients))]
     for p, q in combinations(range(len(views)), 2):
         common = [seen for seen in views[p] if seen in views[q]]
         for one, other in combinations(common, 2):
@@ -133,7 +132,7 @@ def _pairwise(service: Service) -> str | None:
 
 
 def _acyclic(service: Service) -> str | None:
-    """P6: the delivery orders of all clients together have no cycle."""
+    """The delivery orders of all clients together have no cycle."""
     after: dict[Seen, set[Seen]] = defaultdict(set)
     for delivered in service.delivered:
         messages = [seen for seen in delivered if seen.kind == MESSAGES]
@@ -143,7 +142,7 @@ def _acyclic(service: Service) -> str | None:
 
 
 def _causal(service: Service) -> str | None:
-    """P3: causes before effects, wherever both are delivered."""
+    """Causes before effects, wherever both are delivered."""
     for me, delivered in enumerate(service.delivered):
         before = 0
         everything = [(seen.who, number) for seen in delivered if seen.kind == MESSAGES for number in _numbers(seen)]
@@ -172,7 +171,7 @@ def disagreements(service: Service) -> tuple[int, int]:
     """Of the pairs of concurrent messages of two groups that two clients delivered: how many in opposite orders, and
     how many there are."""
     views = [
-        {(seen.who, seen.first): place for place, seen in enumerate(delivered) if seen.kind == MESSAGES}
+        {(seen.who, seen.first): location for location, seen in enumerate(delivered) if seen.kind == MESSAGES}
         for delivered in service.delivered
     ]
     opposite = total = 0

@@ -7,15 +7,18 @@ from random import Random
 
 import msgspec
 
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.placement import components
-from tests.sequencing.kit import RIGHT, TICK_MS, Action, Faults, Kinds, Service
+from tests.kit.late import Lateness
+from tests.sequencing.kit import MS, RIGHT, TICK_MS, Action, Faults, Kinds, Service
+
+LATE_NS = 1000 * MS
 
 
 class Plan(msgspec.Struct, frozen=True):
     """One random run: everything that follows from its seed."""
 
-    options: Options
+    options: SequencingOptions
     initial: dict[str, tuple[int, tuple[int, ...]]]
     clients: int
     sequencers: int
@@ -37,7 +40,7 @@ def random_plan(seed: int, order: str, *, pipelined: bool | None = None, quick: 
     clients, sequencers = random.randint(2, 4), random.randint(1, 3)
     names = [f"G{number}" for number in range(random.randint(1, 4))]
     acyclic = order != "hybrid" and random.random() < 0.25
-    options = Options(
+    options = SequencingOptions(
         order=order,  # type: ignore[arg-type]
         acyclic=acyclic,
         pipelined=random.random() < 0.5 if pipelined is None else pipelined,
@@ -69,8 +72,25 @@ def random_plan(seed: int, order: str, *, pipelined: bool | None = None, quick: 
 
 def _spread(random: Random, members: Mapping[str, tuple[int, ...]], sequencers: int) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Each strong component at a sequencer of its own."""
-    places = {group: place for part in components(members, 2) for place in [random.randrange(sequencers)] for group in part}
-    return {group: (places[group], clients) for group, clients in members.items()}
+    locations = {
+        group: location for part in components(members, 2) for location in [random.randrange(sequencers)] for group in part
+    }
+    return {group: (locations[group], clients) for group, clients in members.items()}
+
+
+def restless_plan(seed: int, order: str) -> Plan:
+    """Groups that clients join and leave all the time, while copies of what they asked for before still come."""
+    random = Random(f"restless {order} {seed}")
+    clients, names = random.randint(2, 3), ["G0", "G1", "G2"]
+    options = SequencingOptions(order=order, tick_ms=TICK_MS, lease_ticks=100, balance_ticks=0)  # type: ignore[arg-type]
+    members = {name: tuple(sorted(random.sample(range(clients), random.randint(0, clients)))) for name in names}
+    faults = Faults(loss=random.choice((0.0, 0.2)), duplicate=0.5, lateness=Lateness(0.3, LATE_NS))
+    actions, at = [], 0
+    for _ in range(random.randint(12, 24)):
+        at += random.choice((1, 10, 30, 100))
+        kind = random.choice(("join", "join", "leave", "leave", "send"))
+        actions.append(Action(at, kind, random.randrange(clients), random.choice(names), random.randint(1, 3)))
+    return Plan(options, _spread(random, members, 2), clients, 2, faults, tuple(actions), seed)
 
 
 def overlapping_plan(seed: int, order: str) -> Plan:
@@ -78,7 +98,7 @@ def overlapping_plan(seed: int, order: str) -> Plan:
     are brought together and separated again while messages of both are on their way."""
     random = Random(f"overlapping {order} {seed}")
     clients, names = random.randint(2, 3), ["G0", "G1", "G2"][: random.randint(2, 3)]
-    options = Options(order=order, tick_ms=TICK_MS, lease_ticks=100, balance_ticks=0)  # type: ignore[arg-type]
+    options = SequencingOptions(order=order, tick_ms=TICK_MS, lease_ticks=100, balance_ticks=0)  # type: ignore[arg-type]
     members = {name: tuple(sorted(random.sample(range(clients), random.randint(1, clients)))) for name in names}
     faults = Faults(loss=random.choice((0.2, 0.45)), duplicate=0.1, delay="exponential:40")
     actions, at = [], 0

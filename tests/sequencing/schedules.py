@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from tests.sequencing.kit import Action, Faults
 from tests.sequencing.plans import Plan
 
@@ -20,13 +20,13 @@ def schedule(name: str, seed: int, loss: float = 0.25) -> Plan:
     """A golden schedule on a network of that seed."""
     case = json.loads((GOLDEN / f"{name}.json").read_text())
     initial = {
-        group: (int(place[1:]), tuple(int(client[1:]) for client in clients))
-        for group, (place, clients) in case["initial"].items()
+        group: (int(location[1:]), tuple(int(client[1:]) for client in clients))
+        for group, (location, clients) in case["initial"].items()
     }
     actions = [
         Action(at, "move" if kind == "rebal" else kind, int(client[1:]), group) for at, kind, client, group in case["actions"]
     ]
-    options = Options(
+    options = SequencingOptions(
         order=_ORDERS[case.get("mode", "total")],  # type: ignore[arg-type]
         pipelined=case.get("pipelined", False),
         tick_ms=_TICK_MS,

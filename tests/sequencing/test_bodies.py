@@ -9,7 +9,7 @@ import pytest
 from quire.model.messages import Run, pack
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Send
-from quire.protocols.sequencing import Client, Options, Sequencer, numbering
+from quire.protocols.sequencing import Client, Sequencer, SequencingOptions, numbering
 from quire.protocols.sequencing import bodies as module
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.errors import GapUnrecoverable
@@ -27,8 +27,8 @@ RUNS = 150
 
 
 def client(view: tuple[int, ...] = (ME, OTHER, THIRD)) -> Client:
-    made = Client(ME, (SEQUENCER,), DIRECTORY, Options(bodies="direct"))
-    made.places["G"], made.hold.delivered["G"], made.views["G"] = SEQUENCER, 0, view
+    made = Client(ME, (SEQUENCER,), DIRECTORY, SequencingOptions(bodies="direct"))
+    made.locations["G"], made.hold.delivered["G"], made.views["G"] = SEQUENCER, 0, view
     return made
 
 
@@ -95,14 +95,14 @@ def test_a_newcomer_gets_the_bodies_too() -> None:
     made.receive(1, OTHER, wire.Kept("G", 0, 0))
     joined = made.receive(2, SEQUENCER, Event("G", 1, JOIN, THIRD, 1, members=(ME, OTHER, THIRD)))
     assert [(packet.name, to) for packet, to in sends(joined)] == [("BODY", (THIRD,))]
-    assert not made.receive(3, THIRD, wire.Kept("G", 0, 0))  # Of an earlier spell of its membership.
+    assert not made.receive(3, THIRD, wire.Kept("G", 0, 0))  # Of an earlier membership.
     [(request, _)] = sends(made.receive(3, THIRD, wire.Kept("G", 1, 0)))
     assert isinstance(request, wire.DoMulticast)
     assert request.view == 1
 
 
 def test_what_was_given_to_members_before_a_join_is_not_numbered_after_it() -> None:
-    sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, Options(bodies="direct"))
+    sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, SequencingOptions(bodies="direct"))
     state = sequencer.groups["G"] = GroupState("G", members={ME: 0}, reached={ME: 0})
     sequencer.receive(0, DIRECTORY, wire.JoinAnswer("G", OTHER, 1, True))
     assert not sequencer.receive(1, ME, wire.DoMulticast("G", ME, 0, 0, Run(ME, 0, 1), view=0))
@@ -132,8 +132,8 @@ def test_a_member_that_does_not_answer_is_waited_for_once() -> None:
 
 
 def test_bodies_are_kept_in_little_room_and_only_until_they_are_delivered() -> None:
-    made = Client(ME, (SEQUENCER,), DIRECTORY, Options(bodies="direct", window=2, history=2))
-    made.places["G"], made.hold.delivered["G"], made.views["G"] = SEQUENCER, 0, (ME, OTHER)
+    made = Client(ME, (SEQUENCER,), DIRECTORY, SequencingOptions(bodies="direct", window=2, history=2))
+    made.locations["G"], made.hold.delivered["G"], made.views["G"] = SEQUENCER, 0, (ME, OTHER)
     runs = [Run(OTHER, first, 1, BODY) for first in range(3)]
     answers = [sends(made.receive(0, OTHER, wire.Bodies("G", 0, run))) for run in runs]
     assert answers == [[(wire.Kept("G", 0, 0), (OTHER,))], [(wire.Kept("G", 0, 1), (OTHER,))], []]

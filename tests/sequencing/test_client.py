@@ -12,7 +12,7 @@ from quire.protocols.sequencing.client import Client
 from quire.protocols.sequencing.errors import AlreadyMember, Busy, GapUnrecoverable, NoSuchGroup, NotMember, Overload
 from quire.protocols.sequencing.events import JOIN, MESSAGES, Event
 from quire.protocols.sequencing.notices import Failed, Found, Numbered
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.sequencer import Sequencer
 from quire.protocols.sequencing.state import GroupState
 
@@ -21,9 +21,9 @@ BODY = pack([b"x"])
 
 
 def client(member_of: tuple[str, ...] = ("G",), **options: object) -> Client:
-    made = Client(ME, (SEQUENCER, 7), DIRECTORY, Options(**options))  # type: ignore[arg-type]
+    made = Client(ME, (SEQUENCER, 7), DIRECTORY, SequencingOptions(**options))  # type: ignore[arg-type]
     for group in ("G", "H"):
-        made.places[group] = SEQUENCER
+        made.locations[group] = SEQUENCER
     for group in member_of:
         made.hold.delivered[group] = 0
         made.views[group] = (ME, OTHER)
@@ -82,7 +82,7 @@ def test_a_full_window_is_an_overload_and_empties_with_the_next_number() -> None
 
 
 def test_what_would_exceed_a_history_waits_for_its_number_and_what_is_too_much_to_wait_is_refused() -> None:
-    sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, Options(history=2, window=2))
+    sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, SequencingOptions(history=2, window=2))
     sequencer.groups["G"] = GroupState("G", members={ME: 0}, reached={ME: 0})
     runs = [wire.DoMulticast("G", ME, counter, 0, Run(ME, counter, 2, pack([b"a", b"b"]))) for counter in (0, 2, 4)]
     sequencer.receive(0, ME, runs[0])
@@ -115,7 +115,7 @@ def test_a_refused_join_is_prepared_and_tried_again_without_a_word_to_the_applic
     made.join(0, "H")
     assert packets(made.receive(1, SEQUENCER, wire.Nak("H", 1))) == [wire.Prepare("H", 2)]
     assert packets(made.receive(2, DIRECTORY, wire.Ready("H", 2, 7))) == [wire.Join("H", ME, 3)]
-    assert made.places["H"] == 7
+    assert made.locations["H"] == 7
     made.receive(3, 7, Event("H", 4, JOIN, ME, 3, members=(OTHER, ME)))
     assert made.hold.delivered["H"] == 4
 
@@ -137,7 +137,7 @@ def test_contexts_lose_what_is_stable() -> None:
 
 
 def test_nobody_speaks_for_another_client() -> None:
-    sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, Options())
+    sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, SequencingOptions())
     sequencer.groups["G"] = GroupState("G")
     with pytest.raises(ProtocolViolation, match="speaks for client 1"):
         sequencer.receive(0, ME, wire.Join("G", OTHER, 1))
@@ -153,7 +153,7 @@ def test_nobody_speaks_for_another_client() -> None:
 
 def test_a_report_of_more_than_there_is_means_nothing_of_a_group_that_is_on_its_way() -> None:
     """The new sequencer may have numbered more before the old one knows that the move has ended."""
-    sequencer = Sequencer(SEQUENCER, (SEQUENCER, 7), DIRECTORY, Options(order="hybrid"))
+    sequencer = Sequencer(SEQUENCER, (SEQUENCER, 7), DIRECTORY, SequencingOptions(order="hybrid"))
     sequencer.groups["G"] = GroupState("G", members={ME: 0}, reached={ME: 0})
     sequencer.receive(0, DIRECTORY, wire.Open(0, ("G",), 7))
     sequencer.receive(1, ME, wire.Fetch(ME, {"G": 3}))
@@ -162,6 +162,31 @@ def test_a_report_of_more_than_there_is_means_nothing_of_a_group_that_is_on_its_
 
 def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(BadInput, match="acyclic"):
-        Options(order="hybrid", acyclic=True)
+        SequencingOptions(order="hybrid", acyclic=True)
     with pytest.raises(BadInput, match="does not fit"):
-        Options(window=8, history=4)
+        SequencingOptions(window=8, history=4)
+
+
+def test_a_message_that_was_numbered_before_the_own_join_is_not_taken_for_a_members() -> None:
+    """Its sender gets a copy of it by a report that came late, but will never deliver it: it has to be told who did."""
+    made = client(member_of=())
+    made.multicast(0, "G", BODY, 1)
+    made.join(0, "G")
+    early = Event("G", 12, MESSAGES, ME, run=Run(ME, 0, 1, BODY))
+    assert [e for e in made.receive(1, SEQUENCER, early) if isinstance(e, Numbered)] == []
+    made.receive(2, SEQUENCER, Event("G", 13, JOIN, ME, req=1, members=(ME, OTHER)))
+    assert [e for e in made.receive(3, SEQUENCER, early) if isinstance(e, Numbered)] == []
+    [numbered] = [e for e in made.receive(4, SEQUENCER, wire.Ack("G", 0, 12, (OTHER,), 0)) if isinstance(e, Numbered)]
+    assert (numbered.seq, numbered.members) == (12, (OTHER,))
+
+
+def test_a_message_that_was_numbered_after_the_own_join_is_a_members() -> None:
+    made = client(member_of=())
+    made.multicast(0, "G", BODY, 1)
+    made.join(0, "G")
+    # Something of another group comes before the join, which has come, and is not delivered yet.
+    made.hold.delivered["H"] = 0
+    made.receive(1, SEQUENCER, Event("G", 13, JOIN, ME, req=1, members=(ME, OTHER), tot={"H": 1}))
+    own = Event("G", 14, MESSAGES, ME, run=Run(ME, 0, 1, BODY))
+    [numbered] = [e for e in made.receive(2, SEQUENCER, own) if isinstance(e, Numbered)]
+    assert (numbered.seq, numbered.members) == (14, None)

@@ -9,7 +9,7 @@ from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.errors import Evicted
 from quire.protocols.sequencing.events import LEAVE
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from tests.sequencing.kit import MS, TICK_MS, Action, Faults, Service
 from tests.sequencing.oracle import _pairwise, _slices
 
@@ -18,7 +18,7 @@ BAD = Faults(loss=0.3, duplicate=0.2, delay="exponential:10")
 
 
 def service(order: str, seed: int, bodies: str = "relay") -> Service:
-    options = Options(order=order, bodies=bodies, tick_ms=TICK_MS, balance_ticks=0)  # type: ignore[arg-type]
+    options = SequencingOptions(order=order, bodies=bodies, tick_ms=TICK_MS, balance_ticks=0)  # type: ignore[arg-type]
     initial = {"G0": (0, (0, 1, 2)), "G1": (0, (0, 1, 2)), "G2": (1, (0,))}
     actions = [Action(10 * step, "send", step % 3, f"G{step % 3}") for step in range(12)]
     late = [Action(1500 + 10 * step, "send", step % 2, f"G{step % 3}") for step in range(6)]
@@ -28,7 +28,7 @@ def service(order: str, seed: int, bodies: str = "relay") -> Service:
 
 
 def suspect(made: Service) -> None:
-    made.places[made.sequencers[1].address].act(made.sequencers[1].suspect(LOST))
+    made.hosts[made.sequencers[1].address].act(made.sequencers[1].suspect(LOST))
 
 
 @pytest.mark.parametrize("order", ["total", "hybrid", "causal-total"])

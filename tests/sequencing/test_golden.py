@@ -14,7 +14,7 @@ from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.contexts import at_most, merge, restrict
 from quire.protocols.sequencing.delivery import HoldBack
 from quire.protocols.sequencing.events import JOIN, KINDS, Event
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.placement import components, cycle
 from quire.protocols.sequencing.sequencer import Sequencer
 from quire.protocols.sequencing.state import GroupState
@@ -60,7 +60,7 @@ def test_deliveries_step_by_step(name: str) -> None:
 
 
 def test_the_outputs_of_a_sequencer() -> None:
-    sequencer = Sequencer(10, (10,), 11, Options(order="total"))
+    sequencer = Sequencer(10, (10,), 11, SequencingOptions(order="total"))
     for group, members in {"G": (0, 1), "H": (1, 2)}.items():
         sequencer.groups[group] = GroupState(group, members=dict.fromkeys(members, 0), reached=dict.fromkeys(members, 0))
     for step in golden("kb_sequencer"):
@@ -98,23 +98,23 @@ def _expected(output: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["cycle_three_groups", "cycle_two_sequencers"])
-def test_groups_that_overlap_in_a_circle_cycle_under_s2_and_are_brought_together_for_acyclic(name: str) -> None:
+def test_groups_that_overlap_in_a_ring_cycle_under_s2_and_are_brought_together_for_acyclic(name: str) -> None:
     case = golden("kb_counterexamples")[name]
     members = {group: [ord(client) for client in clients] for group, clients in case["groups"].items()}
-    places = {group: int(place[1:]) for group, place in case["sequencers"].items()}
+    locations = {group: int(location[1:]) for group, location in case["sequencers"].items()}
     strong = components(members, 2)
-    assert all(len({places[group] for group in part}) == 1 for part in strong) == case["S2_holds"]
-    assert (cycle(members, places) is None) == case["acyclic"]
-    circle = cycle(members, places)
-    assert circle is not None
-    assert cycle(members, {**places, **dict.fromkeys(circle, 0)}) is None
+    assert all(len({locations[group] for group in part}) == 1 for part in strong) == case["S2_holds"]
+    assert (cycle(members, locations) is None) == case["acyclic"]
+    found = cycle(members, locations)
+    assert found is not None
+    assert cycle(members, {**locations, **dict.fromkeys(found, 0)}) is None
 
 
 def test_ids_in_events_deadlock_and_are_resolved_before_anything_is_numbered() -> None:
     """K16: the sequence that deadlocks with ids in ACCEPT cannot come about."""
     case = golden("kb_counterexamples")["pipe_deadlock"]
     assert case["deliverable_at_q"] == []
-    options = Options(order="hybrid", pipelined=True)
+    options = SequencingOptions(order="hybrid", pipelined=True)
     sequencer = Sequencer(10, (10, 11), 12, options)
     sequencer.groups["G"] = GroupState("G", members={0: 0}, reached={0: 0})
     # H is at another sequencer, so a message that names one to H by its id waits until the number is known.

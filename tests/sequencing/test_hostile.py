@@ -8,7 +8,7 @@ from quire.model.errors import ProtocolViolation
 from quire.model.messages import Body, Run, pack
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Send
-from quire.protocols.sequencing import Client, Directory, Options, Sequencer
+from quire.protocols.sequencing import Client, Directory, Sequencer, SequencingOptions
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.errors import GROUPS_MAX, TooManyGroups
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
@@ -21,7 +21,7 @@ BODY = pack([b"x"])
 
 
 def sequencer(**options: object) -> Sequencer:
-    made = Sequencer(SEQUENCER, UNITS, DIRECTORY, Options(**options))  # type: ignore[arg-type]
+    made = Sequencer(SEQUENCER, UNITS, DIRECTORY, SequencingOptions(**options))  # type: ignore[arg-type]
     for group in ("G", "H"):
         made.groups[group] = GroupState(group, members={ME: 0, OTHER: 0}, reached={ME: 0, OTHER: 0})
     return made
@@ -59,7 +59,7 @@ def test_a_client_cannot_play_the_directory_another_sequencer_or_another_client(
     ids=lambda packet: packet.name,
 )  # fmt: skip
 def test_a_client_cannot_play_a_sequencer_before_the_directory(packet: Packet) -> None:
-    directory = Directory(DIRECTORY, UNITS, Options())
+    directory = Directory(DIRECTORY, UNITS, SequencingOptions())
     with pytest.raises(ProtocolViolation, match="not its to send"):
         directory.receive(0, ME, packet)
     assert not directory.evicted
@@ -75,7 +75,7 @@ def test_a_client_cannot_play_a_sequencer_before_the_directory(packet: Packet) -
     ids=lambda packet: packet.name,
 )  # fmt: skip
 def test_a_client_cannot_play_the_service_before_another(packet: Packet) -> None:
-    client = Client(ME, UNITS, DIRECTORY, Options())
+    client = Client(ME, UNITS, DIRECTORY, SequencingOptions())
     with pytest.raises(ProtocolViolation, match="not its to send"):
         client.receive(0, OTHER, packet)
     assert not client.evicted
@@ -113,6 +113,7 @@ def test_a_leaver_that_says_it_has_delivered_its_leave_before_it_confirms_it_is_
     made.receive(0, ME, wire.Leave("G", ME, 1))
     made.receive(1, OTHER, wire.Fetch(OTHER, {"G": 1}))
     made.receive(1, ME, wire.Fetch(ME, {"G": 1}))
+    assert list(made.groups["G"].history) == [1]
     assert [each.kind for each in packets(made.wake(50_000_000)) if isinstance(each, Event)] == [LEAVE]
     made.receive(2, ME, wire.LeftAck("G", ME, 1))
     assert not made.groups["G"].history
@@ -149,12 +150,12 @@ def test_contexts_count_as_what_a_history_keeps() -> None:
 
 
 def test_nobody_founds_more_groups_than_there_is_room_for() -> None:
-    directory = Directory(DIRECTORY, UNITS, Options())
-    directory.places = dict.fromkeys(map(str, range(GROUPS_MAX)), SEQUENCER)
+    directory = Directory(DIRECTORY, UNITS, SequencingOptions())
+    directory.locations = dict.fromkeys(map(str, range(GROUPS_MAX)), SEQUENCER)
     [answer] = packets(directory.receive(0, ME, wire.Create("K")))
     assert answer == wire.Located("K", wire.NO_ROOM)
-    assert len(directory.places) == GROUPS_MAX
-    client = Client(ME, UNITS, DIRECTORY, Options())
+    assert len(directory.locations) == GROUPS_MAX
+    client = Client(ME, UNITS, DIRECTORY, SequencingOptions())
     client.create(0, "K")
     [failed] = client.receive(1, DIRECTORY, answer)
     assert isinstance(failed, Failed)
@@ -164,10 +165,10 @@ def test_nobody_founds_more_groups_than_there_is_room_for() -> None:
 
 
 def test_asking_for_a_new_group_again_and_again_is_answered_once() -> None:
-    directory = Directory(DIRECTORY, UNITS, Options())
+    directory = Directory(DIRECTORY, UNITS, SequencingOptions())
     for _ in range(5):
         directory.receive(0, ME, wire.Create("K"))
-    [answer] = directory.receive(1, directory.places["K"], wire.Hosted("K"))
+    [answer] = directory.receive(1, directory.locations["K"], wire.Hosted("K"))
     assert isinstance(answer, Send)
     assert answer.to == (ME,)
 

@@ -1,4 +1,4 @@
-"""Every erratum of the specification is planted back, and caught; the same runs are right without it.
+"""Every erratum of docs/papers.md is planted back, and caught; the same runs are right without it.
 
 Most are caught by random runs or by the specification's shrunk schedules on some network. Those that need a rare
 coincidence have a script that brings it about: links that are cut at the right moment.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.simulation.network import Split
 from tests.sequencing.faults import FAULTS
 from tests.sequencing.kit import MS, RIGHT, TICK_MS, Action, Faults, Kinds
@@ -38,7 +38,7 @@ def script(*actions: Action, initial: dict[str, tuple[int, tuple[int, ...]]], cu
     """Three clients, two sequencers, links of 10 ms; client 0 and sequencer 3 cannot reach each other for a while."""
     cut = Split(((3,), (0,)), cut_ms[0] * MS, cut_ms[1] * MS)
     faults = Faults(delay="constant:10", reorder=False, cuts=(cut,))
-    options = Options(order="total", tick_ms=TICK_MS, balance_ticks=0)
+    options = SequencingOptions(order="total", tick_ms=TICK_MS, balance_ticks=0)
     return lambda: iter([Plan(options, initial, 3, 2, faults, actions, 0)])
 
 
@@ -126,7 +126,7 @@ def busy(seed: int, order: str, *, sequencers: int) -> Plan:
     everybody: tuple[int, ...] = (0, 1, 2)
     initial = {f"G{number}": (number % sequencers, everybody) for number in range(3)}
     faults = Faults(loss=0.1, delay="exponential:10")
-    options = Options(order=order, tick_ms=TICK_MS, balance_ticks=0)  # type: ignore[arg-type]
+    options = SequencingOptions(order=order, tick_ms=TICK_MS, balance_ticks=0)  # type: ignore[arg-type]
     return Plan(options, initial, 3, sequencers, faults, actions, seed)
 
 
@@ -141,16 +141,16 @@ def share_of_disagreements(order: str, kinds: Kinds = RIGHT, sequencers: int = 1
 
 
 def test_hybrid_is_really_weaker_than_total_and_contexts_of_colocated_groups_would_undo_that() -> None:
-    """K14; B9 has 7 % in its workload."""
+    """K14."""
     assert share_of_disagreements("total") == share_of_disagreements("causal-total") == 0
     assert share_of_disagreements("hybrid", FAULTS["K14"]) == 0
     assert 0.02 < share_of_disagreements("hybrid") < 0.3
     assert 0.02 < share_of_disagreements("hybrid", sequencers=3) < 0.3
 
 
-def circle(seed: int, *, acyclic: bool) -> Plan:
+def ring_of_three(seed: int, *, acyclic: bool) -> Plan:
     """Three groups that share one client each, pair by pair: two founders each, or joined one after the other."""
-    options = Options(order="total", acyclic=acyclic, tick_ms=TICK_MS, balance_ticks=0)
+    options = SequencingOptions(order="total", acyclic=acyclic, tick_ms=TICK_MS, balance_ticks=0)
     initial: dict[str, tuple[int, tuple[int, ...]]] = {"G0": (0, (0,)), "G1": (1, (1,)), "G2": (2, (2,))}
     joins = [Action(0, "join", (number + 1) % 3, f"G{number}") for number in range(3)]
     sends = [Action(1500 + seed % 7 * step, "send", step % 3, f"G{step % 3}") for step in range(9)]
@@ -158,15 +158,15 @@ def circle(seed: int, *, acyclic: bool) -> Plan:
     return Plan(options, initial, 3, 3, faults, (*joins, *sends), seed)
 
 
-def test_three_groups_that_overlap_in_a_circle_cycle_under_s2_and_not_if_acyclic() -> None:
+def test_three_groups_that_overlap_in_a_ring_cycle_under_s2_and_not_if_acyclic() -> None:
     """K23: total is pairwise, as promised, and no more."""
     cycles = 0
     for seed in range(60):
-        service = circle(seed, acyclic=False).play()
+        service = ring_of_three(seed, acyclic=False).play()
         assert wrong_with(service) is None
         service.options = msgspec.structs.replace(service.options, acyclic=True)
         cycles += (wrong_with(service) or "").startswith("cycle")
-        safe = circle(seed, acyclic=True).play()
+        safe = ring_of_three(seed, acyclic=True).play()
         assert wrong_with(safe) is None
-        assert len(set(safe.directory.places.values())) == 1
+        assert len(set(safe.directory.locations.values())) == 1
     assert cycles > 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -15,7 +16,7 @@ from quire.protocols.sequencing.errors import Overload
 from quire.protocols.sequencing.events import JOIN, LEAVE
 from tests.sequencing.kit import Service
 from tests.sequencing.oracle import disagreements, wrong_with
-from tests.sequencing.plans import Plan, random_plan
+from tests.sequencing.plans import Plan, random_plan, restless_plan
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
 SEED = os.environ.get("QUIRE_SWARM_SEED")
@@ -46,19 +47,31 @@ def observed(plan: Plan, service: Service) -> list[str]:
     return [sign for sign, shown in signs.items() if shown]
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_no_run_of_a_swarm_breaks_a_promise(order: str) -> None:
+def swarm(name: str, order: str, make: Callable[[int, str], Plan], runs: int, expected: set[str]) -> None:
+    """Plays so many plans, and requires that nothing is wrong with any, and that all together show what they should."""
     signs: Counter[str] = Counter()
-    for seed in range(RUNS) if SEED is None else [int(SEED)]:
-        plan = random_plan(seed, order)
+    for seed in range(runs) if SEED is None else [int(SEED)]:
+        plan = make(seed, order)
         try:
             service = plan.play()
             wrong = wrong_with(service)
         except (AssertionError, KeyError, Overload) as error:
             wrong = repr(error)
         if wrong:
-            command = f"QUIRE_SWARM_SEED={seed} make test PYTEST_ARGS='tests/sequencing/test_swarm.py -k {order}'"
-            pytest.fail(f"{plan}: {wrong}\nreplay: {command}", pytrace=False)
+            chosen = f"tests/sequencing/test_swarm.py::{name}[{order}]"
+            pytest.fail(f"{plan}: {wrong}\nreplay: QUIRE_SWARM_SEED={seed} make test PYTEST_ARGS='{chosen}'", pytrace=False)
         signs.update(observed(plan, service))
     if SEED is None and RUNS >= 500:
-        assert EXPECTED | ({DISAGREE} if order == "hybrid" else set()) <= set(signs), signs
+        assert expected <= set(signs), signs
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_no_run_of_a_swarm_breaks_a_promise(order: str, request: pytest.FixtureRequest) -> None:
+    expected = EXPECTED | ({DISAGREE} if order == "hybrid" else set())
+    swarm(request.function.__name__, order, random_plan, RUNS, expected)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_no_run_with_late_copies_of_joins_and_leaves_breaks_a_promise(order: str, request: pytest.FixtureRequest) -> None:
+    expected = {"a join", "a leave"} | (set() if order == "hybrid" else {"a move"})
+    swarm(request.function.__name__, order, restless_plan, RUNS if RUNS > 1000 else RUNS * 2 // 5, expected)

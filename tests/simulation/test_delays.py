@@ -27,7 +27,6 @@ def test_exponential_delays_have_their_mean_and_are_never_negative() -> None:
 
 
 def test_streams_of_one_seed_differ_by_purpose_and_repeat() -> None:
-    assert stream(1, "network").random() == stream(1, "network").random()
     assert stream(1, "network").random() != stream(1, "workload").random()
     # Fixed for ever: a change would change every seeded run.
     assert stream(7, "network").random() == 0.1450215589631736

@@ -13,6 +13,7 @@ import pytest
 from quire.model.messages import Body
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
+from quire.trace.records import as_records
 from quire.trace.store import open_run, read_info
 from tests.simulation.plain import Choosy, Halving, Narrow, Plain, engine, later
 
@@ -136,7 +137,7 @@ def test_messages_of_different_sizes_are_recorded_one_by_one() -> None:
     made, _ = engine(Plain, members=2)
     made.submit(0, 2, Body(b"abc", 0, (1, 2)))
     made.run()
-    assert [tuple(row) for row in made.sites[1].recorder.records()[:, [1, 2, 3, 7]]] == [(0, 0, 1, 1), (0, 1, 1, 2)]
+    assert [tuple(row) for row in as_records(made.sites[1].log.take())[:, [1, 2, 3, 7]]] == [(0, 0, 1, 1), (0, 1, 1, 2)]
 
 
 def test_a_group_of_one_needs_no_packets() -> None:

@@ -14,13 +14,13 @@ from quire.protocols.node import Notice
 from quire.simulation import simulate as simulation
 from quire.simulation.config import Crash, FaultConfig, NetworkConfig, SimulationConfig
 from quire.simulation.scenario import Scenario, Service
-from quire.simulation.world import Place, World
-from quire.trace.recorder import Address
+from quire.simulation.world import SimulatedHost, World
+from quire.trace.log import Address
 from quire.trace.store import read_info
 from tests.simulation.test_world import QUESTIONS, Answered, Curious
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationOptions(msgspec.Struct, frozen=True, kw_only=True):
     questions: int = QUESTIONS
 
 
@@ -28,19 +28,19 @@ class Conversation(Scenario):
     """Member 0 asks, and a process that is no member answers."""
 
     @classmethod
-    def processes(cls, config: SimulationConfig, options: Options) -> int:
+    def processes(cls, config: SimulationConfig, options: ConversationOptions) -> int:
         return config.members + 1
 
-    def __init__(self, config: SimulationConfig, options: Options, world: World) -> None:
+    def __init__(self, config: SimulationConfig, options: ConversationOptions, world: World) -> None:
         super().__init__(config, options, world)
         self.answers = 0
         world.add(Curious(0, options.questions), self.hear)
         world.add(Curious(1, 0), self.hear)
 
-    def hear(self, place: Place, notice: Notice) -> None:
+    def hear(self, host: SimulatedHost, notice: Notice) -> None:
         assert isinstance(notice, Answered)
-        place.record_send(0, self.answers, Address("talk", (0,)), 0)
-        place.record_delivery(0, self.answers, Address("talk"), 0)
+        host.record_send(0, self.answers, Address("talk", (0,)), 0)
+        host.record_delivery(0, self.answers, Address("talk"), 0)
         self.answers += 1
         self.origin_waits.append(1_000_000)
 
@@ -71,7 +71,7 @@ class Conversation(Scenario):
 
 @pytest.fixture(autouse=True)
 def conversation(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = Service("conversation", "questions and answers", Conversation, Options)
+    service = Service("conversation", "questions and answers", Conversation, ConversationOptions)
     monkeypatch.setattr(simulation, "SERVICES", {service.name: service})
 
 
@@ -91,8 +91,7 @@ def test_a_service_runs_to_its_end_and_says_what_only_it_can_say(tmp_path: Path)
     assert info.options == {"questions": 7}
 
 
-def test_a_seed_replays_a_service() -> None:
-    assert simulation.simulate(config()).simulated_ms == simulation.simulate(config()).simulated_ms
+def test_another_seed_is_another_run() -> None:
     assert simulation.simulate(config()).simulated_ms != simulation.simulate(config(seed=1)).simulated_ms
 
 

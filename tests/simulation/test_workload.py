@@ -6,7 +6,8 @@ from itertools import islice
 
 import pytest
 
-from quire.simulation.config import SimulationConfig, WorkloadConfig
+from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
+from quire.simulation.network import Network
 from quire.simulation.randomness import stream
 from quire.simulation.simulate import simulate
 from quire.simulation.workload import due_times, payload
@@ -14,14 +15,14 @@ from quire.simulation.workload import due_times, payload
 MS = 1_000_000
 
 
-def times(count: int, place: int = 0, **workload: object) -> list[int]:
+def times(count: int, index: int = 0, **workload: object) -> list[int]:
     config = SimulationConfig(members=4, workload=WorkloadConfig(**workload))  # type: ignore[arg-type]
-    return list(islice(due_times(config, place, stream(1, "workload/0")), count))
+    return list(islice(due_times(config, index, stream(1, "workload/0")), count))
 
 
 def test_even_spacing_staggers_the_senders_over_one_interval() -> None:
     assert times(3, interval_ms=40) == [0, 40 * MS, 80 * MS]
-    assert times(2, place=3, interval_ms=40) == [30 * MS, 70 * MS]
+    assert times(2, index=3, interval_ms=40) == [30 * MS, 70 * MS]
 
 
 def test_poisson_spacing_has_the_interval_as_its_mean() -> None:
@@ -57,6 +58,23 @@ def test_a_blocking_sender_waits_for_its_own_delivery() -> None:
     assert pipelined_ms < 60
 
 
-def test_another_workload_does_not_change_the_network() -> None:
-    config = SimulationConfig(members=3, workload=WorkloadConfig(messages=5, spacing="poisson"))
-    assert simulate(config).digest == simulate(config).digest
+def test_another_workload_does_not_change_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrivals = Network.arrivals
+
+    def delays(**workload: object) -> list[int]:
+        """How long each copy took, in the order sent."""
+        found: list[int] = []
+
+        def watched(self: Network, source: int, destination: int, now_ns: int) -> list[int]:
+            times = arrivals(self, source, destination, now_ns)
+            found.extend(time - now_ns for time in times)
+            return times
+
+        monkeypatch.setattr(Network, "arrivals", watched)
+        network = NetworkConfig(delay="exponential:10", loss=0.1, reorder=True)
+        simulate(SimulationConfig(members=3, network=network, workload=WorkloadConfig(messages=5, **workload)))  # type: ignore[arg-type]
+        return found
+
+    even, poisson = delays(), delays(spacing="poisson", size=3)
+    assert len(set(even)) > 20
+    assert all(one == other for one, other in zip(even, poisson, strict=False))

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from quire.sweep.experiments.simulated import configure
 from quire.sweep.grid import Grid, GridFile
 from quire.sweep.store import Measured, SweepStore, open_sweep
 from quire.sweep.sweeper import SweepResult, sweep, sweep_into
+from tests.kit.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,13 +87,35 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     )
     finished = 0
     for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", script, str(tmp_path / "out")], timeout=60, check=False)
+        ended = subprocess.run([sys.executable, "-c", script, str(tmp_path / "out")], timeout=PATIENCE_S, check=False)
         assert ended.returncode == -signal.SIGKILL
         assert len(open_sweep(tmp_path / "out").rows) > finished
         finished = len(open_sweep(tmp_path / "out").rows)
     assert here(grid(), tmp_path / "out").measured == 12 - finished
     here(grid(), tmp_path / "fresh")
     assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+def test_measuring_again_keeps_the_old_results_until_it_is_done_and_can_be_interrupted(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    here(grid(), out)
+    old = content(out)
+
+    class Interrupted(SweepStore):
+        def add(self, measured: Iterable[Measured]) -> None:
+            super().add(measured)
+            raise KeyboardInterrupt
+
+    with Interrupted(out, grid(), force=True) as store, pytest.raises(KeyboardInterrupt):
+        sweep_into(store, grid(), run=run_here(CHUNKS), workers=1)
+    assert content(out) == old
+    assert len(open_sweep(out).rows) == 12
+
+    again = here(grid(), out, force=True)
+
+    assert 0 < again.measured < 12, "it goes on with what it had measured again"
+    assert content(out) == old
+    assert sorted(path.name for path in out.iterdir()) == [".lock", "results", "sweep.json"]
 
 
 def test_a_cell_that_fails_is_named_kept_apart_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +224,7 @@ def test_damaged_results_are_named(tmp_path: Path) -> None:
 
 def quire(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("quire")), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, **options)
 
 
 def test_the_command_refuses_in_one_sentence_before_spark_starts(tmp_path: Path) -> None:

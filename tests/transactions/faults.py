@@ -159,8 +159,8 @@ def promises_are_broken(patch: pytest.MonkeyPatch) -> None:
 def the_client_decides_alone(patch: pytest.MonkeyPatch) -> None:
     right = QuorumClient._commit
 
-    def commit(self: QuorumClient, now: int, call: int, transaction: Any) -> Any:
-        effects = right(self, now, call, transaction)
+    def commit(self: QuorumClient, now: int, call: int, transaction: Any, until_ns: int) -> Any:
+        effects = right(self, now, call, transaction, until_ns)
         if transaction.t not in self._deciding:
             return effects
         decision = Decision(True, dict(transaction.written))
@@ -279,11 +279,10 @@ HARMFUL: list[tuple[Plant, str, int]] = [
     (nobody_ends_what_is_left_behind, "crashing", 0),
     (each_replica_ends_it_alone, "crashing", 0),
     (a_lost_disk_is_not_asked_for, "restless", 0),
-    (learnt_ballots_are_forgotten, "restless", 575),
-    (learnt_prewrites_are_forgotten, "restless", 75),
-    (read_timestamps_are_lost, "restless", 100),
+    (learnt_ballots_are_forgotten, "restless", 700),
+    (learnt_prewrites_are_forgotten, "restless", 350),
+    (read_timestamps_are_lost, "restless", 350),
     (each_replica_forgets_alone, "forgetting", 0),
     (nothing_is_closed, "forgetting", 0),
-    (a_lost_disk_opens_what_was_closed, "forgetting", 4100),
 ]
 """Each with the kind of plan under which it shows, and the seed from which on to look: some show rarely."""

@@ -15,6 +15,9 @@ RESTARTS = ("intact", "forgetful", "blank")
 IMPATIENT = Settings(repeat_ns=30 * MILLISECOND, lease_ns=60 * MILLISECOND, gossip_ns=40 * MILLISECOND)
 FORGETFUL = msgspec.structs.replace(IMPATIENT, gossip_ns=10 * MILLISECOND, remembered=1)
 
+READS: Program = [("r", "k0")]
+READS_AND_WRITES: Program = [("r", "k1"), ("w", "k0")]
+
 
 def random_program(random: Random, keys: int) -> Program:
     return [("w" if random.random() < 0.5 else "r", f"k{random.randrange(keys)}") for _ in range(3)]
@@ -105,6 +108,32 @@ def restless(random: Random) -> Plan:
         client_crashes={replicas + each: at_ms(random, 150) for each in range(clients) if random.random() < 0.3},
         replica_crashes=crashes,
         splits=[],
+    )
+
+
+def reborn(random: Random) -> Plan:
+    """Some read a key while others, that began before, are still to write it; now and then a client cannot hear of a replica
+    that it came too late; and again and again two replicas are gone for a moment, one after the other: the first may
+    forget who read, the second forgets everything."""
+    replicas, clients = 3, 6
+    cuts = [(random.randrange(replicas), replicas + random.randrange(clients), at_ms(random, 400)) for _ in range(150)]
+    crashes = []
+    for _ in range(40):
+        start, (first, second) = at_ms(random, 400), random.sample(range(replicas), 2)
+        how = random.choice(("intact", "forgetful"))
+        crashes += [(first, start, at_ms(random, 2), how), (second, start + at_ms(random, 6), at_ms(random, 2), "blank")]
+    return Plan(
+        replication="majority",
+        replicas=replicas,
+        clients=clients,
+        placement=Placement(replicas),
+        programs=[[random.choice((READS, READS_AND_WRITES)) for _ in range(4)] for _ in range(clients)],
+        tries=9,
+        loss=0.1,
+        duplicate=0.1,
+        settings=msgspec.structs.replace(IMPATIENT, cap_step=1),
+        replica_crashes=crashes,
+        splits=[Split(((replica,), (client,)), start, start + at_ms(random, 40)) for replica, client, start in cuts],
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from quire.protocols.node import Node, Notice
 from quire.protocols.transactions.cells import Cell, Value
 from quire.protocols.transactions.durable import Durable
-from quire.protocols.transactions.errors import OutcomeUnknown, TransactionError
+from quire.protocols.transactions.errors import CommitUnknown, TransactionError
 from quire.protocols.transactions.notices import Answered, Began, Failed, Traced
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.processor import Processor
@@ -25,7 +25,7 @@ from quire.protocols.transactions.settings import MILLISECOND, Settings
 from quire.protocols.transactions.timestamps import Timestamp, Version
 from quire.simulation.delays import parse_delays
 from quire.simulation.network import Network, Split
-from quire.simulation.world import Place, World
+from quire.simulation.world import SimulatedHost, World
 from tests.transactions.histories import Did, History, State, dirty_read, final_state, wrong_order
 
 SECOND = 1_000_000_000
@@ -60,9 +60,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Driver:
     """The application of one client."""
 
-    def __init__(self, store: Store, place: Place, programs: Sequence[Program], random: Random) -> None:
+    def __init__(self, store: Store, host: SimulatedHost, programs: Sequence[Program], random: Random) -> None:
         self.store = store
-        self.place = place
+        self.host = host
         self.programs = list(programs)
         self.random = random
         self.tries = 0
@@ -74,29 +74,29 @@ class Driver:
 
     def ask(self, request: Request) -> None:
         self.calls += 1
-        node, now = self.place.node, self.place.world.now
+        node, now = self.host.node, self.host.world.now
         assert isinstance(node, Processor | QuorumClient)
-        self.place.act(node.submit(now, self.calls, request))
+        self.host.act(node.submit(now, self.calls, request))
 
     def begin(self, _: object = None) -> None:
-        if self.place.gone:
+        if self.host.gone:
             return
         if not self.programs:
             self.finished = True
             return
         self.tries += 1
         pause = 0 if self.tries == 1 else int(self.random.random() * 20 * MILLISECOND * min(self.tries, 8))
-        self.ask(Begin(pause))
+        self.ask(Begin(pause, None if self.tries == 1 else self.t))
 
-    def told(self, notice: Notice) -> None:
+    def on_notice(self, notice: Notice) -> None:
         assert isinstance(notice, Began | Answered | Failed)
         if notice.call != self.calls:
             return
         # Applications act after the step that told them, not inside it.
-        self.place.world.at(self.place.world.now, self._go_on, notice)
+        self.host.world.at(self.host.world.now, self._go_on, notice)
 
     def _go_on(self, notice: Began | Answered | Failed) -> None:
-        if self.place.gone:
+        if self.host.gone:
             return
         program = self.programs[0]
         if isinstance(notice, Failed):
@@ -132,12 +132,12 @@ class Driver:
         op, key = step
         if op == "r":
             assert self.t is not None
-            self.store.history[self.t].append(Did("r", key, self.store.version_seen[self.place.node.address], value))
+            self.store.history[self.t].append(Did("r", key, self.store.version_seen[self.host.node.address], value))
 
     def failed(self, error: TransactionError) -> None:
         assert self.t is not None
         self.store.errors.append(error)
-        if isinstance(error, OutcomeUnknown) or self.tries >= self.store.plan.tries:
+        if isinstance(error, CommitUnknown) or self.tries >= self.store.plan.tries:
             self.given_up += 1
             self.next_program()
         else:
@@ -185,7 +185,7 @@ class Store:
                 node = client(address, plan.placement, plan.settings, self.random.random)
             self.world.add(node, self.hear)
         self.by_address = {
-            address: Driver(self, self.world.places[address], plan.programs[index], self.random)
+            address: Driver(self, self.world.hosts[address], plan.programs[index], self.random)
             for index, address in enumerate(clients)
         }
         for address, driver in self.by_address.items():
@@ -195,23 +195,23 @@ class Store:
         for address, at, down, kind in plan.replica_crashes:
             self.world.at(at, self.crash_replica, (address, down, kind))
 
-    def hear(self, place: Place, notice: Notice) -> None:
-        address = place.node.address
+    def hear(self, host: SimulatedHost, notice: Notice) -> None:
+        address = host.node.address
         if isinstance(notice, Traced):
             if notice.kind == "view":
                 self.version_seen[address] = version_of(notice)
-            elif notice.op in ("commit", "abort") and isinstance(place.node, QuorumReplica):
+            elif notice.op in ("commit", "abort") and isinstance(host.node, QuorumReplica):
                 self.decisions.setdefault(notice.t, set()).add(notice.op == "commit")
             return
-        self.by_address[address].told(notice)
+        self.by_address[address].on_notice(notice)
 
     def crash_replica(self, crash: tuple[int, int, str]) -> None:
         address, down, kind = crash
-        place = self.world.places[address]
-        if place.gone or any(other.gone or self._recovering(other.node) for other in self.world.places[: self.plan.replicas]):
+        host = self.world.hosts[address]
+        if host.gone or any(other.gone or self._recovering(other.node) for other in self.world.hosts[: self.plan.replicas]):
             return  # One at a time.
         self.world.crash(address)
-        node = place.node
+        node = host.node
         assert isinstance(node, QuorumReplica)
         self.durable[address] = node.state
         if down >= 0:
@@ -242,11 +242,11 @@ class Store:
     def done(self) -> bool:
         """Whether all programs have ended, and every replica that is there knows all that is decided. One that was silent
         for long counts as lost to the others, until they hear of it again."""
-        ended = all(driver.finished or driver.place.gone for driver in self.by_address.values())
+        ended = all(driver.finished or driver.host.gone for driver in self.by_address.values())
         return ended and self.world.idle() and not self._somebody_lacks()
 
     def _somebody_lacks(self) -> bool:
-        there = [place.node for place in self.world.places if isinstance(place.node, QuorumReplica) and not place.gone]
+        there = [host.node for host in self.world.hosts if isinstance(host.node, QuorumReplica) and not host.gone]
         return any(one.owes(other.address) for one in there for other in there)
 
     def committed(self) -> set[Timestamp]:
@@ -264,18 +264,18 @@ class Store:
         )
 
     def _wrong_replica(self, state: State) -> str | None:
-        for place in self.world.places:
-            cells = cells_of(place.node)
-            if cells is None or place.gone:
+        for host in self.world.hosts:
+            cells = cells_of(host.node)
+            if cells is None or host.gone:
                 continue
             for key, (version, value) in state.items():
-                if place.node.address in self.plan.placement.of(key):
+                if host.node.address in self.plan.placement.of(key):
                     cell = cells.get(key)
                     if cell is None or (cell.wts, cell.value) != (version, value):
-                        return f"replica {place.node.address} holds {key} as {cell and cell.wts}, not {version}"
+                        return f"replica {host.node.address} holds {key} as {cell and cell.wts}, not {version}"
             for key, cell in cells.items():
                 if key not in state and cell.value is not None:
-                    return f"replica {place.node.address} holds {key}, which nobody committed"
+                    return f"replica {host.node.address} holds {key}, which nobody committed"
         return None
 
 

@@ -52,8 +52,3 @@ def test_the_curve_falls_with_the_share_of_writes_and_a_request_alone_omits_noth
     few, half, all_of_them = (ratio(processors=6, write_share=share, transactions=3) for share in (0.1, 0.5, 1.0))
     assert few > half > all_of_them
     assert evaluate(Evaluation(processors=1, transactions=2)).ratio == 1.0
-
-
-def test_an_evaluation_replays() -> None:
-    evaluation = Evaluation(processors=3, transactions=2)
-    assert evaluate(evaluation) == evaluate(evaluation)

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import quire
 from quire.live.runs.fleet import free_addresses
+from tests.kit.patience import PATIENCE_S
 from tests.live.test_examples import Terminal
 from tests.transactions.histories import dirty_read, wrong_order
 from tests.transactions.test_simulate import read_histories
@@ -75,25 +77,41 @@ def test_the_bank_goes_on_when_a_replica_and_a_teller_are_killed() -> None:
             assert teller.line() == "all accounts together hold 400"
             teller.type("quit")
         for process in (processes[0], processes[2], *tellers[:2]):
-            out, complaints = process.process.communicate(timeout=30)
+            out, complaints = process.process.communicate(timeout=PATIENCE_S)
             assert (process.process.returncode, out) == (0, "")
             assert "bank:" not in complaints
 
 
-@pytest.mark.parametrize("replication", ["majority", "all"])
-def test_quire_run_leaves_a_trace_that_tells_every_transaction(tmp_path: Path, replication: str) -> None:
-    script = "from quire.cli.main import main; main()"
-    command = [sys.executable, "-c", script, "run", "--protocol", "transactions", "--members", "3", "--messages", "15",
-               "--option", "clients=2", "--option", "keys=4", "--option", f"replication={replication}", "--no-audit", "--json",
-               "--out", str(tmp_path / "run")]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def quire_run(out: Path, messages: int, **options: object) -> dict[str, Any]:
+    """The details of a run of three replicas and their clients, which it has ended well."""
+    given = [part for name, value in options.items() for part in ("--option", f"{name}={value}")]
+    command = [sys.executable, "-c", "from quire.cli.main import main; main()", "run", "--protocol", "transactions",
+               "--members", "3", "--messages", str(messages), *given, "--no-audit", "--json", "--out", str(out)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["complete"]
-    assert result["details"]["committed"] == 30
     assert result["details"]["replicas_equal"]
+    details: dict[str, Any] = result["details"]
+    return details
+
+
+@pytest.mark.parametrize("replication", ["majority", "all"])
+def test_quire_run_leaves_a_trace_that_tells_every_transaction(tmp_path: Path, replication: str) -> None:
+    details = quire_run(tmp_path / "run", 15, clients=2, keys=4, replication=replication)
+    assert details["committed"] == 30
     history, committed = read_histories(tmp_path / "run")
     assert len(committed) == 30
+    assert wrong_order(history, committed) is None
+    assert dirty_read(history, committed) is None
+
+
+@pytest.mark.parametrize("replication", ["majority", "all"])
+def test_nobody_gives_up_where_all_clients_want_the_same_keys(tmp_path: Path, replication: str) -> None:
+    details = quire_run(tmp_path / "run", 40, clients=4, keys=2, replication=replication)
+    assert (details["committed"], details["given_up"]) == (160, 0)
+    assert details["retries"] > 0
+    history, committed = read_histories(tmp_path / "run")
     assert wrong_order(history, committed) is None
     assert dirty_read(history, committed) is None
 

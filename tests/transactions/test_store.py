@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quire.protocols.transactions.errors import Obsolete, RetryLimit, TransactionError, TxEnded, UnknownObject
+from quire.protocols.transactions.errors import Obsolete, RetryLimit, TransactionError, TxEnded, UnknownKey
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
@@ -193,7 +193,7 @@ def test_what_cannot_be_is_said_by_a_typed_error() -> None:
         async with store.transaction() as t:
             await t.read("y")
 
-    with pytest.raises(UnknownObject):
+    with pytest.raises(UnknownKey):
         bank.run(unknown)
 
     hopeless = Bank("all", tries=1)

@@ -13,10 +13,11 @@ from random import Random
 
 import pytest
 
-from quire.protocols.transactions.errors import Obsolete, OutcomeUnknown, TxAborted
+from quire.protocols.transactions.errors import CommitUnknown, Obsolete, TxAborted
 from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.protocols.transactions.timestamps import ZERO
 from tests.transactions import plans
+from tests.transactions.duels import Duel
 from tests.transactions.stores import Plan, Store
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
@@ -29,9 +30,13 @@ SHARES = {
     "quorum": 0.5,
     "crashing": 1.0,
     "restless": 0.2,
+    "reborn": 0.2,
     "forgetting": 0.4,
 }
 """Runs of each kind, of those that are asked for; in a long swarm, all of them have all."""
+
+DUELS = 8
+"""So many times as many runs: each is of one transaction."""
 
 Make = Callable[[Random], Plan]
 
@@ -61,7 +66,7 @@ def test_committed_transactions_are_as_if_one_after_the_other(kind: str) -> None
 
 def observed(store: Store) -> Counter[str]:
     """What a swarm must show somewhere, or it has shown nothing."""
-    replicas = [place.node for place in store.world.places if isinstance(place.node, QuorumReplica)]
+    replicas = [host.node for host in store.world.hosts if isinstance(host.node, QuorumReplica)]
     return (
         Counter(
             {
@@ -71,7 +76,7 @@ def observed(store: Store) -> Counter[str]:
                 "programs given up": sum(driver.given_up for driver in store.by_address.values()),
                 "obsolete": sum(isinstance(error, Obsolete) for error in store.errors),
                 "ended by replicas": sum(isinstance(error, TxAborted) for error in store.errors),
-                "outcome unknown": sum(isinstance(error, OutcomeUnknown) for error in store.errors),
+                "outcome unknown": sum(isinstance(error, CommitUnknown) for error in store.errors),
                 "committed without its client": len(store.committed() - store.answered),
                 "replica crash": len(store.durable),
                 "client crash": len(store.plan.client_crashes),
@@ -82,3 +87,21 @@ def observed(store: Store) -> Counter[str]:
         )
         - Counter()
     )
+
+
+def test_whoever_ends_a_transaction_all_learn_one_outcome() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(DUELS * RUNS) if SEED is None else [int(SEED)]:
+        duel = Duel(Random(seed))
+        wrong = duel.run()
+        assert wrong is None, (
+            f"{wrong}; replay with: QUIRE_SWARM_SEED={seed} pytest tests/transactions/test_swarm.py -k outcome"
+        )
+        outcomes = {commit for _, commit in duel.outcomes}
+        seen.update(["no outcome"] if not outcomes else ["a commit"] if True in outcomes else ["an abort"])
+        seen.update(["competing ballots"] if duel.enders > 1 else [])
+        seen.update(["a commit in spite of ballots"] if True in outcomes and duel.enders else [])
+        seen.update(["a disk that was lost"] if duel.lost else [])
+    if SEED is None:
+        signs = ("a commit", "an abort", "competing ballots", "a commit in spite of ballots", "a disk that was lost")
+        assert all(seen[sign] > RUNS // 2 for sign in signs), seen

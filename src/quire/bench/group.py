@@ -7,12 +7,13 @@ import time
 from contextlib import aclosing, suppress
 from pathlib import Path
 
-from quire.bench.duty import Duty, Report
+from quire.bench.assignment import Assignment, Report
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
 from quire.live.groups.group import Group
+from quire.live.groups.joining import record_group
+from quire.live.network_options import Network
 from quire.live.settings import read_settings
-from quire.live.spool import Spool
 
 SECRET = "a secret for a benchmark on loopback"  # noqa: S105
 TAKEN_MAX = 256
@@ -20,31 +21,29 @@ SETTLE_S = 0.005
 TIMEOUT_S = 30.0
 
 
-def make_group(duty: Duty, *, secret: bool = False) -> Group:
+def make_group(assignment: Assignment, *, secret: bool = False) -> Group:
     settings = read_settings(
         "bench",
-        duty.me,
-        duty.addresses,
-        order="total" if duty.lookahead is None else None,
-        protocol="single-phase" if duty.lookahead is not None else None,
-        options={"lookahead": duty.lookahead} if duty.lookahead is not None else None,
-        secret=SECRET if secret else None,
-        timeout_s=TIMEOUT_S,
+        assignment.me,
+        assignment.addresses,
+        order="total" if assignment.lookahead is None else None,
+        protocol="single-phase" if assignment.lookahead is not None else None,
+        options={"lookahead": assignment.lookahead} if assignment.lookahead is not None else None,
+        network=Network(secret=SECRET if secret else None, timeout_s=TIMEOUT_S),
     )
-    spool = None if duty.trace is None else Spool(duty.me, duty.members, Path(duty.trace))
-    return Group(settings, spool)
+    return Group(settings, None if assignment.directory is None else record_group(settings, Path(assignment.directory)))
 
 
 async def throughput(pipe: Pipe, *, messages: bool = False, secret: bool = False) -> None:
     """Send at full speed and deliver everything, run by run or message by message."""
-    duty = pipe.duty
-    supply, tally = Supply(duty), Tally(duty.size)
-    async with make_group(duty, secret=secret) as group:
+    assignment = pipe.assignment
+    supply, tally = Supply(assignment), Tally(assignment.size)
+    async with make_group(assignment, secret=secret) as group:
         await pipe.all_ready()
         sending = asyncio.create_task(_send(group, supply))
         telling = asyncio.create_task(_tell_progress(pipe, tally))
         take = _take_messages if messages else _take_runs
-        await take(group, tally, duty.members)
+        await take(group, tally, assignment.members)
         elapsed_s = await pipe.all_done()
         await sending
         telling.cancel()
@@ -90,26 +89,26 @@ async def _take_messages(group: Group, tally: Tally, members: int) -> None:
 
 
 async def _tell_progress(pipe: Pipe, tally: Tally) -> None:
-    while pipe.duty.progress_s is not None:
-        await asyncio.sleep(pipe.duty.progress_s)
+    while pipe.assignment.progress_s is not None:
+        await asyncio.sleep(pipe.assignment.progress_s)
         pipe.progress(tally.delivered)
 
 
 async def latency(pipe: Pipe) -> None:
     """One member sends a message, waits until it is delivered to itself in its final place, and sends the next."""
-    duty = pipe.duty
-    payload = bytes(duty.size)
+    assignment = pipe.assignment
+    payload = bytes(assignment.size)
     took: list[float] = []
-    async with make_group(duty) as group:
+    async with make_group(assignment) as group:
         taking = asyncio.create_task(_take_anything(group))
         await pipe.all_ready()
-        for _ in range(duty.round_trips if duty.me == duty.sender else 0):
+        for _ in range(assignment.round_trips if assignment.me == assignment.sender else 0):
             began = time.perf_counter()
             await group.execute(payload)
             took.append((time.perf_counter() - began) * 1e6)
         await pipe.all_done()
         taking.cancel()
-        pipe.say(Report(me=duty.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))
+        pipe.say(Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))
 
 
 async def _take_anything(group: Group) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from quire.bench.duty import Duty
+from quire.bench.assignment import Assignment
 from quire.model.errors import BadInput
 
 HEAD_BYTES = 8
@@ -29,15 +29,15 @@ BATCH = 1024
 class Supply:
     """What one member sends."""
 
-    def __init__(self, duty: Duty, batch: int = BATCH) -> None:
-        if duty.size < SIZE_MIN:
-            raise BadInput(f"a message of a benchmark needs at least {SIZE_MIN} bytes, not {duty.size}")
-        filler = bytes(index % 251 for index in range(duty.size - HEAD_BYTES))
+    def __init__(self, assignment: Assignment, batch: int = BATCH) -> None:
+        if assignment.size < SIZE_MIN:
+            raise BadInput(f"a message of a benchmark needs at least {SIZE_MIN} bytes, not {assignment.size}")
+        filler = bytes(index % 251 for index in range(assignment.size - HEAD_BYTES))
         self.sent = 0
-        self._pool = [_HEAD.pack(0, duty.me, number) + filler for number in range(batch)]
-        self._last = _HEAD.pack(_LAST, duty.me, 0) + filler
-        self._messages = duty.messages
-        self._seconds = duty.seconds
+        self._pool = [_HEAD.pack(0, assignment.me, number) + filler for number in range(batch)]
+        self._last = _HEAD.pack(_LAST, assignment.me, 0) + filler
+        self._messages = assignment.messages
+        self._seconds = assignment.seconds
 
     def batches(self) -> Iterator[Sequence[bytes]]:
         """Batches until it is enough. The very last message says so."""

@@ -7,17 +7,17 @@ the same round, and what is reported is the median over the rounds.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 import msgspec
 
-from quire.bench.crew import BenchFailed, Crew
-from quire.bench.duty import Duty, Report
+from quire.bench.assignment import Assignment, Report
 from quire.bench.load import SIZE_MIN
+from quire.bench.processes import BenchFailed, Processes
+from quire.files.scratch import Scratch
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 
@@ -27,16 +27,21 @@ SECONDS_MAX = 600.0
 SIZE_MAX = 1 << 16
 ROUND_TRIPS = 2000
 QUIRE_LATENCY = "quire"
+DURABLE_LATENCY = "quire dynamic, journal"
 
 OURS = ("quire runs", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct")
+DYNAMIC = ("quire dynamic fast", "quire dynamic uniform", "quire dynamic journal")
+"""Groups whose members can change. They are measured with the first of the sizes."""
 CEILINGS = ("ceiling objects", "ceiling opaque")
 ZEROMQ = ("zmq 1", "zmq 64")
 SEQUENCERS = {
     **dict.fromkeys(("zmq 1", "zmq 64", "zmq latency"), "zmq sequencer"),
-    "quire sequencer": "quire office",
-    "quire sequencer direct": "quire office direct",
+    "quire sequencer": "quire combined sequencer",
+    "quire sequencer direct": "quire combined sequencer direct",
 }
 """Which process more a contender has."""
+ON_DISK = frozenset({"quire trace", "quire dynamic journal", "quire dynamic latency"})
+"""Who writes files."""
 OF_OBJECTS = frozenset({"quire messages", "zmq 1"})
 """Who makes an object of every message, and is measured against the ceiling that does."""
 
@@ -80,6 +85,8 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     to_runs: float | None = None
     to_zeromq: float | None = None
     to_ceiling: float | None = None
+    to_disk: float | None = None
+    """Of a journal: to plain appends of the same bytes."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +94,8 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     p50_us: float
     p99_us: float
     to_raw: float | None = None
+    to_sync: float | None = None
+    """Where a journal is kept: to one sync of the disk."""
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +112,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 class _Round(msgspec.Struct, frozen=True):
     deliveries_per_s: float
     cpu_s_per_million: float
+    to_disk: float | None = None
 
 
 async def measure(config: Config, say: Say) -> Results:
@@ -110,10 +120,11 @@ async def measure(config: Config, say: Say) -> Results:
     what it claims to be."""
     config.check()
     zeromq = config.rivals and find_spec("zmq") is not None
-    contenders = (*OURS, *(CEILINGS if config.rivals else ()), *(ZEROMQ if zeromq else ()))
+    rivals = (*(CEILINGS if config.rivals else ()), *(ZEROMQ if zeromq else ()))
     load_before = _load_average()
     throughput: list[Throughput] = []
     for size in config.sizes:
+        contenders = (*OURS, *(DYNAMIC if size == config.sizes[0] else ()), *rivals)
         rounds: dict[str, list[_Round]] = {contender: [] for contender in contenders}
         for number in range(config.rounds):
             for contender in contenders:
@@ -129,22 +140,24 @@ async def measure(config: Config, say: Say) -> Results:
         latency=await _latencies(config, zeromq, say),
         left_out=""
         if zeromq or not config.rivals
-        else "ZeroMQ is not here, so it is left out; install quire[bench] to compare with it",
+        else "ZeroMQ is not installed, so it is left out; install quire[bench] to compare with it",
     )
 
 
 async def move_load(contender: str, size: int, config: Config) -> _Round:
     """One round of one contender."""
-    with TemporaryDirectory(prefix="quire-bench-") as directory:
-        trace = Path(directory) if contender == "quire trace" else None
-        duties = _duties(contender, config, trace, size=size, messages=config.messages, seconds=config.seconds)
-        reports = await Crew(duties, config.seconds).run()
+    with Scratch.temporary("bench") as scratch:
+        load = {"size": size, "messages": config.messages, "seconds": config.seconds}
+        assignments = _assignments(contender, config, scratch.path, **load)
+        reports = await Processes(assignments, config.seconds).run()
     members = reports[: config.members]
     check(contender, members)
-    delivered = members[0].delivered
+    delivered, elapsed_s = members[0].delivered, max(report.elapsed_s for report in members)
+    plain = [report.plain_s for report in members if report.plain_s is not None]
     return _Round(
-        delivered / max(report.elapsed_s for report in members),
+        delivered / elapsed_s,
         sum(report.cpu_s for report in reports) / (delivered * len(members) / 1e6),
+        max(plain) / elapsed_s if plain else None,
     )
 
 
@@ -158,20 +171,18 @@ def check(contender: str, members: Sequence[Report]) -> None:
             raise BenchFailed(f"{contender!r} is out of order: members {members[0].me} and {report.me} delivered differently")
 
 
-def _duties(contender: str, config: Config, trace: Path | None = None, **load: object) -> list[Duty]:
-    """One duty a process: the members, and the sequencer where there is one."""
+def _assignments(contender: str, config: Config, scratch: Path | None = None, **load: object) -> list[Assignment]:
+    """One assignment a process: the members, and the sequencer where there is one."""
     sequencer = SEQUENCERS.get(contender)
     addresses = free_addresses(2 if contender.startswith("zmq") else config.members + (sequencer is not None))
     each = msgspec.convert(
-        {"contender": contender, "me": 0, "members": config.members, "addresses": addresses, **load}, type=Duty
+        {"contender": contender, "me": 0, "members": config.members, "addresses": addresses, **load}, type=Assignment
     )
-    duties = [
-        msgspec.structs.replace(each, me=me, trace=None if trace is None else str(trace / f"{me}.records"))
-        for me in range(config.members)
-    ]
+    directory = str(scratch) if contender in ON_DISK else None
+    assignments = [msgspec.structs.replace(each, me=me, directory=directory) for me in range(config.members)]
     if sequencer is not None:
-        duties.append(msgspec.structs.replace(each, contender=sequencer, me=config.members))
-    return duties
+        assignments.append(msgspec.structs.replace(each, contender=sequencer, me=config.members))
+    return assignments
 
 
 def _throughput(contender: str, size: int, rounds: dict[str, list[_Round]]) -> Throughput:
@@ -189,7 +200,25 @@ def _throughput(contender: str, size: int, rounds: dict[str, list[_Round]]) -> T
         to_runs=ratio_to("quire runs"),
         to_zeromq=ratio_to("zmq 64"),
         to_ceiling=ratio_to("ceiling objects" if contender in OF_OBJECTS or "objects" in contender else "ceiling opaque"),
+        to_disk=_median(each.to_disk for each in rounds[contender]),
     )
+
+
+def _median(figures: Iterable[float | None]) -> float | None:
+    known = [figure for figure in figures if figure is not None]
+    return median(known) if known else None
+
+
+class _Trips(msgspec.Struct, frozen=True):
+    p50_us: float
+    p99_us: float
+    to_sync: float | None
+
+    @classmethod
+    def of(cls, report: Report) -> _Trips:
+        took, syncs = sorted(report.round_trips_us), report.syncs_us
+        p50_us = took[len(took) // 2]
+        return cls(p50_us, took[len(took) * 99 // 100], p50_us / median(syncs) if syncs else None)
 
 
 async def _latencies(config: Config, zeromq: bool, say: Say) -> tuple[Latency, ...]:
@@ -202,23 +231,25 @@ async def _latencies(config: Config, zeromq: bool, say: Say) -> tuple[Latency, .
         (QUIRE_LATENCY, "quire latency", last, None),
         ("quire, lookahead=0", "quire latency", last, 0),
         ("quire, lookahead=0, first member", "quire latency", 0, 0),
+        (DURABLE_LATENCY, "quire dynamic latency", 0, None),
     ]
     contenders += [("zmq 1", "zmq latency", 0, None)] if zeromq else []
-    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name, *_ in contenders}
+    rounds: dict[str, list[_Trips]] = {name: [] for name, *_ in contenders}
     for number in range(config.rounds):
         for name, contender, sender, lookahead in contenders:
             say(f"latency, round {number + 1} of {config.rounds}: {name}")
-            duties = _duties(contender, config, round_trips=config.round_trips, sender=sender, lookahead=lookahead)
-            reports = await Crew(duties, 0.0).run()
-            took = sorted(reports[sender].round_trips_us)
-            rounds[name].append((took[len(took) // 2], took[len(took) * 99 // 100]))
+            load = {"round_trips": config.round_trips, "sender": sender, "lookahead": lookahead}
+            with Scratch.temporary("bench") as scratch:
+                reports = await Processes(_assignments(contender, config, scratch.path, **load), 0.0).run()
+            rounds[name].append(_Trips.of(reports[sender]))
     raw = rounds.get("raw round trip")
     return tuple(
         Latency(
             contender=name,
-            p50_us=median(p50 for p50, _ in each),
-            p99_us=median(p99 for _, p99 in each),
-            to_raw=None if raw is None else median(p50 / base for (p50, _), (base, _) in zip(each, raw, strict=True)),
+            p50_us=median(trips.p50_us for trips in each),
+            p99_us=median(trips.p99_us for trips in each),
+            to_raw=None if raw is None else median(trips.p50_us / base.p50_us for trips, base in zip(each, raw, strict=True)),
+            to_sync=_median(trips.to_sync for trips in each),
         )
         for name, each in rounds.items()
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from quire.bench.duty import Duty, Report
+from quire.bench.assignment import Assignment, Report
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
 from quire.live.settings import read_address
@@ -76,7 +76,7 @@ class Link(asyncio.BufferedProtocol):
         self.transport.writelines((_LENGTH.pack(len(body)), body))
 
 
-async def connect(duty: Duty, take: Take) -> dict[int, Link]:
+async def connect(assignment: Assignment, take: Take) -> dict[int, Link]:
     """Links to all other members."""
     loop = asyncio.get_running_loop()
     links: dict[int, Link] = {}
@@ -84,13 +84,13 @@ async def connect(duty: Duty, take: Take) -> dict[int, Link]:
 
     def opened(peer: int, link: Link) -> None:
         links[peer] = link
-        if len(links) == duty.members - 1:
+        if len(links) == assignment.members - 1:
             complete.set()
 
-    here = read_address(duty.addresses[duty.me])
+    here = read_address(assignment.addresses[assignment.me])
     await loop.create_server(lambda: Link(take, None, opened), here.host, here.port)
-    for peer in range(duty.me):
-        there = read_address(duty.addresses[peer])
+    for peer in range(assignment.me):
+        there = read_address(assignment.addresses[peer])
         link = Link(take, peer, opened)
         while True:
             try:
@@ -98,33 +98,33 @@ async def connect(duty: Duty, take: Take) -> dict[int, Link]:
                 break
             except ConnectionRefusedError:
                 await asyncio.sleep(RETRY_S)
-        link.write(duty.me.to_bytes(4, "big"))
+        link.write(assignment.me.to_bytes(4, "big"))
     await complete.wait()
     return links
 
 
 async def throughput(pipe: Pipe, *, objects: bool) -> None:
     """Send at full speed and take everything: frames as they are, or with one bytes object a message at both ends."""
-    duty = pipe.duty
-    tallies = tuple(Tally(duty.size) for _ in range(duty.members))
-    supply = Supply(duty, max(1, FRAME_BYTES // duty.size))
+    assignment = pipe.assignment
+    tallies = tuple(Tally(assignment.size) for _ in range(assignment.members))
+    supply = Supply(assignment, max(1, FRAME_BYTES // assignment.size))
     everything = asyncio.Event()
 
     def take(origin: int, frame: bytes | memoryview) -> None:
         if objects:
-            data, size = bytes(frame), duty.size
+            data, size = bytes(frame), assignment.size
             tallies[origin].take_each([data[start : start + size] for start in range(0, len(data), size)])
         else:
             tallies[origin].take_together(frame)
         if all(tally.senders_done for tally in tallies):
             everything.set()
 
-    links = await connect(duty, take)
+    links = await connect(assignment, take)
     await pipe.all_ready()
     for body in map(b"".join, supply.batches()) if objects else supply.packed_batches():
         for link in links.values():
             link.write(body)
-        take(duty.me, body)
+        take(assignment.me, body)
         for link in links.values():
             await link.writable.wait()
         await asyncio.sleep(0)
@@ -134,25 +134,25 @@ async def throughput(pipe: Pipe, *, objects: bool) -> None:
 
 async def latency(pipe: Pipe) -> None:
     """One member sends a message to all others, waits until all have acknowledged it, and sends the next."""
-    duty = pipe.duty
-    payload, took = bytes(duty.size), []
+    assignment = pipe.assignment
+    payload, took = bytes(assignment.size), []
     missing = 0
     all_there: asyncio.Future[None]
     links: dict[int, Link] = {}
 
     def take(origin: int, frame: memoryview) -> None:  # noqa: ARG001
         nonlocal missing
-        if duty.me != duty.sender:
+        if assignment.me != assignment.sender:
             links[origin].write(b"\x01")
             return
         missing -= 1
         if not missing:
             all_there.set_result(None)
 
-    links |= await connect(duty, take)
+    links |= await connect(assignment, take)
     await pipe.all_ready()
     loop = asyncio.get_running_loop()
-    for _ in range(duty.round_trips if duty.me == duty.sender else 0):
+    for _ in range(assignment.round_trips if assignment.me == assignment.sender else 0):
         began = time.perf_counter()
         missing, all_there = len(links), loop.create_future()
         for link in links.values():
@@ -160,4 +160,4 @@ async def latency(pipe: Pipe) -> None:
         await all_there
         took.append((time.perf_counter() - began) * 1e6)
     await pipe.all_done()
-    pipe.say(Report(me=duty.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))
+    pipe.say(Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))

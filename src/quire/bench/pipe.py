@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from quire.bench.duty import END, GO, Done, Duty, Progress, Ready, Report, Said
+from quire.bench.assignment import END, GO, Assignment, Done, Progress, Ready, Report, Said
 from quire.bench.load import Tally
 
 _PAGE_BYTES = resource.getpagesize()
@@ -26,7 +26,7 @@ class Pipe:
     def __init__(self) -> None:
         # Unbuffered: a thread that waits in a buffer would hold its lock when the interpreter ends.
         self._words = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
-        self.duty = msgspec.json.decode(self._words.readline(), type=Duty)
+        self.assignment = msgspec.json.decode(self._words.readline(), type=Assignment)
         self.began = 0.0
         self._cpu_s = 0.0
         self._go = threading.Event()
@@ -53,15 +53,16 @@ class Pipe:
     async def all_done(self) -> float:
         return await asyncio.get_running_loop().run_in_executor(None, self.done)
 
-    def report(self, elapsed_s: float, sent: int, tallies: tuple[Tally, ...]) -> None:
+    def report(self, elapsed_s: float, sent: int, tallies: tuple[Tally, ...], plain_s: float | None = None) -> None:
         self.say(
             Report(
-                me=self.duty.me,
+                me=self.assignment.me,
                 sent=sent,
                 delivered=sum(tally.delivered for tally in tallies),
                 digests=tuple(tally.digest() for tally in tallies),
                 elapsed_s=elapsed_s,
                 cpu_s=self.cpu_s(),
+                plain_s=plain_s,
             )
         )
 

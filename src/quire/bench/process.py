@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from quire.bench import group, mesh, sequencing
-from quire.bench.duty import Failed
+from quire.bench import dynamic, group, mesh, sequencing
+from quire.bench.assignment import Failed
 from quire.bench.pipe import Pipe
 from quire.live.runs.member import run
 from quire.model.errors import QuireError
@@ -30,10 +30,14 @@ _ASYNCHRONOUS = {
     "quire trace": group.throughput,
     "quire secret": lambda pipe: group.throughput(pipe, secret=True),
     "quire latency": group.latency,
+    "quire dynamic fast": lambda pipe: dynamic.throughput(pipe, delivery="fast"),
+    "quire dynamic uniform": dynamic.throughput,
+    "quire dynamic journal": dynamic.throughput,
+    "quire dynamic latency": dynamic.latency,
     "quire sequencer": sequencing.throughput,
     "quire sequencer direct": lambda pipe: sequencing.throughput(pipe, direct=True),
-    "quire office": sequencing.sequencer,
-    "quire office direct": lambda pipe: sequencing.sequencer(pipe, direct=True),
+    "quire combined sequencer": sequencing.sequencer,
+    "quire combined sequencer direct": lambda pipe: sequencing.sequencer(pipe, direct=True),
     "ceiling opaque": lambda pipe: mesh.throughput(pipe, objects=False),
     "ceiling objects": lambda pipe: mesh.throughput(pipe, objects=True),
     "raw latency": mesh.latency,
@@ -42,7 +46,7 @@ _ASYNCHRONOUS = {
 
 def main() -> None:
     pipe = Pipe()
-    name = pipe.duty.contender
+    name = pipe.assignment.contender
     try:
         if name in _ASYNCHRONOUS:
             run(_ASYNCHRONOUS[name](pipe))

@@ -6,9 +6,9 @@ import time
 
 import msgspec
 
-from quire.bench.crew import Crew
-from quire.bench.duty import Duty, Progress
+from quire.bench.assignment import Assignment, Progress
 from quire.bench.measure import MEMBERS_MAX, Say, check
+from quire.bench.processes import Processes
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 
@@ -55,8 +55,8 @@ async def soak(seconds: float, members: int, size: int, say: Say) -> Soak:
         say(f"{at_s:,.0f} s: member {member} has {progress.delivered:,} and {progress.resident_bytes >> 20} MiB")
 
     addresses = free_addresses(members)
-    duties = [
-        Duty(
+    assignments = [
+        Assignment(
             contender="quire runs",
             me=me,
             members=members,
@@ -67,7 +67,7 @@ async def soak(seconds: float, members: int, size: int, say: Say) -> Soak:
         )
         for me in range(members)
     ]
-    reports = await Crew(duties, seconds, watch).run()
+    reports = await Processes(assignments, seconds, watch).run()
     check("quire runs", reports)
     growth, flat = judge_memory(samples)
     return Soak(

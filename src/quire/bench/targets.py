@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from quire.bench.measure import QUIRE_LATENCY, Results
+from quire.bench.measure import DURABLE_LATENCY, QUIRE_LATENCY, Results
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +35,17 @@ def _judge(results: Results) -> Iterator[Target]:
         yield from _ratio("trace, 64 B: to runs without", trace.to_runs, 0.85)
     if sequencer := found.get(("quire sequencer", 64)):
         yield from _ratio("sequencer, 64 B: to zmq 64", sequencer.to_zeromq, 0.8)
+    if fast := found.get(("quire dynamic fast", 64)):
+        yield from _ratio("dynamic fast, 64 B: to runs", fast.to_runs, 0.9)
+    if uniform := found.get(("quire dynamic uniform", 64)):
+        yield from _ratio("dynamic uniform, 64 B: to runs", uniform.to_runs, 0.7)
+    if journal := found.get(("quire dynamic journal", 64)):
+        yield from _ratio("dynamic journal, 64 B: to plain appends", journal.to_disk, 0.5)
     for latency in results.latency:
         if latency.contender == QUIRE_LATENCY and latency.to_raw is not None:
             yield _at_most("latency p50: to the raw round trip", latency.to_raw, 2.0)
+        if latency.contender == DURABLE_LATENCY and latency.to_sync is not None:
+            yield _at_most("durable latency p50: to one sync of the disk", latency.to_sync, 3.0)
 
 
 def _ratio(name: str, measured: float | None, least: float) -> Iterator[Target]:

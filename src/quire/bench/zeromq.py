@@ -16,7 +16,7 @@ from itertools import islice
 
 import zmq
 
-from quire.bench.duty import Report
+from quire.bench.assignment import Report
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
 
@@ -39,33 +39,33 @@ def sequencer(pipe: Pipe) -> None:
     collect, publish = context.socket(zmq.PULL), context.socket(zmq.XPUB)
     publish.setsockopt(zmq.XPUB_NODROP, 1)
     publish.setsockopt(zmq.XPUB_VERBOSE, 1)  # Or it would tell only of the first that subscribes.
-    collect.bind(f"tcp://{pipe.duty.addresses[0]}")
-    publish.bind(f"tcp://{pipe.duty.addresses[1]}")
+    collect.bind(f"tcp://{pipe.assignment.addresses[0]}")
+    publish.bind(f"tcp://{pipe.assignment.addresses[1]}")
     # A member is connected when its subscription has come.
-    for _ in range(pipe.duty.members):
+    for _ in range(pipe.assignment.members):
         publish.recv()
     threading.Thread(target=zmq.proxy, args=(collect, publish), daemon=True).start()
     pipe.ready()
     pipe.done()
-    pipe.say(Report(me=pipe.duty.me, cpu_s=pipe.cpu_s()))
+    pipe.say(Report(me=pipe.assignment.me, cpu_s=pipe.cpu_s()))
 
 
 def member(pipe: Pipe, *, together: int) -> None:
     """Send at full speed, so many messages a frame, and take everything."""
-    duty = pipe.duty
+    assignment = pipe.assignment
     context = _context()
     push, subscribe = context.socket(zmq.PUSH), context.socket(zmq.SUB)
-    push.connect(f"tcp://{duty.addresses[0]}")
-    subscribe.connect(f"tcp://{duty.addresses[1]}")
+    push.connect(f"tcp://{assignment.addresses[0]}")
+    subscribe.connect(f"tcp://{assignment.addresses[1]}")
     subscribe.setsockopt(zmq.SUBSCRIBE, b"")
     pipe.ready()
-    supply, tally = Supply(duty, together), Tally(duty.size)
+    supply, tally = Supply(assignment, together), Tally(assignment.size)
     frames = map(b"".join, supply.batches())
     waiting = next(frames)
     poller = zmq.Poller()
     poller.register(subscribe, zmq.POLLIN)
     poller.register(push, zmq.POLLOUT)
-    while tally.senders_done < duty.members:
+    while tally.senders_done < assignment.members:
         ready = dict(poller.poll())
         if subscribe in ready:
             taken = list(islice(_frames_here(subscribe), BURST))
@@ -93,19 +93,21 @@ def _frames_here(socket: zmq.Socket[bytes]) -> Iterator[bytes]:
 
 def latency(pipe: Pipe) -> None:
     """One member pushes a message, waits until it comes back in its place, and pushes the next."""
-    duty = pipe.duty
+    assignment = pipe.assignment
     context = _context()
     push, subscribe = context.socket(zmq.PUSH), context.socket(zmq.SUB)
-    push.connect(f"tcp://{duty.addresses[0]}")
-    subscribe.connect(f"tcp://{duty.addresses[1]}")
+    push.connect(f"tcp://{assignment.addresses[0]}")
+    subscribe.connect(f"tcp://{assignment.addresses[1]}")
     subscribe.setsockopt(zmq.SUBSCRIBE, b"")
     pipe.ready()
-    payload, took = bytes(duty.size), []
-    for _ in range(duty.round_trips):
+    payload, took = bytes(assignment.size), []
+    for _ in range(assignment.round_trips):
         began = time.perf_counter()
-        if duty.me == duty.sender:
+        if assignment.me == assignment.sender:
             push.send(payload)
         subscribe.recv()
         took.append((time.perf_counter() - began) * 1e6)
     pipe.done()
-    pipe.say(Report(me=duty.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took) if duty.me == duty.sender else ()))
+    pipe.say(
+        Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took) if assignment.me == assignment.sender else ())
+    )

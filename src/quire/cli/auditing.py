@@ -8,16 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 from rich.console import Console
-
-from quire.model.orders import Guarantee
 
 if TYPE_CHECKING:
     from quire.pipeline import Audit
 
 EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 3}
 COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
+
+
+def as_json(audit: Audit) -> dict[str, object]:
+    """An audit as it is printed for machines: what it comes to, then everything else."""
+    return {"verdict": audit.verdict, **msgspec.structs.asdict(audit)}
 
 
 @contextmanager
@@ -31,10 +35,10 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
         yield shown.update
 
 
-def audit_run(directory: Path, where: str, *, expect: Sequence[Guarantee] | None = None, segments: int | None = None) -> Audit:
+def audit_run(directory: Path, where: str, *, expect: Sequence[str] | None = None, segments: int | None = None) -> Audit:
     """Audit the run on a session at `where`. Where Spark itself fails, says so and exits as undecided."""
     from quire.pipeline.auditing.auditor import audit
-    from quire.pipeline.session import session
+    from quire.pipeline.session import reason_of_failure, session
 
     with status("starting Spark") as say, session(where) as spark:
         from pyspark.errors import PySparkException
@@ -43,6 +47,6 @@ def audit_run(directory: Path, where: str, *, expect: Sequence[Guarantee] | None
         try:
             return audit(spark, directory, expect=expect, segments=segments)
         except PySparkException as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = reason_of_failure(error)
             print(f"quire: could not decide on {directory}, because Spark failed: {reason}", file=sys.stderr)
             raise typer.Exit(EXIT_CODES["undecided"]) from None

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from quire.bench.crew import BenchFailed
-from quire.bench.measure import Config, Results, Say, measure
-from quire.bench.soak import Soak, soak
-from quire.bench.targets import Target, judge
 from quire.model.errors import BadInput
+
+if TYPE_CHECKING:
+    from quire.bench.measure import Results, Say
+    from quire.bench.soak import Soak
+    from quire.bench.targets import Target
 
 EXIT_FAILED = 1
 _SOAK_ROWS = 10
@@ -30,17 +31,22 @@ def bench(
     seconds: Annotated[float, typer.Option(help="How long members send in each round.")] = 2.0,
     messages: Annotated[int | None, typer.Option(help="How many messages each member sends, instead of --seconds.")] = None,
     rounds: Annotated[int, typer.Option(help="Rounds, of which the median counts.")] = 5,
-    rivals: Annotated[str, typer.Option(help="all, or none: Quire alone.")] = "all",
+    rivals: Annotated[str, typer.Option(help="all, or none to measure Quire alone.")] = "all",
     soak_s: Annotated[
-        float | None, typer.Option("--soak", metavar="SECONDS", help="Instead: full load for so long, and watch the memory.")
+        float | None,
+        typer.Option("--soak", metavar="SECONDS", help="Instead, run at full load for so many seconds and watch the memory."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Measure throughput, latency and processor time of live groups, beside bare sockets and ZeroMQ.
+    """Measure throughput, latency and processor time of live groups, and compare them with bare sockets and ZeroMQ.
 
     Everything runs on loopback, in processes that the command starts and stops. Exit code 1: something was lost or out
     of order or, with --soak, memory grew. A missed target is shown, but is no failure: the machine may have been busy.
     """
+    from quire.bench.measure import Config, measure
+    from quire.bench.processes import BenchFailed
+    from quire.bench.targets import judge
+
     if rivals not in ("all", "none"):
         raise BadInput(f"--rivals must be all or none, not {rivals!r}")
     sizes = tuple(size or (64, 1024))
@@ -70,16 +76,19 @@ def _show(results: Results, targets: tuple[Target, ...]) -> None:
     )
     for size in config.sizes:
         table = _table(
-            f"{size} B", "contender", "deliveries/s per member", "to zmq 64", "to the ceiling", "CPU s per million deliveries"
-        )
+            f"{size} B", "contender", "deliveries/s per member",
+            "to runs", "to zmq", "to ceiling", "to disk", "CPU s per million",
+        )  # fmt: skip
         for row in results.throughput:
             if row.size == size:
-                ratios = (_ratio(row.to_zeromq), _ratio(row.to_ceiling))
+                ratios = map(_ratio, (row.to_runs, row.to_zeromq, row.to_ceiling, row.to_disk))
                 table.add_row(row.contender, f"{row.deliveries_per_s:,.0f}", *ratios, f"{row.cpu_s_per_million:.3f}")
         console.print(table)
-    table = _table(f"latency, {config.round_trips:,} round trips", "one sender", "p50 µs", "p99 µs", "p50 to raw")
+    title = f"latency, {config.round_trips:,} round trips"
+    table = _table(title, "one sender", "p50 µs", "p99 µs", "p50 to raw", "p50 to one sync")
     for latency in results.latency:
-        table.add_row(latency.contender, f"{latency.p50_us:,.1f}", f"{latency.p99_us:,.1f}", _ratio(latency.to_raw))
+        ratios = map(_ratio, (latency.to_raw, latency.to_sync))
+        table.add_row(latency.contender, f"{latency.p50_us:,.1f}", f"{latency.p99_us:,.1f}", *ratios)
     console.print(table)
     table = _table("targets", "target", "wanted", "measured", "")
     for target in targets:
@@ -92,6 +101,8 @@ def _show(results: Results, targets: tuple[Target, ...]) -> None:
 
 
 def _soak(seconds: float, members: int, size: int, json: bool) -> None:
+    from quire.bench.soak import soak
+
     result = _watched(lambda say: asyncio.run(soak(seconds, members, size, say)))
     if json:
         print(msgspec.json.encode(result).decode())
@@ -126,7 +137,7 @@ def _show_soak(result: Soak) -> None:
 
 def _table(title: str, first: str, *rest: str) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    table.add_column(first)
+    table.add_column(first, no_wrap=True)
     for name in rest:
         table.add_column(name, justify="right")
     return table

@@ -13,17 +13,19 @@ from rich.console import Console
 from rich.table import Table
 
 from quire.cli.auditing import status
-from quire.cli.spark import Master, Remote, place
+from quire.cli.spark import Master, Remote, spark_address
+from quire.files.errors import writing
+from quire.files.replacing import scratch_for
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
-from quire.pipeline.layout import check_segments, lay_out
-from quire.trace.schema import RunInfo
-from quire.trace.store import open_run
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from quire.pipeline import Causality
     from quire.pipeline.causality.events import Event
     from quire.pipeline.causality.queries import Share
+    from quire.trace.schema import RunInfo
 
 EXIT_CONTRADICTION = 1
 _SHOWN = 40
@@ -31,49 +33,52 @@ _SHOWN = 40
 
 def causality(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run directory.")],
-    past: Annotated[str | None, typer.Option(metavar="EVENT", help="What happened before it: before 2@57, say.")] = None,
-    future: Annotated[str | None, typer.Option(metavar="EVENT", help="What happened after it.")] = None,
-    concurrent: Annotated[str | None, typer.Option(metavar="EVENT", help="What happened neither before nor after it.")] = None,
+    past: Annotated[str | None, typer.Option(metavar="EVENT", help="List what happened before this event, like 2@57.")] = None,
+    future: Annotated[str | None, typer.Option(metavar="EVENT", help="List what happened after this event.")] = None,
+    concurrent: Annotated[str | None, typer.Option(metavar="EVENT", help="List what is concurrent with this event.")] = None,
     relation: Annotated[
         tuple[str, str] | None, typer.Option(metavar="EVENT EVENT", help="Which of the two happened first, if any.")
     ] = None,
     critical_path: Annotated[
-        str | None, typer.Option(metavar="events|time", help="The chain that decided when the last event could happen.")
+        str | None, typer.Option(metavar="events|time", help="Show the chain that determined when the last event could happen.")
     ] = None,
     first: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Matching events before which none other happened: (?i)error.")
+        str | None, typer.Option(metavar="REGEX", help="List the matching events that no other match precedes, like (?i)error.")
     ] = None,
     pairs: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Matching events two of which happened in no order.")
+        str | None, typer.Option(metavar="REGEX", help="List the pairs of matching events that are concurrent.")
     ] = None,
-    column: Annotated[str, typer.Option(help="Where --first and --pairs look.")] = "text",
+    column: Annotated[str, typer.Option(help="The column that --first and --pairs search.")] = "text",
     limit: Annotated[int, typer.Option(help="How many pairs to list.")] = 100,
     out: Annotated[Path | None, typer.Option(help="Write every event with its vector time there, as Parquet.")] = None,
     master: Master = None,
     remote: Remote = None,
-    segments: Annotated[int | None, typer.Option(help="Pieces to follow in parallel; the answer is the same for any.")] = None,
+    segments: Annotated[
+        int | None, typer.Option(help="Number of segments processed in parallel; does not change the answer.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Say what happened before what in a trace: as a whole, around an event, or where trouble began.
+    """Say what happened before what in a trace: in all of it, around an event, or where an error began.
 
     An event is PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for the sending of a message, like 0:17.
-    Exit code 0: answered; 1: the logs contradict each other, with the circle; 2: bad input.
+    Exit code 0: answered; 1: the logs contradict each other, with the cycle; 2: bad input.
     """
     from quire.pipeline.causality.cycles import Contradiction
     from quire.pipeline.causality.events import parse_event
     from quire.pipeline.causality.times import happened_before
+    from quire.pipeline.layout import check_segments, lay_out
+    from quire.pipeline.session import session
+    from quire.trace.store import open_run
 
     # Before Spark is started, which takes seconds, find out whether there is anything to ask.
     named = [text for text in (past, future, concurrent, *(relation or ())) if text is not None]
     asked = [parse_event(text) for text in named]
-    where = place(master, remote)
+    where = spark_address(master, remote)
     check_segments(segments)
     run = open_run(directory)
     lay_out(run)
     if out is not None and out.exists():
         raise BadInput(f"{out} exists already; choose another name")
-    from quire.pipeline.session import session
-
     with status("starting Spark") as say, session(where) as spark:
         say(f"following {directory}")
         try:
@@ -95,12 +100,12 @@ def causality(
         if pairs is not None:
             answer.pairs(pairs, column, limit)
         if out is not None:
-            found.frame(spark).write.parquet(str(out))
-            answer.told["out"] = str(out)
-        if not answer.told:
+            _write(found.frame(spark), out)
+            answer.data["out"] = str(out)
+        if not answer.data:
             answer.whole()
     if json:
-        sys.stdout.buffer.write(msgspec.json.encode(answer.summary() | answer.told) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(answer.summary() | answer.data) + b"\n")
         sys.stdout.buffer.flush()
         return
     console = Console(highlight=False)
@@ -109,14 +114,24 @@ def causality(
     console.print(answer.sentence(), soft_wrap=True)
 
 
+def _write(frame: DataFrame, out: Path) -> None:
+    """Write a frame to a new directory, whole or not at all."""
+    with writing(out):
+        scratch = scratch_for(out)
+    with scratch:
+        frame.write.parquet(str(scratch.path / "whole"))
+        with writing(out):
+            (scratch.path / "whole").rename(out)
+
+
 class _Answer:
-    """What was asked, for machines (`told`) and for people (`shown`)."""
+    """What was asked, for machines (`data`) and for people (`shown`)."""
 
     def __init__(self, found: Causality, info: RunInfo) -> None:
         self._found = found
         hosts = info.settings.get("hosts")
         self._hosts: Sequence[str] = hosts if isinstance(hosts, list) else [str(p) for p in range(info.members)]
-        self.told: dict[str, Any] = {}
+        self.data: dict[str, Any] = {}
         self.shown: list[Table | str] = []
 
     def summary(self) -> dict[str, object]:
@@ -140,7 +155,7 @@ class _Answer:
     def whole(self) -> None:
         pairs = self._found.pairs()
         total = max(pairs.ordered + pairs.concurrent, 1)
-        self.told["pairs"] = {"ordered": pairs.ordered, "concurrent": pairs.concurrent}
+        self.data["pairs"] = {"ordered": pairs.ordered, "concurrent": pairs.concurrent}
         self.shown.append(
             f"{pairs.ordered:,} pairs of events are ordered ({pairs.ordered / total:.1%}), {pairs.concurrent:,} are concurrent"
         )
@@ -150,7 +165,7 @@ class _Answer:
         shares: Sequence[Share] = getattr(around, name)
         edges = [_edge(name, share) for share in shares]
         described = self._found.describe([event, *edges])
-        self.told[name] = {
+        self.data[name] = {
             "event": described[event],
             "clock": around.clock,
             "events": sum(share.events for share in shares),
@@ -168,13 +183,13 @@ class _Answer:
 
     def relation(self, one: Event, other: Event) -> None:
         relation = self._found.relation(one, other)
-        self.told["relation"] = {"one": str(one), "other": str(other), "relation": relation}
+        self.data["relation"] = {"one": str(one), "other": str(other), "relation": relation}
         words = {"before": "happened before", "after": "happened after", "concurrent": "is concurrent with", "same": "is"}
         self.shown.append(f"{self._name(one)} {words[relation]} {self._name(other)}")
 
     def path(self, by: str) -> None:
         path = self._found.critical_path(by)
-        self.told["critical_path"] = {"by": by, "length": path.length, "stretches": path.stretches}
+        self.data["critical_path"] = {"by": by, "length": path.length, "stretches": path.stretches}
         table = _table(
             f"critical path by {by}: {path.length:,} events", "process", "positions", "reached by", "after ms", "for ms"
         )
@@ -193,7 +208,7 @@ class _Answer:
     def first(self, pattern: str, column: str) -> None:
         events = self._found.first(pattern, column)
         described = self._found.describe(events)
-        self.told["first"] = [described[event] for event in events]
+        self.data["first"] = [described[event] for event in events]
         table = _table(f"causally first of {pattern!r}", "event", "process", "what")
         for event in events[:_SHOWN]:
             table.add_row(str(event), self._hosts[event.process], _words(described[event]))
@@ -202,7 +217,7 @@ class _Answer:
     def pairs(self, pattern: str, column: str, limit: int) -> None:
         pairs = self._found.concurrent_pairs(pattern, column, limit=limit)
         described = self._found.describe([event for pair in pairs for event in pair])
-        self.told["concurrent_pairs"] = [[described[one], described[other]] for one, other in pairs]
+        self.data["concurrent_pairs"] = [[described[one], described[other]] for one, other in pairs]
         table = _table(f"concurrent pairs of {pattern!r}", "event", "what", "event", "what")
         for one, other in pairs[:_SHOWN]:
             table.add_row(str(one), _words(described[one]), str(other), _words(described[other]))

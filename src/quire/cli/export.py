@@ -11,10 +11,8 @@ import typer
 from rich.console import Console
 
 from quire.cli.auditing import status
-from quire.cli.spark import Master, Remote, place
+from quire.cli.spark import Master, Remote, spark_address
 from quire.model.errors import BadInput
-from quire.pipeline.layout import lay_out
-from quire.trace.store import open_run
 
 FORMATS = ("shiviz",)
 
@@ -23,16 +21,18 @@ def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The run directory.")],
     out: Annotated[Path, typer.Option(help="A new file.")],
     format_: Annotated[str, typer.Option("--format", help="shiviz.")] = "shiviz",
-    force: Annotated[bool, typer.Option("--force", help="Replace the file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     master: Master = None,
     remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Write a run with its vector clocks for ShiViz: for each event its text, then its host and clock."""
     from quire.pipeline.exporting import check_new_file, export_shiviz
+    from quire.pipeline.layout import lay_out
     from quire.pipeline.session import session
+    from quire.trace.store import open_run
 
-    where = place(master, remote)
+    where = spark_address(master, remote)
     if format_ not in FORMATS:
         raise BadInput(f"--format knows {', '.join(FORMATS)}, not {format_!r}")
     check_new_file(out, force=force)

@@ -10,14 +10,14 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
+from quire.cli.calling import call
 from quire.live.runs.plan import Plan
 
 
 def say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name = escape(hosts.name)
-    time_s = plan.timeout_s if plan.join_s is None else plan.join_s
-    console.print(f"within {time_s:g} seconds, type on the other hosts, where {name} is the same file:")
+    console.print(f"within {plan.join_s:g} seconds, type on the other hosts, where {name} is the same file:")
     for member in remote:
         command = _member_command(plan, member, hosts)
         console.print(f"  [dim]{escape(plan.members[member])}[/]  [bold]{escape(command)}[/]")
@@ -35,7 +35,7 @@ def _member_command(plan: Plan, member: int, hosts: Path) -> str:
         words += ["--rate", str(plan.rate)]
     if plan.insecure:
         words += ["--insecure"]
-    return shlex.join([*words, "--timeout", f"{plan.timeout_s:g}", "--out", "parts"])
+    return shlex.join([*words, "--timeout", f"{plan.timeout_s:g}", "--join", f"{plan.join_s:g}", "--out", "parts"])
 
 
 def say_what_is_missing(plan: Plan, remote: Sequence[int], parts: Path, out: Path, *, json: bool) -> None:
@@ -44,7 +44,7 @@ def say_what_is_missing(plan: Plan, remote: Sequence[int], parts: Path, out: Pat
         print(msgspec.json.encode({"run": name, "parts": str(parts), "missing": list(remote), "audit": None}).decode())
         return
     console = Console(highlight=False, soft_wrap=True)
-    files = ", ".join(f"p{member:05d}.json, p{member:05d}.records" for member in remote)
+    files = ", ".join(f"p{member:05d}-*" for member in remote)
     console.print(f"The members of this machine are done; their parts of the trace are in {escape(str(parts))}.")
     console.print(f"next: copy {files} from the other hosts there, then")
-    console.print(f"  [bold]{escape(shlex.join(['quire', 'run', '--collect', str(parts), '--out', str(out)]))}[/]")
+    console.print(f"  [bold]{escape(call('collect', parts, '--out', out))}[/]")

@@ -1,58 +1,74 @@
-"""The `quire` command. One module a subcommand; this one holds what they share.
+"""The entry point of the `quire` script: what all commands have in common at their end.
 
-Bad input is one sentence on stderr and exit code 2, never a traceback. Ctrl-C ends with code 130, which
-typer makes of it.
+Bad input is one sentence on stderr and exit code 2. What could not be done though the command was right, as when the disk is
+full, is one sentence and exit code 3. A command that is interrupted says so and ends with 130. There is never a traceback, from
+the first moment to the last, so this module imports nothing that takes long before it can be interrupted.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-
-import typer
-from typer.exceptions import TyperException
-
-from quire.cli import audit, bench, causality, export, importing, keys, member, order, report, run, serve, simulate, sweep
-from quire.model.errors import QuireError
-
-app = typer.Typer(
-    name="quire",
-    help="Ordered group communication: pick an order, run it, prove on Spark that it held.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-app.command("run")(run.run)
-app.command("member")(member.member)
-app.command("serve")(serve.serve)
-app.command("simulate")(simulate.simulate)
-app.command("audit")(audit.audit)
-app.command("causality")(causality.causality)
-app.command("order")(order.order)
-app.command("import")(importing.import_)
-app.command("export")(export.export)
-app.command("sweep")(sweep.sweep)
-app.command("report")(report.report)
-app.command("keys")(keys.keys)
-app.command("bench")(bench.bench)
+from typing import NoReturn
 
 EXIT_BAD_INPUT = 2
+EXIT_FAILED = 3
 EXIT_INTERRUPTED = 130
 
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-def main() -> None:
-    """The entry point of the `quire` script."""
+
+def main() -> NoReturn:
     try:
-        # Outside its standalone mode typer returns the exit code, and raises what it would explain in a box of its own.
-        code = app(standalone_mode=False)
-    except QuireError as error:
-        print(f"quire: {error}", file=sys.stderr)
-        code = EXIT_BAD_INPUT
-    except TyperException as error:
-        message = error.format_message() if hasattr(error, "format_message") else str(error)
-        # Asking for help by giving no arguments is not a mistake to explain.
-        if message:
-            print(f"quire: {' '.join(message.split())} (see quire --help)", file=sys.stderr)
-        code = EXIT_BAD_INPUT
+        for number in _INTERRUPTIONS[1:]:
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, _interrupt)
+        code = _run()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    for number in _INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)  # It is ending.
     if code == EXIT_INTERRUPTED:
         print("quire: interrupted", file=sys.stderr)
-    sys.exit(code)
+    sys.exit(_told(code))
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _run() -> int:
+    from typer.exceptions import TyperException
+
+    from quire.cli.app import app
+    from quire.files.errors import reason_of
+    from quire.model.errors import CannotWrite, QuireError, SparkFailed
+
+    try:
+        # Outside its standalone mode typer returns the exit code, and raises what it would explain in a box of its own.
+        return app(standalone_mode=False) or 0
+    except (CannotWrite, SparkFailed) as error:
+        return _complain(error, EXIT_FAILED)
+    except QuireError as error:
+        return _complain(error, EXIT_BAD_INPUT)
+    except OSError as error:
+        return _complain(f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error), EXIT_FAILED)
+    except TyperException as error:
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        return _complain(f"{' '.join(message.split())} (see quire --help)", EXIT_BAD_INPUT)
+
+
+def _complain(sentence: object, code: int) -> int:
+    print(f"quire: {sentence}", file=sys.stderr)
+    return code
+
+
+def _told(code: int) -> int:
+    """The exit code, once everything that was printed has left; nobody may be able to take it any more."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return code or _complain(f"cannot print: {error.strerror}", EXIT_FAILED)
+    return code

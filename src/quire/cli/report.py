@@ -13,14 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from quire.cli.auditing import audit_run, status
-from quire.cli.spark import Master, Remote, place
+from quire.cli.calling import call
+from quire.cli.spark import Master, Remote, spark_address
 from quire.model.errors import BadInput
-from quire.pipeline.layout import lay_out
-from quire.report.run_report import AUDITED_HERE_MAX, audit_here
-from quire.report.window import EVENTS
-from quire.report.write import NAME, check_report, write_report
-from quire.sweep.store import is_sweep
-from quire.trace.store import open_run
 
 if TYPE_CHECKING:
     from quire.pipeline import Audit
@@ -29,44 +24,70 @@ if TYPE_CHECKING:
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run or a sweep.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; DIR/report.html if not given.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the report that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
     window: Annotated[
         str, typer.Option(help="What the diagram shows of a run: witness, start, end, a message like 1:17, or @LOGICAL_TIME.")
     ] = "witness",
-    events: Annotated[int, typer.Option(help="About how many events the diagram shows.")] = EVENTS,
+    events: Annotated[
+        int | None,
+        typer.Option(help="About how many marks the diagram shows; a row of messages is one; 2000 if not given."),
+    ] = None,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
     master: Master = None,
     remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Write a report: verdicts, costs and a diagram of a run, or the figures of a sweep, in one HTML file."""
-    path, where = out or directory / NAME, place(master, remote)
+    from quire.report.window import EVENTS
+    from quire.report.write import check_report, write_report
+    from quire.sweep.store import is_sweep
+    from quire.trace.store import REPORT
+
+    events = EVENTS if events is None else events
+    path, where = out or directory / REPORT, spark_address(master, remote)
     check_report(path, window, events, force=force)
     if not directory.is_dir():
         raise BadInput(f"{directory} is no directory: name a run or a sweep")
     audit = None if no_audit or is_sweep(directory) else _audit(directory, where)
     with status(f"writing {path}"):
-        write_report(directory, path, audit, spot=window, events=events, force=force)
+        write_report(directory, path, audit, centre=window, events=events, force=force)
     if json:
         verdict = None if audit is None else audit.verdict
         print(msgspec.json.encode({"report": str(path), "bytes": path.stat().st_size, "verdict": verdict}).decode())
         return
-    Console(highlight=False).print(f"report: [bold]{escape(shlex.quote(str(path)))}[/]  (open it in a browser)", soft_wrap=True)
+    say_where(str(path))
+
+
+def say_where(path: str) -> None:
+    """Tell a person what to open."""
+    Console(highlight=False).print(f"report: [bold]{escape(shlex.quote(path))}[/]  (open it in a browser)", soft_wrap=True)
 
 
 def report_beside(directory: Path, audit: Audit) -> str | None:
     """Write the report of a run that was just made and audited; the run stands even where its report does not."""
-    path = directory / NAME
+    from quire.report.write import write_report
+    from quire.trace.store import REPORT
+
+    path = directory / REPORT
     try:
         with status(f"writing {path}"):
             write_report(directory, path, audit, force=True)
     except BadInput as error:
         print(f"quire: there is no report of {directory}: {error}", file=sys.stderr)
         return None
+    except Exception as error:  # noqa: BLE001
+        # A mistake of ours, which must not end a command that has a verdict to tell.
+        retry = call("report", directory)
+        print(f"quire: there is no report of {directory}, because of {error!r}; {retry} shows more", file=sys.stderr)
+        return None
     return str(path)
 
 
 def _audit(directory: Path, where: str) -> Audit:
+    from quire.pipeline.layout import lay_out
+    from quire.report.run_report import AUDITED_HERE_MAX, audit_here
+    from quire.trace.store import open_run
+
     if lay_out(open_run(directory)).rows > AUDITED_HERE_MAX:
         return audit_run(directory, where)
     with status(f"auditing {directory}"):

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quire.live.errors import GroupFailed
-from quire.live.runs.member import run, stop_on_signals
-from quire.live.services.sequencers import SERVICE
-from quire.live.services.sequencers import serve as make_server
-from quire.live.services.visiting import HubHost
-from quire.live.settings import Certificates, read_secret_file
 from quire.model.errors import BadInput
-from quire.simulation.config import parse_options
+
+if TYPE_CHECKING:
+    from quire.live.errors import GroupFailed
+    from quire.live.services.visiting import HubHost
 
 _EXIT_FAILED = 3
 
@@ -27,17 +24,27 @@ def serve(
         str | None, typer.Option(help="HOST:PORT,… of all sequencers, this one too, the same everywhere; alone if not given.")
     ] = None,
     me: Annotated[int | None, typer.Option(help="Which of the peers this is, if --listen is not among them.")] = None,
-    service: Annotated[str, typer.Option(help="Name of the service.")] = SERVICE,
+    service: Annotated[str | None, typer.Option(help="Name of the service; quire if not given.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, like order=hybrid; repeatable.")] = None,
     secret_file: Annotated[Path | None, typer.Option(help="File with the secret that clients must know too.")] = None,
     certificates: Annotated[Path | None, typer.Option(help="This sequencer's folder as `quire keys` makes it.")] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Go without a secret or certificates between hosts.")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds of silence after which another counts as lost.")] = 10.0,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Use neither a secret nor certificates between hosts.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds of silence after which another counts as lost; 10 if not given.")
+    ] = None,
+    join: Annotated[float | None, typer.Option(help="Seconds to wait for the other sequencers; 600 if not given.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Directory for this sequencer's part of the trace.")] = None,
 ) -> None:
     """Run a sequencer until it is stopped by Ctrl-C or SIGTERM. Clients use quire.connect.
 
     Exit code 0: stopped; 2: bad input; 3: another sequencer was lost.
     """
+    from quire.live.network_options import JOIN_S, TIMEOUT_S, Certificates, read_secret_file
+    from quire.live.runs.member import run
+    from quire.live.services.sequencers import SERVICE
+    from quire.live.services.sequencers import serve as make_server
+    from quire.simulation.config import parse_options
+
     addresses = [listen] if peers is None else peers.split(",")
     if me is None:
         if listen not in addresses:
@@ -46,13 +53,15 @@ def serve(
     host = make_server(
         addresses,
         me,
-        service=service,
+        service=SERVICE if service is None else service,
         options=parse_options(option or ()),
         secret=None if secret_file is None else read_secret_file(secret_file),
         certificates=None if certificates is None else Certificates.of(certificates),
         insecure=insecure,
-        timeout_s=timeout,
+        timeout_s=TIMEOUT_S if timeout is None else timeout,
+        join_s=JOIN_S if join is None else join,
         listen=listen,
+        trace=trace,
     )
     failure = run(_serve(host, me, listen))
     if failure is not None:
@@ -61,6 +70,9 @@ def serve(
 
 
 async def _serve(host: HubHost, me: int, listen: str) -> GroupFailed | None:
+    from quire.live.errors import GroupFailed
+    from quire.live.runs.member import stop_on_signals
+
     stopped = asyncio.Event()
     stop_on_signals(stopped.set)
     try:

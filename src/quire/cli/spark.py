@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
 from quire.model.errors import BadInput
@@ -23,14 +24,24 @@ Remote = Annotated[
 ]
 
 
-def place(master: str | None, remote: str | None) -> str:
+def spark_address(master: str | None, remote: str | None) -> str:
     """The address that a session is made with."""
     if remote is None:
         if master is not None and master.startswith("sc://"):
             raise BadInput(f"{master} is a Spark Connect server: say --remote {master}")
         return master or LOCAL
     if master is not None:
-        raise BadInput("--master and --remote are two places to run; give one of them")
+        raise BadInput("give --master or --remote, not both")
     if not remote.startswith("sc://"):
         raise BadInput(f"--remote takes the address of a Spark Connect server, sc://HOST:PORT, not {remote}")
     return remote
+
+
+class SparkOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Both options, for commands whose options come in groups."""
+
+    master: Master = None
+    remote: Remote = None
+
+    def address(self) -> str:
+        return spark_address(self.master, self.remote)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import floor, log10
 
+from rich.markup import escape
 from rich.table import Table
 
-from quire.trace.statistics import MULTICASTS, Latency, Summary
+from quire.model.moments import Happened
+from quire.trace.latency import Latency
+from quire.trace.statistics import MULTICASTS, Summary
 
 
 def add_counts(table: Table, summary: Summary, options: Mapping[str, object]) -> None:
@@ -34,7 +37,8 @@ def add_costs(table: Table, summary: Summary) -> None:
     for role, share in (summary.arrivals.per_role if summary.arrivals is not None else {}).items():
         table.add_row(f"arrivals at {role}", f"{share.mean:,.1f} on average, {share.max:,} at most, of {share.members:,}")
     table.add_row("latency at the origin", _latency_text(summary.latency.origin))
-    table.add_row("latency elsewhere", _latency_text(summary.latency.remote))
+    since = "" if summary.latency.remote_since == "sending" else ", since receipt"
+    table.add_row(f"latency elsewhere{since}", _latency_text(summary.latency.remote))
 
 
 def _ratio(value: float, digits: int = 2) -> str:
@@ -62,3 +66,14 @@ def _detail(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_detail, value))
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def happened_table(happened: Sequence[Happened]) -> Table:
+    """What was done to members, and which views came of that."""
+    table = Table(title="what happened", title_justify="left")
+    table.add_column("second", justify="right")
+    table.add_column("what", style="bold")
+    table.add_column("members", overflow="fold")
+    for each in happened:
+        table.add_row(f"{each.at_s:.3f}", each.what, escape(each.about))
+    return table

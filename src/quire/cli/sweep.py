@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,11 +17,12 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from quire.cli.auditing import EXIT_CODES, status
-from quire.cli.spark import Master, Remote, place
+from quire.cli.calling import call
+from quire.cli.spark import Master, Remote, spark_address
 from quire.model.errors import BadInput
-from quire.sweep.grid import Grid, read_grid, shipped
 
 if TYPE_CHECKING:
+    from quire.sweep.grid import Grid
     from quire.sweep.sweeper import Progress, SweepResult
 
 EXIT_FAILED = 1
@@ -30,24 +30,28 @@ EXIT_FAILED = 1
 
 def sweep(
     grid: Annotated[str | None, typer.Argument(metavar="GRID", help="A TOML file, or the name of a shipped grid.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Directory for the results; a sweep that is there is continued.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure everything anew.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Directory for the results; an unfinished sweep there is resumed.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Measure everything again; old results stay until that is done.")
+    ] = False,
     master: Master = None,
     remote: Remote = None,
-    listed: Annotated[bool, typer.Option("--list", help="List the shipped grids, and do nothing.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the shipped grids and exit.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Measure every cell of a grid on Spark; what was measured before is not measured again.
 
     Exit code 0: all cells are measured; 1: some failed, and will be tried again; 2: bad input; 3: Spark failed.
     """
+    from quire.sweep.grid import read_grid
+
     if listed:
         _list(json=json)
         return
     if grid is None or out is None:
         raise BadInput("a sweep needs a grid and --out DIR; quire sweep --list shows the shipped grids")
     # Before Spark is started, which takes seconds, find out whether there is anything to measure.
-    result = _sweep(read_grid(grid), out, place(master, remote), force=force)
+    result = _sweep(read_grid(grid), out, spark_address(master, remote), force=force)
     if json:
         print(msgspec.json.encode(result).decode())
     else:
@@ -58,7 +62,7 @@ def sweep(
 
 
 def _sweep(grid: Grid, out: Path, where: str, *, force: bool) -> SweepResult:
-    from quire.pipeline.session import session
+    from quire.pipeline.session import reason_of_failure, session
     from quire.sweep.store import SweepStore
     from quire.sweep.sweeper import sweep_into, sweep_on
 
@@ -72,12 +76,11 @@ def _sweep(grid: Grid, out: Path, where: str, *, force: bool) -> SweepResult:
         try:
             return sweep_on(spark, store, grid, stack.enter_context(_progress()))
         except PySparkException as error:
-            reason = str(error).strip().splitlines()[0]
             left = len(store.unfinished())
-            print(f"quire: {left} cells are not measured, because Spark failed: {reason}", file=sys.stderr)
+            print(f"quire: {left} cells are not measured, because Spark failed: {reason_of_failure(error)}", file=sys.stderr)
             raise typer.Exit(EXIT_CODES["undecided"]) from None
         except KeyboardInterrupt:
-            print(f"quire: {len(store.unfinished())} cells are left; the same command goes on with them", file=sys.stderr)
+            print(f"quire: {len(store.unfinished())} cells are left; the same command resumes with them", file=sys.stderr)
             raise
 
 
@@ -98,6 +101,8 @@ def _progress() -> Iterator[Progress | None]:
 
 
 def _list(*, json: bool) -> None:
+    from quire.sweep.grid import read_grid, shipped
+
     grids = shipped()
     if json:
         print(msgspec.json.encode(grids).decode())
@@ -126,5 +131,5 @@ def _show(result: SweepResult) -> None:
     table.add_row("results", escape(result.directory))
     console = Console()
     console.print(table)
-    command = escape(shlex.join(["quire", "report", result.directory]))
+    command = escape(call("report", result.directory))
     console.print(f"next: [bold]{command}[/bold]  (figures, beside what is claimed)", highlight=False, soft_wrap=True)

@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
+from quire.live.common import Common
 from quire.model.errors import QuireError
 
 
 class GroupFailed(QuireError):
-    """The group cannot go on, and everybody who waits for it is told. A fixed group cannot be mended: found a new one."""
+    """The group cannot continue; everything that waits for it raises this. A fixed group cannot be repaired: create a new one.
+
+    `common` says how far all survivors are known to have delivered the same; beyond that a member may have delivered what
+    others have not, and the lost member may have delivered what no other has. For services it is empty.
+    """
+
+    common = Common()
 
 
 class MemberUnreachable(GroupFailed):
-    """A member was silent for longer than the timeout. A fixed group stops with it: found a new one without it."""
+    """A member did not join, its process has ended, or it was silent for longer than the timeout. A fixed group ends with it:
+    create a new one without it, which may continue from where `common` ends."""
 
     def __init__(self, member: int, address: str, silent_s: float, why: str) -> None:
-        super().__init__(f"member {member} ({address}) is unreachable for {silent_s:.1f} s: {why}")
+        super().__init__(f"member {member} ({address}) has been unreachable for {silent_s:.1f} s: {why}")
         self.member = member
         self.address = address
         self.silent_s = silent_s
+        self.why = why
 
 
 class StaleEpoch(GroupFailed):
-    """A sequencer has been started anew, and what this client was told before has no meaning any more: connect anew."""
+    """A sequencer was restarted and knows nothing of this client: connect again."""
 
     def __init__(self, sequencer: int, address: str) -> None:
-        super().__init__(f"sequencer {sequencer} ({address}) was started anew and knows nothing of this client; connect anew")
+        super().__init__(f"sequencer {sequencer} ({address}) was restarted and knows nothing of this client; connect again")
         self.sequencer = sequencer
         self.address = address
 
 
 class PeerMisbehaved(GroupFailed):
     """A member sent what no correct member sends."""
+
+    def __init__(self, member: int, what: str) -> None:
+        super().__init__(what)
+        self.member = member
+
+
+class Dismissed(GroupFailed):
+    """The other side has no more to do with this process; what this one had sent, and was to get, is gone."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the service has dismissed this client: {why}")
+        self.why = why
 
 
 class GroupClosed(QuireError):

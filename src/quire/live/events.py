@@ -1,8 +1,15 @@
 """What a person who runs a group wants to be told of, as a value and as one line of the log.
 
+awaited                  peers that have not come yet, for so long, and why the first of them has not
 connected, disconnected  a peer came or went; what is on its link is kept
-stalled, recovered       a peer acknowledges nothing that was sent to it, for so long; or does so again
+stalled                  a peer acknowledges nothing that was sent to it, for so long
+lost                     a peer's process has ended, or nothing was heard of it for longer than the timeout
+recovered                a peer that was stalled or lost acknowledges again, or was heard again
 gap                      a message is held back here for so long, and whom it waits for
+unread                   this member's own application does not take what was delivered, for so long: nothing more is read
+evicted                  a sequencer has removed a client from its groups, and why
+too_large                a packet of a service was not sent, because nobody could take it
+unrecorded               what happens here is in the trace no more, because it could not be written
 """
 
 from __future__ import annotations
@@ -15,13 +22,27 @@ import msgspec
 
 log = logging.getLogger("quire.live")
 
-Kind = Literal["connected", "disconnected", "stalled", "recovered", "gap"]
-_WARNINGS = ("disconnected", "stalled", "gap")
+Kind = Literal[
+    "awaited",
+    "connected",
+    "disconnected",
+    "stalled",
+    "lost",
+    "recovered",
+    "gap",
+    "unread",
+    "evicted",
+    "too_large",
+    "unrecorded",
+]
+_WARNINGS = ("awaited", "disconnected", "stalled", "lost", "gap", "unread", "evicted", "too_large", "unrecorded")
 
 
 class Event(msgspec.Struct, frozen=True):
+    """What happened (`kind`), to which `peers`, for how long already, and why. docs/live.md lists the kinds."""
+
     kind: Kind
-    peers: tuple[int, ...]
+    peers: tuple[int | str, ...]
     for_s: float = 0.0
     why: str = ""
 
@@ -32,7 +53,7 @@ Listener = Callable[[Event], None]
 class Reporter:
     """Writes each event to the log and tells whoever listens."""
 
-    def __init__(self, group: str, me: int) -> None:
+    def __init__(self, group: str, me: int | str) -> None:
         self.listener: Listener | None = None
         self._group = group
         self._me = me
@@ -43,6 +64,6 @@ class Reporter:
             peers = ",".join(map(str, event.peers))
             how_long = f" for_s={event.for_s:.1f}" if event.for_s else ""
             why = f" why={event.why!r}" if event.why else ""
-            log.log(level, "group=%s member=%d event=%s peer=%s%s%s", self._group, self._me, event.kind, peers, how_long, why)
+            log.log(level, "group=%s member=%s event=%s peer=%s%s%s", self._group, self._me, event.kind, peers, how_long, why)
         if self.listener is not None:
             self.listener(event)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import ssl
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
-from pathlib import Path
 
 import msgspec
 
-from quire.live.network.frames import FRAME_BYTES_MAX
 from quire.live.network.handshake import Trust
+from quire.live.network_options import JOIN_S, TCP, TIMEOUT_S, Certificates, Network
 from quire.model.errors import BadInput, QuireError
 from quire.protocols import registry
-
-SECRET_BYTES_MIN = 16
+from quire.wire.frames import FRAME_BYTES_MAX
 
 
 class Introduction(msgspec.Struct, frozen=True):
-    """What each side says of itself once it is authenticated. Everything but the last three must be equal."""
+    """What each side says of itself once it is authenticated. Everything before `incarnation` must be equal."""
 
     group: str
     protocol: str
@@ -28,6 +25,16 @@ class Introduction(msgspec.Struct, frozen=True):
     epoch: int
     incarnation: int
     received: int
+    state: str = ""
+    """What the group's state is, and begins with, which must be equal too."""
+    knows: int | None = None
+    """The incarnation of the other side that this one has met and still deals with."""
+    dismissed: str = ""
+    """Why this one has no more to do with the other side, if that was so not long ago."""
+    here: str = ""
+    """The address that this side's end of the connection has, as it sees it itself."""
+    listens: tuple[str, ...] = ()
+    """Where this process listens."""
 
 
 class Misfit(QuireError):
@@ -36,7 +43,7 @@ class Misfit(QuireError):
 
 def check_same(mine: Introduction, theirs: Introduction, me: int, peer: int) -> None:
     """Raise Misfit with a sentence on the first thing that differs between two members of what should be one group."""
-    for what in ("group", "protocol", "members", "epoch"):
+    for what in ("group", "protocol", "members", "epoch", "state"):
         _check_equal(what, getattr(mine, what), getattr(theirs, what), me, peer)
     for option in sorted(mine.options.keys() | theirs.options.keys()):
         _check_equal(f"option {option[:50]!r}", mine.options.get(option), theirs.options.get(option), me, peer)
@@ -87,19 +94,6 @@ def _is_host(text: str) -> bool:
         return False
 
 
-class Certificates(msgspec.Struct, frozen=True):
-    """Files in PEM: the group's authority, and this member's certificate and key."""
-
-    authority: Path
-    certificate: Path
-    key: Path
-
-    @classmethod
-    def of(cls, folder: Path) -> Certificates:
-        """The files in a member's folder as `quire keys` makes it."""
-        return cls(folder / "authority.pem", folder / "certificate.pem", folder / "key.pem")
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one member of one live group. Made by `read_settings`, which checks it."""
 
@@ -111,26 +105,41 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     only connects to others."""
     protocol: str
     options: msgspec.Struct
+    state: str = ""
+    """What the group's state is, and begins with."""
+    name: str = ""
+    """How this member is called, where members have names."""
     visitors: int = 0
     """How many numbers after those of the members are for processes that come and go, and need no address."""
+    transport: str = TCP
+    """The name of what carries this group's bytes."""
     trust: Trust = Trust.OPEN
     secret: bytes | None = None
     certificates: Certificates | None = None
-    timeout_s: float = 10.0
+    timeout_s: float = TIMEOUT_S
     """How long another member may be silent before it counts as lost."""
-    join_s: float = 10.0
+    join_s: float = JOIN_S
     """How long the others may take to come."""
     handshake_s: float = 5.0
     """How long a connection may take until both sides have welcomed each other, so that another can be tried."""
     frame_bytes_max: int = FRAME_BYTES_MAX
+    packet_bytes_max: int = 32 << 20
+    """How long a packet may be in all its pieces, which its receiver keeps until the last has come."""
     run_messages_max: int = 8192
     run_bytes_max: int = 1 << 20
     link_bytes_max: int = 16 << 20
     """How much may be on its way to one peer before this member sends nothing more."""
     inbox_messages_max: int = 1 << 17
-    """How many delivered messages may wait for the application before this member reads nothing more."""
+    inbox_bytes_max: int = 64 << 20
+    """How many delivered messages, and how many bytes of them, may wait for the application before this member reads nothing
+    more."""
 
-    def certificate_name(self, member: int) -> str:
+    @property
+    def who(self) -> int | str:
+        """This member, for people."""
+        return self.name or self.me
+
+    def certificate_name(self, member: int | str) -> str:
         return certificate_name(self.group, member)
 
     def options_shown(self) -> dict[str, object]:
@@ -140,13 +149,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"Settings(group={self.group!r}, me={self.me}, members={len(self.members)}, protocol={self.protocol!r})"
 
 
-def certificate_name(group: str, member: int) -> str:
-    """The DNS name by which a certificate names a member. Groups' names are free text, so they are spelled in hex, or by
-    their hash where that would be too long for a part of a name."""
-    label = group.encode().hex()
-    if len(label) > 60:
-        label = "hash-" + hashlib.sha256(group.encode()).hexdigest()[:48]
-    return f"member-{member}.{label}.quire.internal"
+def certificate_name(group: str, member: int | str) -> str:
+    """The DNS name by which a certificate names a member. Names of groups and members are free text, so they are spelled in
+    hex, or by their hash where that would be too long for a part of a name."""
+    who = f"member-{member}" if str(member).isdecimal() else f"named-{_label(str(member), 56)}"
+    return f"{who}.{_label(group)}.quire.internal"
+
+
+def _label(text: str, most: int = 60) -> str:
+    label = text.encode().hex()
+    return label if len(label) <= most else "hash-" + hashlib.sha256(text.encode()).hexdigest()[:48]
 
 
 def check_group_name(group: str) -> str:
@@ -163,15 +175,12 @@ def read_settings(
     order: str | None = None,
     protocol: str | None = None,
     options: Mapping[str, object] | msgspec.Struct | None = None,
-    secret: bytes | str | None = None,
-    certificates: Certificates | None = None,
-    insecure: bool = False,
-    listen: str | None = None,
-    timeout_s: float = 10.0,
-    join_s: float | None = None,
+    network: Network | None = None,
 ) -> Settings:
     """Check what a caller wants of a group; raises BadInput in one sentence. Options that are a struct already are those
     of a service, which has checked them."""
+    network = network or Network()
+    network.check()
     check_group_name(group)
     addresses = tuple(map(read_address, members))
     if len(set(addresses)) != len(addresses):
@@ -179,14 +188,9 @@ def read_settings(
     if not 0 <= me < len(addresses):
         raise BadInput(f"me={me} is not one of the {len(addresses)} members, which are numbered from 0")
     if (order is None) == (protocol is None):
-        raise BadInput("say either which order the group keeps or which protocol it runs")
+        raise BadInput("give either an order or a protocol")
     name, usual = (protocol, {}) if protocol is not None else registry.for_order(order or "")
-    if not 0.1 <= timeout_s <= 3600:
-        raise BadInput(f"timeout_s must be 0.1 to 3600 seconds, not {timeout_s}")
-    join_s = timeout_s if join_s is None else join_s
-    if not 0.1 <= join_s <= 86_400:
-        raise BadInput(f"join_s must be 0.1 to 86400 seconds, not {join_s}")
-    listening = addresses[me] if listen is None else read_address(listen)
+    listening = addresses[me] if network.listen is None else read_address(network.listen)
     return Settings(
         group=group,
         me=me,
@@ -194,65 +198,23 @@ def read_settings(
         listen=listening,
         protocol=name,
         options=options if isinstance(options, msgspec.Struct) else registry.read_options(name, options or usual),
-        trust=_trust((*addresses, listening), secret, certificates, insecure),
-        secret=_read_secret(secret),
-        certificates=certificates,
-        timeout_s=timeout_s,
-        join_s=join_s,
-        handshake_s=min(5.0, max(0.2, timeout_s / 4)),
+        trust=trust_of((*addresses, listening), network),
+        secret=network.secret_bytes(),
+        certificates=network.certificates,
+        timeout_s=network.timeout_s,
+        join_s=network.join_s,
+        handshake_s=min(5.0, max(0.2, network.timeout_s / 4)),
+        transport=network.transport,
     )
 
 
-def _trust(
-    addresses: Sequence[Address], secret: bytes | str | None, certificates: Certificates | None, insecure: bool
-) -> Trust:
-    if secret is not None and certificates is not None:
-        raise BadInput("secure a group by a secret or by certificates, not by both")
-    if certificates is not None:
+def trust_of(addresses: Sequence[Address], network: Network) -> Trust:
+    """How members at these addresses know each other; raises BadInput where nothing is given though they are elsewhere."""
+    if network.certificates is not None:
         return Trust.TLS
-    if secret is not None:
+    if network.secret is not None:
         return Trust.SECRET
-    if insecure or all(address.is_loopback() for address in addresses):
+    if network.insecure or all(address.is_loopback() for address in addresses):
         return Trust.OPEN
     outside = next(address for address in addresses if not address.is_loopback())
-    raise BadInput(f"{outside} is not a loopback address: give a secret or certificates (or insecure, to go without)")
-
-
-def _read_secret(secret: bytes | str | None) -> bytes | None:
-    if secret is None:
-        return None
-    data = secret.encode() if isinstance(secret, str) else secret
-    if len(data) < SECRET_BYTES_MIN:
-        raise BadInput(f"a group's secret needs at least {SECRET_BYTES_MIN} bytes; `quire keys --secret` makes one")
-    return data
-
-
-def read_secret_file(path: Path) -> bytes:
-    """The secret in a file, without the space around it; raises BadInput in one sentence."""
-    try:
-        data = path.read_bytes().strip()
-    except OSError as error:
-        raise BadInput(f"the group's secret cannot be read from {path}: {error.strerror}") from error
-    _read_secret(data)
-    return data
-
-
-def tls_contexts(certificates: Certificates) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Contexts to accept and to connect with: TLS 1.3, both sides certified by the group's own authority."""
-    contexts = []
-    for role in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
-        context = ssl.SSLContext(role)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        # Members are known by the names in their certificates, which the connection checks, not by host names.
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_REQUIRED
-        if role == ssl.PROTOCOL_TLS_SERVER:
-            # A resumed session would be let in without showing its certificate again.
-            context.num_tickets = 0
-        try:
-            context.load_verify_locations(certificates.authority)
-            context.load_cert_chain(certificates.certificate, certificates.key)
-        except (OSError, ssl.SSLError) as error:
-            raise BadInput(f"the group's certificates cannot be used: {error}") from error
-        contexts.append(context)
-    return contexts[0], contexts[1]
+    raise BadInput(f"{outside} is not a loopback address: give a secret or certificates, or set insecure")

@@ -11,6 +11,33 @@ class BadInput(QuireError):
     """The caller asked for something that does not exist or cannot work: an option, a number, a file."""
 
 
+class CannotWrite(QuireError):
+    """What was to be kept could not be written, because the disk is full or fails; says which file, and why."""
+
+
+class TooLarge(BadInput):
+    """Something has more bytes than there is room for in one message, value, call or packet. Nothing of it was sent."""
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        super().__init__(f"{what} may have at most {limit} bytes, not {size}")
+        self.size = size
+        self.limit = limit
+
+
+class NoQuorum(QuireError):
+    """No majority of those who decide can be reached from here; `silent` are the others. What was asked for was not done."""
+
+    silent: tuple[int | str, ...] = ()
+
+
+class OutcomeUnknown(QuireError):
+    """Something was asked for, and nobody here knows what came of it."""
+
+
+class SparkFailed(QuireError):
+    """Spark could not do what it was asked to; says what it says."""
+
+
 class WindowFull(QuireError):
     """A member has as many undelivered messages of its own as it may have; submit again after the next delivery."""
 

@@ -37,18 +37,18 @@ class MessageId(NamedTuple):
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """A delivered message and, where its group is totally ordered, its place in the order."""
+    """A delivered message and, where its group is totally ordered, its position in the order."""
 
     origin: int
     seq: int
     payload: bytes
-    place: tuple[int, ...] | None
+    position: tuple[int, ...] | None
     """Where its run stands in the total order; the messages of a run share it, so that it costs nothing."""
 
     @property
     def order_key(self) -> tuple[int, ...] | None:
-        """Its place in the total order of its group: comparing keys is comparing places, at every member."""
-        return None if self.place is None else (*self.place, self.seq)
+        """Its position in the total order of its group: comparing keys compares positions, at every member."""
+        return None if self.position is None else (*self.position, self.seq)
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -59,12 +59,13 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lengths: tuple[int, ...] = ()
 
 
-def pack(payloads: Sequence[bytes]) -> Body:
-    """One body for these payloads, in this order."""
-    lengths = tuple(map(len, payloads))
+def pack(payloads: Sequence[bytes], lengths: Sequence[int] | None = None) -> Body:
+    """One body for these payloads, in this order; `lengths` are theirs, where they are known already."""
+    if lengths is None:
+        lengths = list(map(len, payloads))
     if lengths and lengths.count(lengths[0]) == len(lengths):
         return Body(b"".join(payloads), lengths[0])
-    return Body(b"".join(payloads), 0, lengths)
+    return Body(b"".join(payloads), 0, tuple(lengths))
 
 
 EMPTY_BODY = Body()
@@ -103,7 +104,9 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def is_sound(self) -> bool:
         """Whether the numbers of this run are possible and its body holds all of its messages: to be asked of whatever
         comes from a peer."""
-        if not (self.first >= 0 and 1 <= self.count <= RUN_MESSAGES_MAX and self.end <= NUMBER_MAX and self.skip >= 0):
+        if not (
+            self.first >= 0 and 1 <= self.count <= RUN_MESSAGES_MAX and self.first + self.count <= NUMBER_MAX and self.skip >= 0
+        ):
             return False
         size, lengths, held = self.body.size, self.body.lengths, self.skip + self.count
         if not lengths:
@@ -120,6 +123,8 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
 def _cut(payload: bytes, size: int, skip: int, count: int) -> Iterator[bytes]:
     """Pieces of one size. `struct` cuts many at once, in a third of the time that slices take."""
     start, stop = skip * size, (skip + count) * size
+    if count == 1:
+        return iter((payload[start:stop],))
     rest = stop - count % _CUT_TOGETHER * size
     pieces = (payload[at : at + size] for at in range(rest, stop, size))
     if rest == start:
@@ -132,10 +137,10 @@ def _cutter(size: int) -> Struct:
     return Struct(f"{size}s" * _CUT_TOGETHER)
 
 
-def make_run(origin: int, first: int, payloads: Sequence[bytes]) -> Run:
-    """A run of these payloads, numbered from `first`."""
+def make_run(origin: int, first: int, payloads: Sequence[bytes], lengths: Sequence[int] | None = None) -> Run:
+    """A run of these payloads, numbered from `first`; `lengths` are theirs, where they are known already."""
     if not payloads:
         raise BadInput("a run needs at least one message")
     if len(payloads) > RUN_MESSAGES_MAX:
         raise BadInput(f"a run may hold at most {RUN_MESSAGES_MAX} messages, not {len(payloads)}")
-    return Run(origin, first, len(payloads), pack(payloads))
+    return Run(origin, first, len(payloads), pack(payloads, lengths))

@@ -13,12 +13,20 @@ acyclic     all members' delivery orders together have no cycle, even through a 
 Those are orders of any messages. The others speak of what only some systems have:
 
 hybrid        total within each group, and causal across all of them
-spells        what a member delivers of a group is a slice of the group's one log, from its join to its leave
+memberships   what a member delivers of a group is a slice of the group's one log, from its join to its leave
 significant   conflicting requests, and answers to one caller, in the order of what significantly precedes what; and
               conflicting requests that have several destinations in common in the same order at all of them
 serialisable  one order of the committed transactions, one after the other on one copy, explains what each of them read
 
-Where members come and go, total order is asked only of two members that were in both messages' groups at once.
+The last three speak of groups whose members agree on numbered views:
+
+virtual-synchrony  members that go from one view to the next together have delivered the same messages in it, and each
+                   message is delivered in the view in which it was sent
+uniform            what anybody delivered in a view, crashed or excluded or not, everybody who goes on from it delivered
+once               no operation of a session is carried out twice, however often it was sent
+
+Where members come and go, total order is asked only of two members that were in both messages' groups at once. In views,
+agreement is asked of who goes on from the view of a message, and FIFO and causal order of messages of one view.
 """
 
 from __future__ import annotations
@@ -28,6 +36,8 @@ from enum import StrEnum
 
 
 class Guarantee(StrEnum):
+    """What a protocol may promise and an audit can check."""
+
     INTEGRITY = "integrity"
     AGREEMENT = "agreement"
     FIFO = "fifo"
@@ -35,9 +45,12 @@ class Guarantee(StrEnum):
     TOTAL = "total"
     ACYCLIC = "acyclic"
     HYBRID = "hybrid"
-    SPELLS = "spells"
+    MEMBERSHIPS = "memberships"
     SIGNIFICANT = "significant"
     SERIALISABLE = "serialisable"
+    VIRTUAL_SYNCHRONY = "virtual-synchrony"
+    UNIFORM = "uniform"
+    ONCE = "once"
 
 
 _IMPLIES: dict[Guarantee, frozenset[Guarantee]] = {

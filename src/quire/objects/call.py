@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.model.payloads import as_bytes
 from quire.objects.runtime import Promise
 from quire.protocols.objects.errors import CallAborted, CallDied
 from quire.protocols.objects.notices import Answered
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(value: Any) -> bytes:
-    """Arguments and results travel as MessagePack. Raises BadInput for what it does not know."""
+def encode(value: Any, what: str = "the arguments of a call") -> bytes:
+    """Arguments and results travel as MessagePack. Raises BadInput for what it does not know, and TooLarge."""
     try:
-        return _encoder.encode(value)
+        data = _encoder.encode(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadInput(f"arguments and results must be plain data that MessagePack knows: {error}") from None
+        raise BadInput(f"arguments and results must be plain data that MessagePack can encode: {error}") from None
+    return as_bytes(data, what)
 
 
 def decode(payload: bytes) -> Any:
@@ -87,7 +89,8 @@ class Call:
         mapping from objects to that. The call leaves at once; awaiting it can wait.
 
         Raises CallAborted when it ended by an exception somewhere, which may be caught, and CallDied when it had to give
-        way, which ends the caller too: the root is then tried again. Raises BadInput where the call makes no sense.
+        way, which ends the caller too: the root is then tried again. Raises BadInput where the call makes no sense, and
+        TooLarge where its arguments, or what would have to be taken back of the tree, are too much.
         """
         return self._executor.invoke(self.instance, targets, op, encode((args, kwargs)))
 

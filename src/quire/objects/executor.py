@@ -14,7 +14,7 @@ from typing import Any
 
 from quire.model.errors import BadInput, WindowFull
 from quire.objects.call import Call, Pending, decode, encode
-from quire.objects.declare import Object
+from quire.objects.declare import Method, Object
 from quire.objects.runtime import Done, Promise, Runtime
 from quire.protocols.node import Notice
 from quire.protocols.objects.activity import Status
@@ -59,7 +59,7 @@ class Executor:
         self._room: deque[Promise] = deque()
         self._inbox: deque[Notice] = deque()
 
-    def told(self, notice: Notice) -> None:
+    def on_notice(self, notice: Notice) -> None:
         """Take what the node tells; the driver calls this with each notice."""
         if self._observe is not None:
             self._observe(notice)
@@ -94,10 +94,15 @@ class Executor:
         method = operation.taken_back_by if started.undo else operation.method
         assert method is not None
 
-        async def run() -> Any:
-            args, kwargs = decode(started.payload)
-            result = method(self.objects[instance.object], Call(self, instance), *args, **kwargs)
-            return encode(await result if inspect.isawaitable(result) else result)
+        async def run() -> bytes:
+            result = await self._perform(method, started)
+            try:
+                return encode(result, "the result of a call")
+            except BadInput:
+                # To its caller, who gets no result, the operation has not happened.
+                if operation.taken_back_by is not None and not started.undo:
+                    await self._perform(operation.taken_back_by, started)
+                raise
 
         def done(result: Any, error: BaseException | None) -> None:
             if error is None:
@@ -107,6 +112,11 @@ class Executor:
                 self._finish(instance, "died" if died else "aborted", b"" if died else encode(_sentence(error)))
 
         self._runtime.start(run(), done)
+
+    async def _perform(self, method: Method, started: Started) -> Any:
+        args, kwargs = decode(started.payload)
+        result = method(self.objects[started.instance.object], Call(self, started.instance), *args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
 
     def _finish(self, instance: Instance, status: Status, payload: bytes) -> None:
         self._runtime.perform(self.node.finish(self._runtime.now(), instance, status, payload))

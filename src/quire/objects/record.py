@@ -5,25 +5,25 @@ from __future__ import annotations
 from quire.protocols.node import Notice
 from quire.protocols.objects.declarations import Catalogue
 from quire.protocols.objects.notices import Answered, Refused, Sent, Started
-from quire.trace.recorder import Address
-from quire.trace.scribe import Scribe
+from quire.trace.event_recorder import EventRecorder
+from quire.trace.log import Address
 
 
-def record(scribe: Scribe, me: int, notice: Notice) -> None:
+def record(recorder: EventRecorder, me: int, notice: Notice) -> None:
     """Write down what a node tells, if it belongs into a trace."""
     if isinstance(notice, Sent):
         group = None if notice.shared is None else f"{me}:{notice.shared}"
         address = Address(group, notice.to, notice.object, notice.op, str(notice.sender))
-        scribe.record_send(me, notice.number, address, notice.size)
+        recorder.record_send(me, notice.number, address, notice.size)
     elif isinstance(notice, Started):
         address = Address(object=notice.instance.object, op=notice.op, txn=str(notice.instance))
-        scribe.record_delivery(notice.source, notice.number, address, len(notice.payload))
+        recorder.record_delivery(notice.source, notice.number, address, len(notice.payload))
     elif isinstance(notice, Refused):
         address = Address(op=notice.op, txn=str(notice.instance))
-        scribe.record_delivery(notice.source, notice.number, address, notice.size)
+        recorder.record_delivery(notice.source, notice.number, address, notice.size)
     elif isinstance(notice, Answered):
         address = Address(op=notice.status, txn=str(notice.instance))
-        scribe.record_delivery(notice.source, notice.number, address, len(notice.payload))
+        recorder.record_delivery(notice.source, notice.number, address, len(notice.payload))
 
 
 def conflicts(catalogue: Catalogue) -> dict[str, dict[str, list[str]]]:

@@ -17,7 +17,7 @@ from quire.objects.declare import Object, operation
 from quire.objects.executor import Program
 from quire.objects.placing import Placement, place
 from quire.protocols.objects.declarations import Pair
-from quire.protocols.objects.exchange import Options as ProtocolOptions
+from quire.protocols.objects.exchange import ObjectOptions
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Script = list[Any]
@@ -26,7 +26,7 @@ Script = list[Any]
 _LIMIT = 1 << 31
 
 
-class Options(ProtocolOptions, frozen=True, kw_only=True):
+class ObjectWorkloadOptions(ObjectOptions, frozen=True, kw_only=True):
     objects: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 6
     """Objects that live at one member each."""
     replicated: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 2
@@ -87,7 +87,7 @@ async def run_script(call: Call, script: Script) -> None:
         raise Aborted("as planned")
 
 
-def placements(members: int, options: Options) -> dict[str, Placement]:
+def placements(members: int, options: ObjectWorkloadOptions) -> dict[str, Placement]:
     def make() -> Counter:
         return Counter(options.work_us)
 
@@ -98,7 +98,7 @@ def placements(members: int, options: Options) -> dict[str, Placement]:
     return objects | everywhere
 
 
-def random_program(random: Random, options: Options) -> Program:
+def random_program(random: Random, options: ObjectWorkloadOptions) -> Program:
     """A root that makes one call, whose tree is drawn now and is the same whenever the root is tried again."""
     script = [random_call(random, options)]
 
@@ -108,7 +108,7 @@ def random_program(random: Random, options: Options) -> Program:
     return program
 
 
-def random_call(random: Random, options: Options, depth: int | None = None) -> Script:
+def random_call(random: Random, options: ObjectWorkloadOptions, depth: int | None = None) -> Script:
     """Targets, operation, amount, and what the operation does first."""
     depth = options.depth if depth is None else depth
     count = options.objects + options.replicated

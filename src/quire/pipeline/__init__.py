@@ -7,70 +7,26 @@ they are used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from quire.lazy import imported_when_used
 
-if TYPE_CHECKING:
-    from quire.pipeline.auditing.auditor import audit
-    from quire.pipeline.auditing.verdicts import Audit, Check, Verdict, Witness
-    from quire.pipeline.causality.cycles import Contradiction
-    from quire.pipeline.causality.times import Causality, happened_before
-    from quire.pipeline.exporting import export_shiviz
-    from quire.pipeline.importing.importer import import_logs
-    from quire.pipeline.ordering.batch import BatchOrder, order_batch
-    from quire.pipeline.ordering.significance import Significance, omit_superseded
-    from quire.pipeline.ordering.stream.query import close_order, order_progress, order_stream
-    from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder
-    from quire.pipeline.source import register
-
-__all__ = [
-    "Audit",
-    "BatchOrder",
-    "CausalOrder",
-    "Causality",
-    "Check",
-    "Contradiction",
-    "Significance",
-    "TotalOrder",
-    "Verdict",
-    "Witness",
-    "audit",
-    "close_order",
-    "export_shiviz",
-    "happened_before",
-    "import_logs",
-    "omit_superseded",
-    "order_batch",
-    "order_progress",
-    "order_stream",
-    "register",
-]
-
-_HOMES = {
-    "audit": "auditing.auditor",
-    "Audit": "auditing.verdicts",
-    "Check": "auditing.verdicts",
-    "Verdict": "auditing.verdicts",
-    "Witness": "auditing.verdicts",
-    "Causality": "causality.times",
-    "Contradiction": "causality.cycles",
-    "happened_before": "causality.times",
-    "export_shiviz": "exporting",
-    "import_logs": "importing.importer",
-    "BatchOrder": "ordering.batch",
-    "order_batch": "ordering.batch",
-    "Significance": "ordering.significance",
-    "omit_superseded": "ordering.significance",
-    "close_order": "ordering.stream.query",
-    "order_progress": "ordering.stream.query",
-    "order_stream": "ordering.stream.query",
-    "CausalOrder": "ordering.stream.wishes",
-    "TotalOrder": "ordering.stream.wishes",
-    "register": "source",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+with imported_when_used(globals(), extra="spark"):
+    from quire.pipeline.auditing.auditor import audit as audit
+    from quire.pipeline.auditing.verdicts import Audit as Audit
+    from quire.pipeline.auditing.verdicts import Check as Check
+    from quire.pipeline.auditing.verdicts import Verdict as Verdict
+    from quire.pipeline.auditing.verdicts import Witness as Witness
+    from quire.pipeline.causality.cycles import Contradiction as Contradiction
+    from quire.pipeline.causality.times import Causality as Causality
+    from quire.pipeline.causality.times import happened_before as happened_before
+    from quire.pipeline.exporting import export_shiviz as export_shiviz
+    from quire.pipeline.importing.importer import import_logs as import_logs
+    from quire.pipeline.ordering.batch import BatchOrder as BatchOrder
+    from quire.pipeline.ordering.batch import order_batch as order_batch
+    from quire.pipeline.ordering.significance import Significance as Significance
+    from quire.pipeline.ordering.significance import omit_superseded as omit_superseded
+    from quire.pipeline.ordering.stream.options import CausalOrder as CausalOrder
+    from quire.pipeline.ordering.stream.options import TotalOrder as TotalOrder
+    from quire.pipeline.ordering.stream.query import close_order as close_order
+    from quire.pipeline.ordering.stream.query import order_progress as order_progress
+    from quire.pipeline.ordering.stream.query import order_stream as order_stream
+    from quire.pipeline.source import register as register

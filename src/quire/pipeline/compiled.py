@@ -17,3 +17,13 @@ def compiled(function: _F) -> _F:
     except RuntimeError:
         # There is no folder in which the machine code could be kept: compile in every process.
         return cast(_F, numba.njit(nogil=True)(function))
+
+
+def piece(function: _F) -> _F:
+    """A piece of a compiled function, which must not make any array.
+
+    Numba counts the references to arrays that are handed on, which would take longer than what most pieces do. Here it is
+    told that there is nothing to count, so that a piece costs nothing and a long loop can be read.
+    """
+    options: dict[str, Any] = {"nogil": True, "_nrt": False}
+    return cast(_F, numba.njit(**options)(function))

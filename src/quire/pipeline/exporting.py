@@ -5,30 +5,33 @@ Segments are written side by side, each to a file of its own, and joined. An eve
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-import pyarrow.parquet as pq
 
-from quire.model.errors import BadInput
+from quire.files.whole import check_file, write_file
 from quire.model.messages import MessageId
 from quire.pipeline.causality.events import TEXT
 from quire.pipeline.causality.segments import Piece, Start, vector_times
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
-from quire.pipeline.importing.shiviz import PARSERS
-from quire.pipeline.tasks import Job, Runner, run_on
+from quire.pipeline.columns import present
+from quire.pipeline.importing.formats.shiviz import PARSERS
+from quire.pipeline.reading import TraceReader
+from quire.pipeline.tasks import Runner, job_of, run_on
 from quire.trace.schema import DELIVER, KINDS
 from quire.trace.store import read_info
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LINE_MAX = 1 << 16
 
 
 class ExportTask(msgspec.Struct, tag="export"):
@@ -58,20 +61,20 @@ def export_with(
     named = info.settings.get("hosts")
     hosts = _without_spaces(named) if isinstance(named, list) else tuple(str(process) for process in range(info.members))
     found = follow(follow_by, directory, segments=segments)
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent))
-    try:
+    events = 0
+
+    def write(whole: Path) -> None:
+        nonlocal events
         tasks = [
-            ExportTask(piece, start, hosts, str(work / f"{number:05d}")) for number, (piece, start) in enumerate(found.segments)
+            ExportTask(piece, start, hosts, f"{whole}.{number:05d}") for number, (piece, start) in enumerate(found.segments)
         ]
         events = sum(export_by(tasks))
-        with open(work / "whole", "wb") as whole:
+        with whole.open("wb") as file:
             for task in tasks:
                 with open(task.out, "rb") as part:
-                    shutil.copyfileobj(part, whole)
-        os.replace(work / "whole", out)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+                    shutil.copyfileobj(part, file)
+
+    write_file(out, write)
     return Exported(events, len(hosts), PARSERS["two-lines"])
 
 
@@ -82,8 +85,14 @@ def _without_spaces(hosts: Sequence[object]) -> tuple[str, ...]:
 
 
 def check_new_file(out: Path, *, force: bool) -> None:
-    if out.is_dir() or (out.exists() and not force):
-        raise BadInput(f"{out} exists already; choose another name{'' if out.is_dir() else ', or --force to replace it'}")
+    """Refuse a file that exists, unless it is to be replaced and is what an export looks like."""
+    check_file(out, _is_export, "a log made by `quire export`", force=force)
+
+
+def _is_export(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.readline(_LINE_MAX)
+        return re.match(rb'\S+ \{"', file.readline(_LINE_MAX)) is not None
 
 
 def export_segment(task: ExportTask) -> int:
@@ -110,14 +119,12 @@ def export_segment(task: ExportTask) -> int:
 def _texts(piece: Piece) -> dict[tuple[int, int], str]:
     """What the logs said, where they said something."""
     texts: dict[tuple[int, int], str] = {}
-    for group in piece.groups:
-        with pq.ParquetFile(group.path) as file:
-            if TEXT not in file.schema_arrow.names:
-                continue
-            column = file.read_row_group(group.index, columns=[TEXT])[TEXT]
-        for row in np.flatnonzero(np.asarray(column.is_valid())).tolist():
-            texts[group.process, group.first_pos + row] = column[row].as_py()
+    with TraceReader(piece.world.run) as reader:
+        for group, table in reader.read_each(piece.groups, (), optional=(TEXT,)):
+            if TEXT in table.column_names:
+                for row in np.flatnonzero(present(table[TEXT])).tolist():
+                    texts[group.process, group.first_pos + row] = table[TEXT][row].as_py()
     return texts
 
 
-EXPORT = Job(ExportTask, export_segment, {ExportTask: int})
+EXPORT = job_of({ExportTask: (export_segment, int)})

@@ -12,9 +12,9 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
+from quire.files.scratch import Scratch
 from quire.model.errors import QuireError
 
 VERSION_MIN = 17
@@ -61,8 +61,9 @@ def packaged_java() -> Path:
         raise QuireError(
             f"Spark needs Java {VERSION_MIN} or newer, and there is none: install one, or set JAVA_HOME"
         ) from error
-    home = Path(tempfile.mkdtemp(prefix="quire-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    scratch = Scratch.temporary("java")
+    atexit.register(scratch.remove)
+    home = scratch.path
     (home / "bin").mkdir()
     wrapper = home / "bin" / "java"
     wrapper.write_text(

@@ -7,17 +7,15 @@ word of a column has a code, the same in all files, and codes are in the order o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from quire.model.errors import BadInput
+from quire.pipeline.columns import array, join, valid
 from quire.pipeline.layout import RowGroup, World
-from quire.pipeline.slices import array, join, read_events, valid
+from quire.pipeline.reading import TraceReader
+from quire.pipeline.slices import EventSlices, event_columns
 
 
 class Labelled(msgspec.Struct):
@@ -53,12 +51,14 @@ class Labelled(msgspec.Struct):
 
 def read_labelled(world: World, groups: Sequence[RowGroup], names: Sequence[str], *, times: bool = False) -> Labelled:
     """All events of these row groups, which must be whole logs, with the words of these columns."""
-    events = read_events(world, groups, times=times, dests=False, every=True)
+    slices = EventSlices(world)
     pieces: dict[str, list[tuple[np.ndarray, list[str]]]] = {name: [] for name in names}
-    for path, in_file in groupby(groups, key=lambda group: group.path):
-        table = _read(path, [group.index for group in in_file], names)
-        for name in names:
-            pieces[name] += [_piece(chunk) for chunk in table[name].chunks]
+    with TraceReader(world.run) as reader:
+        for own, table in reader.read_files(groups, [*event_columns(times=times, dests=False), *names]):
+            slices.add(own, table, every=True)
+            for name in names:
+                pieces[name] += [_piece(chunk) for chunk in table[name].chunks]
+    events = slices.events()
     codes, words = {}, {}
     for name in names:
         words[name] = sorted({word for _, vocabulary in pieces[name] for word in vocabulary})
@@ -66,16 +66,6 @@ def read_labelled(world: World, groups: Sequence[RowGroup], names: Sequence[str]
         coded = [np.array([*(known[word] for word in own), -1], np.int32)[indices] for indices, own in pieces[name]]
         codes[name] = join(coded, np.int32)
     return Labelled(events.start, events.kind, events.origin, events.seq, events.lamport, events.ordered, codes, words)
-
-
-def _read(path: str, indices: list[int], names: Sequence[str]) -> pa.Table:
-    try:
-        with pq.ParquetFile(path) as file:
-            table = file.read_row_groups(indices, columns=list(names), use_threads=False)
-        table.validate()
-    except (OSError, pa.ArrowException, MemoryError) as error:
-        raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0] or type(error).__name__}") from error
-    return table
 
 
 def _piece(chunk: Any) -> tuple[np.ndarray, list[str]]:

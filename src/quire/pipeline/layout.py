@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quire.model.errors import BadInput
 from quire.trace.store import StoredRun, TraceFile
@@ -88,23 +85,17 @@ def _check_follows(group: RowGroup, expected: int) -> None:
 
 def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
     """The file's row groups with the positions that its footer states."""
-    try:
-        metadata = pq.read_metadata(Path(file.path))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise BadInput(f"{file.path} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
-    names = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
-    column = names.index("pos")
     found = []
-    for index, (rows, low, high) in enumerate(file.row_groups):
-        if rows == 0:
+    for index, stored in enumerate(file.row_groups):
+        if stored.rows == 0:
             continue
-        statistics = metadata.row_group(index).column(column).statistics
-        first, last = (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else (None, None)
+        first, last = stored.pos.low, stored.pos.high
         if first is None or last is None:
             raise BadInput(f"{file.path} does not state the positions of its rows: write it again with Quire")
-        if last - first + 1 != rows:
+        if last - first + 1 != stored.rows:
             raise BadInput(f"{file.path} does not number the events of process {file.process} one by one")
-        found.append(RowGroup(file.path, index, file.process, rows, first, low, high))
+        low, high = stored.lamport.low, stored.lamport.high
+        found.append(RowGroup(file.path, index, file.process, stored.rows, first, low, high))
     return found
 
 
@@ -158,3 +149,10 @@ def later_members(layout: Layout, high: int | None) -> np.ndarray:
             if group.high is not None and group.high >= high:
                 later[group.process] = True
     return later
+
+
+def correct_members(world: World) -> np.ndarray:
+    """A mask of the processes that did not crash."""
+    correct = np.ones(world.members, np.bool_)
+    correct[[member for member in world.crashed if 0 <= member < world.members]] = False
+    return correct

@@ -52,6 +52,6 @@ def count_sends(start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np
 def gap(process: int, expected: int, found: int) -> BadInput:
     """What to say of a process that skips a number."""
     return BadInput(
-        f"process {process} sends message {process}:{found} where {process}:{expected} is due; "
-        "a process numbers its messages 0, 1, 2 and so on"
+        f"process {process} sends message {process}:{found} instead of {process}:{expected}; "
+        "a process must number its messages 0, 1, 2 and so on"
     )

@@ -6,23 +6,29 @@ into a file, which is shown when Spark does not start and forgotten otherwise.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from socketserver import BaseServer
+from typing import TYPE_CHECKING, Any
 
-from quire.model.errors import BadInput
+from quire.model.errors import BadInput, CannotWrite, SparkFailed
 from quire.pipeline.java import ensure_java
+from quire.pipeline.jvm import Interruptible, Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SETTINGS = {
+_NAME = "quire"
+
+_SETTINGS: dict[str, Any] = {
     "spark.log.level": "OFF",
     "spark.sql.shuffle.partitions": "2",  # Nothing here shuffles more than a handful of rows.
     "spark.ui.enabled": "false",  # Nobody watches a command that takes seconds, and it costs a port and half a second.
@@ -32,7 +38,7 @@ _SETTINGS = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
 }
 
-_ON_THE_SERVER_TOO = {
+_ON_THE_SERVER_TOO: dict[str, Any] = {
     # A stream writes three small files a micro-batch to its checkpoint. Spark's usual way starts a process of the shell for
     # each of them, to look for symbolic links, and takes 50 ms; this one renames them just as atomically in 15.
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -48,6 +54,8 @@ _ON_THIS_MACHINE = {
 """Workers elsewhere must find the driver, so on a cluster Spark is left to choose, or SPARK_LOCAL_IP to say."""
 
 
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large")
+
 _CONNECT_PORT = 15_002
 _ANSWER_S = 5.0
 
@@ -60,7 +68,8 @@ def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSe
     """A session at this master (`local[2]`, `spark://…`; `sc://…` for Spark Connect), stopped when the block ends.
 
     A `brief` one starts fast; for long work inside the JVM, such as a sort, it is better not to be. Raises BadInput, in
-    one sentence, where Spark does not start, or nobody answers at the address.
+    one sentence, where Spark does not start, or nobody answers at the address; SparkFailed where it fails later. Ctrl-C ends
+    everything that was started for it before the block is interrupted.
     """
     remote = master.startswith("sc://")
     _check_answer(master)
@@ -70,13 +79,67 @@ def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSe
         ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = _SETTINGS | _ON_THE_SERVER_TOO | ({"spark.driver.extraJavaOptions": _BRIEF} if brief else {})
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings |= _ON_THIS_MACHINE
-    spark = _start(master, remote, _ON_THE_SERVER_TOO if remote else settings)
-    try:
+    with _connect(master) if remote else _launch(master, settings_for(master, brief=brief)) as spark:
         yield spark
+
+
+def settings_for(master: str, *, brief: bool = True) -> dict[str, Any]:
+    """What Spark is told when it is started here."""
+    settings = _SETTINGS | _ON_THE_SERVER_TOO | ({"spark.driver.extraJavaOptions": _BRIEF} if brief else {})
+    return settings | _ON_THIS_MACHINE if master.startswith("local") else settings
+
+
+@contextmanager
+def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
+    """A session with a Java process of its own here, which ends with the block, however that ends."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    jvm = Jvm()
+
+    def end() -> None:
+        _hush()
+        jvm.end()
+
+    with Interruptible(end) as interruptible:
+        with _starting(master), jvm.adopting(interruptible):
+            SparkContext.getOrCreate(SparkConf().setMaster(master).setAppName(_NAME).setAll(list(settings.items())))
+            interruptible.again()
+            spark = SparkSession.builder.config(map=settings).getOrCreate()
+        try:
+            with _spark_failures():
+                yield spark
+        finally:
+            if not interruptible.interrupted:
+                with _stderr_in_file():
+                    spark.stop()
+
+
+def _hush() -> None:
+    """Keep quiet about the connections that are cut when Java ends. Threads of PySpark show each of them with a traceback, in
+    three ways; this process is ending, and has nothing else to say that way."""
+    logging.disable()
+    threading.excepthook = lambda _: None
+    BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+
+
+@contextmanager
+def _connect(master: str) -> Iterator[SparkSession]:
+    """A session at a Connect server, which cancels what it does for us when the command is interrupted."""
+    from pyspark.sql import SparkSession
+
+    with _starting(master):
+        spark = SparkSession.builder.appName(_NAME).remote(master).config(map=_ON_THE_SERVER_TOO).getOrCreate()
+
+    def cancel() -> None:
+        with suppress(Exception):  # The server may be gone, too.
+            spark.interruptAll()
+
+    try:
+        with Interruptible(cancel), _spark_failures():
+            yield spark
     finally:
         with _stderr_in_file():
             spark.stop()
@@ -107,19 +170,38 @@ def _check_connect() -> None:
             raise BadInput("Spark Connect needs more than is installed: pip install 'quire[connect]'") from None
 
 
-def _start(master: str, remote: bool, settings: dict[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName("quire")
-    builder = builder.remote(master) if remote else builder.master(master)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+@contextmanager
+def _starting(master: str) -> Iterator[None]:
+    """Turn what goes wrong in this block into a sentence, and keep what Spark says meanwhile from people."""
     with _stderr_in_file() as said:
         try:
-            return builder.getOrCreate()
+            yield
+            return
         except Exception as error:  # noqa: BLE001 - py4j, gRPC and Spark each raise their own.
             problem = _first_sentence(said(), error)
     raise BadInput(f"Spark did not start at {master}: {problem}")
+
+
+@contextmanager
+def _spark_failures() -> Iterator[None]:
+    """Turn a failure of Spark itself into a sentence."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        if _FULL.search(str(error)):
+            raise CannotWrite(f"Spark could not write what it had to: {reason_of_failure(error)}") from error
+        raise SparkFailed(f"Spark failed: {reason_of_failure(error)}") from error
+
+
+def reason_of_failure(error: Exception) -> str:
+    """Why Spark failed, in one line: what the system said where a disk is full, or else how the error begins."""
+    text = str(error).strip()
+    if full := _FULL.search(text):
+        return full[0]
+    return next(iter(text.splitlines()), type(error).__name__)
 
 
 def _first_sentence(log: str, error: Exception) -> str:

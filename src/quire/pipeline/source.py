@@ -5,8 +5,8 @@
     spark.readStream.format("quire").load("runs/demo")
 
 The path is a run directory, one in which members leave their parts, or one where `quire run` is about to put a run. Rows
-of a process are numbered from 0 whatever file they are in, so a stream that began with the records of a running group goes on
-with the Parquet files that they become.
+of a process are numbered from 0 whatever file they are in, so a stream that began with the log of a running process goes on
+with the Parquet files that it becomes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from quire.model.errors import BadInput
-from quire.trace.logs import count_records, count_rows, head_file, read_head, read_rows, records_file
+from quire.pipeline.layout import lay_out
+from quire.pipeline.reading import TraceReader
+from quire.trace.parts.reader import Part, Reach, part_files, part_path
+from quire.trace.parts.runs import runs_in
 from quire.trace.schema import SCHEMA
 from quire.trace.store import open_run, read_info
 
@@ -31,10 +33,22 @@ if TYPE_CHECKING:
 
 NAME = "quire"
 _WHOLE = -1
-"""Instead of a number of records: the run has ended, and its rows are in Parquet files."""
+"""Instead of a number of bytes: the run has ended, and its rows are in Parquet files."""
 
-Offset = dict[str, dict[str, int]]
-"""For each process that was heard of, how many records and rows of it were read."""
+Offset = dict[str, dict[str, Any]]
+"""For each process that was heard of, its `Progress`."""
+
+
+class Progress(NamedTuple):
+    """How far a process was read: so many rows, which are so many bytes of the log of an incarnation of it."""
+
+    rows: int = 0
+    bytes: int = 0
+    incarnation: int = 0
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(self.bytes, self.rows)
 
 
 def register(spark: SparkSession) -> None:
@@ -49,17 +63,20 @@ def members_of(path: str | Path) -> int:
         return read_info(path).members
     logs = _live_logs(path)
     if logs is None:
-        raise BadInput(f"{path} is neither a run nor a place where one is running")
-    return read_head(sorted(logs.glob("p*.records"))[0]).members
+        raise BadInput(f"{path} is neither a run nor a directory in which one is being recorded")
+    identity = runs_in(logs)[-1].identity
+    if identity.open:
+        raise BadInput(f"the run in {path} has clients that come and go, so the number of its sources is unknown")
+    return identity.members
 
 
 class Span(InputPartition):
-    """Rows of one process from one up to another, and the records that they were in when they were counted."""
+    """What a process did from one time to another."""
 
-    def __init__(self, process: int, rows: tuple[int, int], records: tuple[int, int]) -> None:
+    def __init__(self, process: int, since: Progress, until: Progress) -> None:
         self.process = process
-        self.rows = rows
-        self.records = records
+        self.since = since
+        self.until = until
 
 
 class QuireDataSource(DataSource):
@@ -102,7 +119,7 @@ class _Reader(_Rows, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         if not (self._path / "run.json").exists() and _live_logs(self._path) is None:
-            raise BadInput(f"{self._path} is neither a run nor a place where one is running")
+            raise BadInput(f"{self._path} is neither a run nor a directory in which one is being recorded")
         return _spans({}, _latest(self._path, {}))
 
 
@@ -119,20 +136,15 @@ class _StreamReader(_Rows, DataSourceStreamReader):
         return _spans(start, end)
 
 
-class _Done(NamedTuple):
-    records: int
-    rows: int
-
-
-def _done(offset: Offset, process: str) -> _Done:
-    return _Done(**offset[process]) if process in offset else _Done(0, 0)
+def _progress(offset: Offset, process: str) -> Progress:
+    return Progress(**offset[process]) if process in offset else Progress()
 
 
 def _live_logs(path: Path) -> Path | None:
     """The directory in which members are writing, for a path that is that directory, or where the run will be."""
     beside = sorted(path.parent.glob(f".{path.name}.*"), key=lambda found: found.name) if path.parent.is_dir() else []
     candidates = [path, *sorted((found for found in beside if found.is_dir()), key=_modified, reverse=True)]
-    return next((found for found in candidates if any(found.glob("p*.head"))), None)
+    return next((found for found in candidates if part_files(found)), None)
 
 
 def _modified(path: Path) -> float:
@@ -149,14 +161,14 @@ def _latest(path: Path, start: Offset) -> Offset:
         try:
             return _latest_live(logs, start)
         except OSError:
-            pass  # The run has ended meanwhile, and its records were put away.
+            pass  # The run has ended meanwhile, and its logs were put away.
     if not (path / "run.json").exists():
         return start
     end: Offset = {}
     for file in open_run(path).files:
-        rows = sum(group[0] for group in file.row_groups)
+        rows = sum(group.rows for group in file.row_groups)
         before = end.get(str(file.process), {"rows": 0})["rows"]
-        end[str(file.process)] = {"records": _WHOLE, "rows": before + rows}
+        end[str(file.process)] = Progress(before + rows, _WHOLE)._asdict()
     for process in start:
         if process not in end or end[process]["rows"] < start[process]["rows"]:
             raise BadInput(f"{path} holds another run than the one that was followed so far")
@@ -165,34 +177,35 @@ def _latest(path: Path, start: Offset) -> Offset:
 
 def _latest_live(logs: Path, start: Offset) -> Offset:
     end = dict(start)
-    for records in sorted(logs.glob("p*.records")):
-        process = str(int(records.stem[1:]))
-        done = _done(start, process)
-        count = count_records(records)
-        if done.records == _WHOLE or count < done.records:
+    for part in runs_in(logs)[-1].parts:
+        process = str(part.process)
+        since = _progress(start, process)
+        incarnation = part.description.incarnation
+        if since.incarnation != incarnation and since != Progress():
             raise BadInput(f"{logs} holds another run than the one that was followed so far")
-        if count > done.records and head_file(records).exists():
-            end[process] = {"records": count, "rows": done.rows + count_rows(records, done.records, count)}
+        reached = part.reach(since.reach)
+        if reached.rows > since.rows:
+            end[process] = Progress(reached.rows, reached.bytes, incarnation)._asdict()
     return end
 
 
 def _spans(start: Offset, end: Offset) -> list[InputPartition]:
     spans: list[InputPartition] = []
     for process in sorted(end, key=int):
-        done, due = _done(start, process), _done(end, process)
-        if due.rows > done.rows:
-            spans.append(Span(int(process), (done.rows, due.rows), (done.records, due.records)))
+        since, until = _progress(start, process), _progress(end, process)
+        if until.rows > since.rows:
+            spans.append(Span(int(process), since, until))
     return spans
 
 
 def _tables(path: Path, span: Span) -> Iterator[pa.Table]:
-    first, end = span.records
-    logs = _live_logs(path) if end != _WHOLE else None
+    logs = _live_logs(path) if span.until.bytes != _WHOLE else None
     if logs is not None:
-        tables = read_rows(records_file(logs, span.process), first, end, span.rows[0])
         try:
+            part = Part(part_path(logs, span.process, span.until.incarnation))
+            tables = part.rows(span.since.reach, span.until.reach)
             begun = next(tables)
-        except (FileNotFoundError, BadInput):
+        except OSError:
             pass  # The run has ended meanwhile. Once it is open, the file may be put away.
         else:
             yield begun
@@ -203,17 +216,14 @@ def _tables(path: Path, span: Span) -> Iterator[pa.Table]:
 
 def _stored(path: Path, span: Span) -> Iterator[pa.Table]:
     """The rows from the Parquet files of the process, which hold them in this order."""
-    start, end = span.rows
-    offset = 0
-    for file in open_run(path).files:
-        if file.process != span.process:
-            continue
-        with pq.ParquetFile(file.path) as parquet:
-            for index, (rows, *_) in enumerate(file.row_groups):
-                low, high = max(start - offset, 0), min(end - offset, rows)
-                offset += rows
-                if low < high:
-                    yield parquet.read_row_group(index).slice(low, high - low)
+    start, end = span.since.rows, span.until.rows
+    layout = lay_out(open_run(path))
+    own = [group for group in layout.groups if group.process == span.process]
+    chosen = [group for group in own if group.first_pos < end and group.first_pos + group.rows > start]
+    with TraceReader(layout.world.run) as reader:
+        for group, table in reader.read_each(chosen, SCHEMA.names):
+            low, high = max(start - group.first_pos, 0), min(end - group.first_pos, group.rows)
+            yield table.slice(low, high - low)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -7,7 +7,9 @@ caller as a page of somebody else's traceback, after Spark has tried it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -30,6 +32,17 @@ class Job(NamedTuple):
     tasks: Any
     perform: Callable[[Any], Any]
     results: dict[type, type]
+
+
+def job_of(kinds: Mapping[type, tuple[Callable[..., object], type]]) -> Job:
+    """A job of several kinds of tasks: for each, how to perform it and what it returns."""
+    perform = {task: function for task, (function, _) in kinds.items()}
+    return Job(reduce(or_, kinds), partial(_perform, perform), {task: result for task, (_, result) in kinds.items()})
+
+
+def _perform(kinds: Mapping[type, Callable[..., object]], task: object) -> object:
+    """The kinds travel to the workers with the job, so that these need not have a list of their own."""
+    return kinds[type(task)](task)
 
 
 class _Done(msgspec.Struct):

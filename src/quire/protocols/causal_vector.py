@@ -21,7 +21,7 @@ Cost: one packet a run on a multicast network, N-1 point to point. Header: that 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import le
 from typing import Annotated, ClassVar
 
@@ -34,7 +34,7 @@ from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, UNSOUND, Deliver, Effects, Links, Protocol, Send, Waiting, misplaced
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class CausalVectorOptions(msgspec.Struct, frozen=True, kw_only=True):
     held: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
     """How many messages may be held back here at once."""
 
@@ -66,8 +66,9 @@ class CausalVector(Protocol):
     promises = RELIABLE | {Guarantee.CAUSAL, Guarantee.FIFO}
     links = Links.RELIABLE
     packets = (Cast,)
+    changes_views = True
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: CausalVectorOptions) -> None:
         super().__init__(me, members)
         self.options = options
         self.delivered = [0] * members
@@ -80,8 +81,6 @@ class CausalVector(Protocol):
         self._check_own(run, self.delivered[self.me])
         packet = Cast(run, tuple(self.delivered))
         self.delivered[self.me] = run.end
-        if self.members == 1:
-            return (Deliver(run),)
         return (Send(packet), Deliver(run))
 
     def receive(self, source: int, packet: Packet) -> Effects:
@@ -91,16 +90,16 @@ class CausalVector(Protocol):
         run = packet.run
         self._check(source, packet)
         early = self.early[source]
-        place = bisect_left(early, run.first, key=_first)
-        if run.end <= self.delivered[source] or (place < len(early) and early[place] == packet):
+        index = bisect_left(early, run.first, key=_first)
+        if run.end <= self.delivered[source] or (index < len(early) and early[index] == packet):
             return NOTHING
-        seen = early[place - 1].run.end if place else self.delivered[source]
-        if run.first < seen or (place < len(early) and run.end > early[place].run.first):
+        seen = early[index - 1].run.end if index else self.delivered[source]
+        if run.first < seen or (index < len(early) and run.end > early[index].run.first):
             raise ProtocolViolation(source, f"its messages {run.first} to {run.end - 1} overlap others that it sent")
         if not may_deliver(source, packet.vector, self.delivered):
             if self.held + run.count > self.options.held:
                 raise HoldBackFull(f"member {self.me} holds back {self.held} of at most {self.options.held} messages")
-            early.insert(place, packet)
+            early.insert(index, packet)
             self.held += run.count
             return NOTHING
         self.delivered[source] = run.end
@@ -131,6 +130,12 @@ class CausalVector(Protocol):
                     released.append(Deliver(run))
                     moved = True
         return released
+
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
+        """A cause counts fewer messages in its vector than its effect: by this sum causes come first."""
+        left = [packet for packet in packets if isinstance(packet, Cast) and packet.run.first >= delivered[packet.run.origin]]
+        left.sort(key=lambda packet: (sum(packet.vector), packet.run.origin, packet.run.first))
+        return [Deliver(packet.run) for packet in left]
 
     def held_back(self) -> int:
         return self.held

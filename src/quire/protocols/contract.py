@@ -38,11 +38,11 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """Hand the messages of the run to the application, in order. Where the protocol orders totally, `place` is where
-    the first of them stands: messages are ordered by their places and, where these are equal, by their numbers."""
+    """Hand the messages of the run to the application, in order. If the protocol gives a total order, `position` is that of
+    the first of them; messages are ordered by their positions and, where these are equal, by their numbers."""
 
     run: Run
-    place: tuple[int, ...] | None = None
+    position: tuple[int, ...] | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ UNSOUND = "the counts of a run do not fit its body or exceed the limits"
 
 def misplaced(source: int, packet: Packet) -> ProtocolViolation:
     """A packet of a kind that the protocol does not know."""
-    return ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet has no place here")
+    return ProtocolViolation(source, f"a {packet.name or type(packet).__name__} packet is not expected here")
 
 
 class Protocol(ABC):
@@ -82,6 +82,8 @@ class Protocol(ABC):
     packets: ClassVar[tuple[type[Packet], ...]]
     """The classes of all packets that it sends, each with a tag of its own, so that they can be read from bytes."""
     survives_crashes: ClassVar[bool] = False
+    changes_views: ClassVar[bool] = False
+    """Whether members may join and leave while it runs: it has a `remainder`, and starts anew in each view."""
     addressed: ClassVar[bool] = False
     """Whether messages may be sent to some of the members."""
     wakes_on_packets: ClassVar[bool] = False
@@ -163,15 +165,21 @@ class Protocol(ABC):
     def waiting(self) -> Sequence[Waiting]:
         """Every run that was received, or submitted, but not yet delivered here, in no particular order."""
 
-    def places(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
+    def positions(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
         """Where each message of a delivered run stands in the total order, the same at every member. There may be more
-        places than messages."""
-        return repeat(delivery.place)
+        positions than messages."""
+        return repeat(delivery.position)
 
     def messages(self, delivery: Deliver) -> Iterator[Message]:
         """The messages of a delivered run, each as an object of its own."""
         run = delivery.run
-        return map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), self.places(delivery))
+        return map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), self.positions(delivery))
+
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:  # noqa: ARG002
+        """How a view ends: deliver what of these packets of runs was not delivered, given how many messages of each member
+        were. It depends on nothing else, so that every member that has delivered the same delivers the same in the same order.
+        """
+        raise BadInput(f"{type(self).__name__} keeps to one group of members; its views cannot change")
 
     def fence(self, member: int) -> Sequence[Packet]:  # noqa: ARG002
         """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""

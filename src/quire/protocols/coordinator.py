@@ -27,7 +27,7 @@ from quire.protocols.clusters.site import Site
 from quire.protocols.clusters.tree import COORDINATOR, NO_AGENT, Cluster, Tree
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class CoordinatorOptions(msgspec.Struct, frozen=True, kw_only=True):
     held: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
     """How many messages may be held back here at once, and how many of its own a member may have under way to itself."""
 
@@ -39,7 +39,7 @@ class FlatCoordinator(Site):
     packets = (Up, Down)
     has_keys = True
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: CoordinatorOptions) -> None:
         tree = Tree((Cluster(0, 1, tuple(range(members)), NO_AGENT, COORDINATOR),))
         super().__init__(me, members, tree, DENSE, options.held)
         self.options = options

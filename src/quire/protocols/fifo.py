@@ -17,7 +17,7 @@ Cost: one packet a run on a multicast network, N-1 point to point. Header: origi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -29,7 +29,7 @@ from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, UNSOUND, Deliver, Effects, Links, Protocol, Send, Waiting, misplaced
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class FifoOptions(msgspec.Struct, frozen=True, kw_only=True):
     held: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
     """How many messages may be held back here at once."""
 
@@ -51,8 +51,9 @@ class Fifo(Protocol):
     promises = RELIABLE | {Guarantee.FIFO}
     links = Links.RELIABLE
     packets = (Cast,)
+    changes_views = True
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: FifoOptions) -> None:
         super().__init__(me, members)
         self.options = options
         self.next = [0] * members
@@ -64,8 +65,6 @@ class Fifo(Protocol):
     def submit(self, run: Run) -> Effects:
         self._check_own(run, self.next[self.me])
         self.next[self.me] = run.end
-        if self.members == 1:
-            return (Deliver(run),)
         return (Send(Cast(run)), Deliver(run))
 
     def receive(self, source: int, packet: Packet) -> Effects:
@@ -78,16 +77,16 @@ class Fifo(Protocol):
         if not run.is_sound():
             raise ProtocolViolation(source, UNSOUND)
         early = self.early[source]
-        place = bisect_left(early, run.first, key=_first)
-        if run.end <= self.next[source] or (place < len(early) and early[place] == run):
+        index = bisect_left(early, run.first, key=_first)
+        if run.end <= self.next[source] or (index < len(early) and early[index] == run):
             return NOTHING
-        seen = early[place - 1].end if place else self.next[source]
-        if run.first < seen or (place < len(early) and run.end > early[place].first):
+        seen = early[index - 1].end if index else self.next[source]
+        if run.first < seen or (index < len(early) and run.end > early[index].first):
             raise ProtocolViolation(source, f"its messages {run.first} to {run.end - 1} overlap others that it sent")
         if run.first > self.next[source]:
             if self.held + run.count > self.options.held:
                 raise HoldBackFull(f"member {self.me} holds back {self.held} of at most {self.options.held} messages")
-            early.insert(place, run)
+            early.insert(index, run)
             self.held += run.count
             return NOTHING
         return self._deliver_from(run)
@@ -106,6 +105,11 @@ class Fifo(Protocol):
         del early[: len(effects) - 1]
         self.next[run.origin] = end
         return effects
+
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
+        runs = [packet.run for packet in packets if isinstance(packet, Cast)]
+        left = [run for run in runs if run.first >= delivered[run.origin]]
+        return [Deliver(run) for run in sorted(left, key=lambda run: (run.origin, run.first))]
 
     def held_back(self) -> int:
         return self.held

@@ -24,7 +24,7 @@ from quire.protocols.clusters.site import Site
 from quire.protocols.clusters.tree import MATRIX, NO_AGENT, Cluster, Tree
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class MatrixOptions(msgspec.Struct, frozen=True, kw_only=True):
     encoding: Literal["dense", "changes", "adaptive"] = "dense"
     """How the matrix is written: whole, what changed, or whichever is the smallest."""
     held: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 20
@@ -36,7 +36,7 @@ class FlatMatrix(Site):
 
     packets = (Tagged,)
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: MatrixOptions) -> None:
         tree = Tree((Cluster(0, 1, tuple(range(members)), NO_AGENT, MATRIX),))
         super().__init__(me, members, tree, options.encoding, options.held)
         self.options = options

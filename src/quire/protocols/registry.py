@@ -15,7 +15,7 @@ from quire.model.errors import BadInput
 from quire.protocols import causal_vector, coordinator, fifo, hierarchy, matrix, single_phase, two_phase
 from quire.protocols.contract import Protocol
 
-Options = TypeVar("Options", bound=msgspec.Struct)
+OptionsType = TypeVar("OptionsType", bound=msgspec.Struct)
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -27,14 +27,23 @@ class Entry(msgspec.Struct, frozen=True):
 
 _ENTRIES = (
     Entry(
-        "single-phase", "total and causal order in one phase (Sun, Maheshwari)", single_phase.SinglePhase, single_phase.Options
+        "single-phase",
+        "total and causal order in one phase (Sun, Maheshwari)",
+        single_phase.SinglePhase,
+        single_phase.SinglePhaseOptions,
     ),
-    Entry("fifo", "sender order only", fifo.Fifo, fifo.Options),
-    Entry("causal-vector", "causal order by vector clocks (CBCAST)", causal_vector.CausalVector, causal_vector.Options),
-    Entry("two-phase", "total order by proposals and a final number (Skeen, ISIS)", two_phase.TwoPhase, two_phase.Options),
-    Entry("hierarchy", "causal order over clusters of clusters (Yen, Chi, Huang)", hierarchy.Hierarchy, hierarchy.Options),
-    Entry("matrix", "causal order by a matrix of counts (Raynal, Schiper, Toueg)", matrix.FlatMatrix, matrix.Options),
-    Entry("coordinator", "causal and total order by one member", coordinator.FlatCoordinator, coordinator.Options),
+    Entry("fifo", "sender order only", fifo.Fifo, fifo.FifoOptions),
+    Entry(
+        "causal-vector", "causal order by vector clocks (CBCAST)", causal_vector.CausalVector, causal_vector.CausalVectorOptions
+    ),
+    Entry(
+        "two-phase", "total order by proposals and a final number (Skeen, ISIS)", two_phase.TwoPhase, two_phase.TwoPhaseOptions
+    ),
+    Entry(
+        "hierarchy", "causal order over clusters of clusters (Yen, Chi, Huang)", hierarchy.Hierarchy, hierarchy.HierarchyOptions
+    ),
+    Entry("matrix", "causal order by a matrix of counts (Raynal, Schiper, Toueg)", matrix.FlatMatrix, matrix.MatrixOptions),
+    Entry("coordinator", "causal and total order by one member", coordinator.FlatCoordinator, coordinator.CoordinatorOptions),
 )
 Choice = tuple[str, Mapping[str, object]]
 PROTOCOLS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
@@ -94,7 +103,7 @@ def read_options(name: str, given: Mapping[str, object]) -> msgspec.Struct:
     return convert_options(name, find(name).options, given)
 
 
-def convert_options(name: str, kind: type[Options], given: Mapping[str, object]) -> Options:
+def convert_options(name: str, kind: type[OptionsType], given: Mapping[str, object]) -> OptionsType:
     """Options of this kind for whatever has this name, in the same way."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     values: dict[str, object] = {}

@@ -44,7 +44,7 @@ since: four windows. So with more than these, the head's final key is under way,
 """
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class TwoPhaseOptions(msgspec.Struct, frozen=True, kw_only=True):
     outstanding: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 16
     """How many of its own messages a member may have undelivered."""
     lead: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)] = 1 << 32
@@ -107,7 +107,7 @@ class TwoPhase(Protocol):
     links = Links.FIFO
     packets = (Request, Propose, Final)
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: TwoPhaseOptions) -> None:
         super().__init__(me, members)
         self.options = options
         self.clock = 0
@@ -127,7 +127,7 @@ class TwoPhase(Protocol):
         me, window = self.me, self.options.outstanding
         self._check_own(run, self.next[me])
         if self.clock >= NUMBER_MAX:
-            raise BadInput("no timestamps are left; found a new group")
+            raise BadInput("no timestamps are left; create a new group")
         if run.count > window:
             raise BadInput(f"a run of {run.count} messages never fits in a window of {window}; send smaller runs")
         if self.undelivered[me] + run.count > window:
@@ -189,8 +189,8 @@ class TwoPhase(Protocol):
         if key < queued.key or (packet.proposer == self.me and key != queued.key):
             raise ProtocolViolation(source, f"its final key {key} cannot be, since member {self.me} proposed {queued.key[0]}")
         self._check_lead(source, packet.timestamp)
-        place = bisect_left(self.queue, (key, (-1, -1)))
-        if key != queued.key and place < len(self.queue) and self.queue[place][0] == key:
+        index = bisect_left(self.queue, (key, (-1, -1)))
+        if key != queued.key and index < len(self.queue) and self.queue[index][0] == key:
             raise ProtocolViolation(source, f"two runs have the key {key}")
         return self._settle(source, packet.number, key)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, floor, log10
 
-from quire.report import words
+from quire.report import formatting
 
 
 class Scale:
@@ -71,5 +71,5 @@ def _short(value: float) -> str:
     value = float(f"{value:.6g}")
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
-            return f"{words.number(value / (1e3 if letter == 'k' else size))}{letter}"
-    return words.number(value)
+            return f"{formatting.number(value / (1e3 if letter == 'k' else size))}{letter}"
+    return formatting.number(value)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from quire.report import words
+from quire.pipeline.columns import Integers
+from quire.report import formatting
 from quire.report.charts import Point, Series, bar_chart, line_chart
-from quire.report.columns import Integers
 from quire.report.html import Html, join, table, tag
-from quire.report.scan import BINS, Distribution, Scan
+from quire.report.scan import BINS, Scan
+from quire.trace.latency import Latencies
 
 _BARS = 40
 _SEPARATE_MEMBERS = 3
@@ -32,18 +33,18 @@ def _tiles(found: Scan) -> Html:
     header = sum(cost.header_bytes for cost in found.packets.values())
     header_copied = sum(cost.header_bytes_copied for cost in found.packets.values())
     tiles = [
-        _tile(f"{found.messages:,}", "messages", f"{words.number(found.payload_bytes / each)} bytes each"),
+        _tile(f"{found.messages:,}", "messages", f"{formatting.number(found.payload_bytes / each)} bytes each"),
         _tile(f"{found.deliveries:,}", "deliveries"),
     ]
     if found.packets:
-        with_copies = f"{words.number(copies / each)} with every copy"
-        tiles.append(_tile(words.number(packets / each), "packets per message", with_copies))
-        with_copies = f"{words.number(header_copied / each)} with every copy"
-        tiles.append(_tile(words.number(header / each), "header bytes per message", with_copies))
-    for place, distribution in (("at the sender", found.origin), ("elsewhere", found.remote)):
+        with_copies = f"{formatting.number(copies / each)} with every copy"
+        tiles.append(_tile(formatting.number(packets / each), "packets per message", with_copies))
+        with_copies = f"{formatting.number(header_copied / each)} with every copy"
+        tiles.append(_tile(formatting.number(header / each), "header bytes per message", with_copies))
+    for where, distribution in (("at the sender", found.origin), ("elsewhere", found.remote)):
         if distribution:
-            note = f"99 %: {words.duration(distribution.quantile(0.99))}"
-            tiles.append(_tile(words.duration(distribution.quantile(0.5)), f"median latency {place}", note))
+            note = f"99 %: {formatting.duration(distribution.quantile(99))}"
+            tiles.append(_tile(formatting.duration(distribution.quantile(50)), f"median latency {where}", note))
     return tag("ul", *tiles, class_="tiles")
 
 
@@ -53,8 +54,8 @@ def _packets(found: Scan) -> Html:
     each = max(found.messages, 1)
     rows: list[tuple[object, ...]] = [
         (
-            name, f"{cost.packets:,}", words.number(cost.packets / each), words.number(cost.copies / each),
-            words.number(cost.header_bytes / each), words.number(cost.header_bytes / max(cost.packets, 1)),
+            name, f"{cost.packets:,}", formatting.number(cost.packets / each), formatting.number(cost.copies / each),
+            formatting.number(cost.header_bytes / each), formatting.number(cost.header_bytes / max(cost.packets, 1)),
         )
         for name, cost in sorted(found.packets.items())
     ]  # fmt: skip
@@ -81,40 +82,44 @@ def _latencies(found: Scan) -> Html:
     return join(skewed, tag("div", *charts, class_="charts"))
 
 
-def _histogram(distribution: Distribution, title: str) -> Html:
+def _histogram(distribution: Latencies, title: str) -> Html:
     """Evenly cut where the longest are not much longer than most, else by magnitude."""
-    longest, usual = distribution.quantile(1.0), max(distribution.quantile(0.5), 1)
+    longest, usual = distribution.longest(), max(distribution.quantile(50), 1)
     if not longest:
         said = f"All {distribution.total():,} deliveries happened at the moment of the sending."
         return tag("div", tag("h3", title), tag("p", said, class_="facts-line"))
-    log = longest > 40 * usual and distribution.quantile(0.01) > 0
-    scale, unit = words.unit_for(longest)
+    log = longest > 40 * usual and distribution.quantile(1) > 0
+    scale, unit = formatting.unit_for(longest)
     values = distribution.values / scale
     if log:
-        edges = np.geomspace(values[0], values[-1] * 1.0001, _BARS + 1)
+        # A logarithm has no place for zero: the few that took no time are counted with the shortest.
+        shortest = values[values > 0][0]
+        edges = np.geomspace(shortest, values[-1] * 1.0001, _BARS + 1)
     else:
         edges = np.linspace(0, max(values[-1], 1e-9) * 1.0001, _BARS + 1)
-    heights, _ = np.histogram(values, bins=edges, weights=distribution.counts)
+    from_ = min(values[0], edges[0])
+    heights, _ = np.histogram(np.maximum(values, edges[0]), bins=edges, weights=distribution.counts)
     total = distribution.total()
     bars = [
-        (float(low), float(high), float(height) / total * 100, f"{_round(low)} to {_round(high)} {unit}: {int(height):,}")
-        for low, high, height in zip(edges[:-1], edges[1:], heights, strict=True)
+        (float(low), float(high), float(height) / total * 100, f"{_round(least)} to {_round(high)} {unit}: {int(height):,}")
+        for low, least, high, height in zip(edges[:-1], [from_, *edges[1:-1]], edges[1:], heights, strict=True)
         if height
     ]
     ends = (0.0, float(edges[-1])) if not log else (float(edges[0]), float(edges[-1]))
     bars = [(ends[0], ends[0], 0.0, ""), *bars, (ends[1], ends[1], 0.0, "")]
-    facts = " · ".join(
-        f"{name} {words.duration(distribution.quantile(share))}"
-        for name, share in (("median", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("most", 1.0))
-    )
+    durations = [(name, distribution.quantile(hundredths)) for name, hundredths in (("median", 50), ("90 %", 90), ("99 %", 99))]
+    facts = " · ".join(f"{name} {formatting.duration(duration)}" for name, duration in (*durations, ("most", longest)))
     chart = bar_chart(bars, title=title, x_label=unit, y_label="% of deliveries", log_x=log)
     return tag(
-        "div", tag("h3", title), tag("p", f"{facts} · mean {words.duration(distribution.mean())}", class_="facts-line"), chart
+        "div",
+        tag("h3", title),
+        tag("p", f"{facts} · mean {formatting.duration(distribution.mean())}", class_="facts-line"),
+        chart,
     )
 
 
 def _round(value: float) -> str:
-    return words.number(float(f"{value:.3g}"))
+    return formatting.number(float(f"{value:.3g}"))
 
 
 def _over_time(found: Scan) -> Html:
@@ -128,7 +133,7 @@ def _over_time(found: Scan) -> Html:
 def _levels(found: Scan, levels: Integers, title: str) -> Html:
     """A line for each member of a small group; the most and the mean of a large one."""
     span = max(found.end - found.start, 1)
-    scale, unit = words.unit_for(span) if found.axis == "time_ns" else (1.0, "logical time")
+    scale, unit = formatting.unit_for(span) if found.axis == "time_ns" else (1.0, "logical time")
     times = [(number + 1) * span / BINS / scale for number in range(BINS)]
 
     def series(name: str, values: Integers) -> Series:
@@ -141,5 +146,5 @@ def _levels(found: Scan, levels: Integers, title: str) -> Html:
     chart = line_chart(lines, title=title, x_label=unit, y_label="messages")
     worst = int(levels.max(axis=1).argmax()) if levels.size else 0
     most = int(levels[worst].max()) if levels.size else 0
-    note = f"At most {most:,}, at member {worst}." if most else "Never any at the end of a part of the time."
+    note = f"At most {most:,}, at member {worst}." if most else "None at the end of any interval."
     return tag("div", tag("h3", title), tag("p", note, class_="facts-line"), chart)

@@ -52,7 +52,7 @@ def table(head: tuple[object, ...], rows: list[tuple[object, ...]], *, numeric: 
     def cells(name: str, row: tuple[object, ...]) -> Html:
         scope = "col" if name == "th" else None
         return join(
-            *(tag(name, cell, class_="number" if place in numeric else None, scope=scope) for place, cell in enumerate(row))
+            *(tag(name, cell, class_="number" if index in numeric else None, scope=scope) for index, cell in enumerate(row))
         )
 
     body = join(*(tag("tr", cells("td", row)) for row in rows))

@@ -1,13 +1,17 @@
 """Where each event of a small piece of a trace goes in a drawing that shows order instead of time.
 
-An event is one step to the right of the one before it at its process and, where it is the delivery or the receipt of a
-message, of the sending of that message. Logs that contradict each other are drawn all the same: where everything waits for
-something else, the event that comes first by the trace's own times goes on without.
+An event is to the right of the one before it at its process and, where it is the delivery or the receipt of a message, of
+the sending of that message. Events are placed in the order of the trace's own times as far as these causes allow it, as far
+to the left as they may be, but no more steps than there are processes to the left of all before: what happened about the
+same time is then drawn about the same place. Messages in a row may be one event. Logs that contradict each other are drawn
+all the same: where everything waits for something else, the event that comes first by the trace's own times goes on without.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from quire.trace.schema import DELIVER, RECEIVE, SEND
@@ -20,6 +24,34 @@ class Event(NamedTuple):
     seq: int
     at: int
     """Logical time, or another number by which events of different processes are ordered when nothing else orders them."""
+    messages: int = 1
+    """How many messages in a row, from `seq` on, this event is about."""
+
+    @property
+    def last(self) -> int:
+        return self.seq + self.messages - 1
+
+
+class _Sends:
+    """Where each message was sent first, by its sender."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._by_origin: dict[int, tuple[list[int], list[int], list[int]]] = {}
+        sends = [index for index, event in enumerate(events) if event.kind == SEND and event.origin == event.process]
+        for index in sorted(sends, key=lambda each: (events[each].seq, each)):
+            event = events[index]
+            firsts, lasts, indices = self._by_origin.setdefault(event.origin, ([], [], []))
+            if not lasts or event.seq > lasts[-1]:
+                firsts.append(event.seq)
+                lasts.append(event.last)
+                indices.append(index)
+
+    def of(self, event: Event) -> Sequence[int]:
+        """The indices of the events that sent what this one delivers or receives."""
+        if event.kind not in (DELIVER, RECEIVE) or event.origin not in self._by_origin:
+            return ()
+        firsts, lasts, indices = self._by_origin[event.origin]
+        return indices[bisect_left(lasts, event.seq) : bisect_right(firsts, event.last)]
 
 
 def steps(events: Sequence[Event]) -> list[int]:
@@ -27,33 +59,36 @@ def steps(events: Sequence[Event]) -> list[int]:
     logs: dict[int, list[int]] = {}
     for index, event in enumerate(events):
         logs.setdefault(event.process, []).append(index)
-    awaited = {(event.origin, event.seq) for event in events if event.kind == SEND and event.origin == event.process}
-    sent: dict[tuple[int, int], int] = {}
-    step = [0] * len(events)
+    sends = _Sends(events)
+    step = [-1] * len(events)
     last = dict.fromkeys(logs, -1)
     cursor = dict.fromkeys(logs, 0)
+    ready: list[tuple[int, int]] = []
+    waiting: dict[int, int] = {}
+    furthest = 0
 
-    def waits(event: Event) -> bool:
-        message = (event.origin, event.seq)
-        return event.kind in (DELIVER, RECEIVE) and message in awaited and message not in sent
+    def offer(process: int) -> None:
+        """Let the next event of a process be placed, or wait for a sending that is not placed yet."""
+        if cursor[process] < len(logs[process]):
+            index = logs[process][cursor[process]]
+            cause = next((send for send in sends.of(events[index]) if step[send] < 0), None)
+            if cause is None:
+                heappush(ready, (events[index].at, index))
+            else:
+                waiting[index] = cause
 
-    def place(process: int) -> None:
-        index = logs[process][cursor[process]]
+    for process in logs:
+        offer(process)
+    while ready or waiting:
+        index = heappop(ready)[1] if ready else min(waiting, key=lambda each: (events[each].at, each))
+        waiting.pop(index, None)
         event = events[index]
-        message = (event.origin, event.seq)
-        after = sent.get(message, -1) if event.kind in (DELIVER, RECEIVE) else -1
-        step[index] = last[process] = max(last[process], after) + 1
-        if event.kind == SEND and event.origin == process:
-            sent.setdefault(message, step[index])
-        cursor[process] += 1
-
-    def heads() -> list[int]:
-        return [process for process, log in logs.items() if cursor[process] < len(log)]
-
-    while open_ := heads():
-        ready = [process for process in open_ if not waits(events[logs[process][cursor[process]]])]
-        for process in ready or [min(open_, key=lambda p: events[logs[p][cursor[p]]].at)]:
-            place(process)
-            while cursor[process] < len(logs[process]) and not waits(events[logs[process][cursor[process]]]):
-                place(process)
+        before = [last[event.process], *(step[send] for send in sends.of(event)), furthest - len(logs) - 1]
+        step[index] = last[event.process] = max(before) + 1
+        furthest = max(furthest, step[index])
+        cursor[event.process] += 1
+        offer(event.process)
+        for other in [other for other, cause in waiting.items() if cause == index]:
+            del waiting[other]
+            offer(events[other].process)
     return step

@@ -11,7 +11,7 @@ import msgspec
 from quire.report.html import Html, clean, join, tag
 
 _STYLES = ("page.css", "diagram.css")
-_SCRIPTS = ("theme.js", "model.js", "view.js", "panel.js", "diagram.js")
+_SCRIPTS = ("theme.js", "model.js", "layout.js", "colours.js", "frame.js", "views.js", "view.js", "panel.js", "diagram.js")
 
 
 def page(title: str, *sections: object, data: object = None) -> str:
@@ -25,6 +25,7 @@ def page(title: str, *sections: object, data: object = None) -> str:
     )
     head = join(
         tag("meta", charset="utf-8"),
+        tag("meta", name="generator", content="quire"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from quire.model.orders import Guarantee
 from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.tasks import AUDIT
-from quire.pipeline.auditing.verdicts import Audit, Verdict
+from quire.pipeline.auditing.registry import audit_job
+from quire.pipeline.auditing.verdicts import Audit, Verdict, Witness
 from quire.pipeline.layout import Layout, lay_out
 from quire.pipeline.tasks import run_here
-from quire.report import board, costs, verdicts, window, witnesses
+from quire.report import costs, diagram, happenings, verdicts, window, witnesses
+from quire.report.formatting import count, number
 from quire.report.html import Html, join, table, tag
 from quire.report.page import page
 from quire.report.scan import Scan, scan
-from quire.report.words import count, number
 from quire.trace.schema import RunInfo
 from quire.trace.store import open_run
 
@@ -23,31 +21,34 @@ AUDITED_HERE_MAX = 2_000_000
 """Up to so many events the audit takes less time in this process than Spark takes to start."""
 
 
-def report_run(directory: Path, audit: Audit | None, *, spot: str = "witness", events: int = window.EVENTS) -> str:
+def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness", events: int = window.EVENTS) -> str:
     """The page for the run in this directory, with the result of an audit of it if there is one.
 
-    Raises BadInput, in one sentence, for what is not a whole run, or if the spot is nowhere in it.
+    Raises BadInput, in one sentence, for what is not a whole run, or where the centre is not in it.
     """
-    wanted = window.parse_spot(spot)
+    wanted = window.parse_centre(centre)
     stored = open_run(directory)
     layout = lay_out(stored)
     info = stored.info
-    story = _story(audit)
+    marked, witness = _marked(audit), _first_witness(audit)
     shown = window.read_window(
         layout,
-        window.spot_of(layout, wanted, story.witness.positions if story and story.witness else ()),
+        window.find_centre(layout, wanted, witness.positions if witness else ()),
         events,
-        story.witness.members if story and story.witness else (),
+        keep=witness.members if witness else (),
+        alone={(member, pos) for events in marked.values() for member, pos in events},
     )
     found = scan(layout)
     drawn = _drawn(layout, audit)
-    chosen = spot if isinstance(wanted, tuple) else None
-    data = {"run": info.run, "witnesses": _marked(audit), "chosen": chosen, "trace": window.to_data(shown, layout)}
+    chosen = centre if isinstance(wanted, tuple) else None
+    happened = happenings.within(shown, happenings.read_happenings(layout.world.run, found.viewed))
+    trace = diagram.data(shown, happened, happenings.ended(shown, layout))
+    data = {"run": info.run, "witnesses": marked, "chosen": chosen, "trace": trace}
     return page(
         f"{info.run} · Quire",
         _header(info, layout, found),
         verdicts.section(audit, drawn),
-        board.section(shown),
+        diagram.section(shown),
         costs.section(found),
         _what_ran(info),
         data=data,
@@ -56,34 +57,32 @@ def report_run(directory: Path, audit: Audit | None, *, spot: str = "witness", e
 
 def audit_here(directory: Path) -> Audit:
     """An audit without Spark, in this process: the same verdicts, for traces that are not large."""
-    return audit_with(run_here(AUDIT), directory)
+    return audit_with(run_here(audit_job()), directory)
 
 
-def _story(audit: Audit | None) -> Any:
-    """The violation that matters most: of what was expected, if any, else of anything."""
+def _first_witness(audit: Audit | None) -> Witness | None:
+    """That of the violation that matters most: of what was expected, if any, else of anything."""
     if audit is None:
         return None
     violated = [(g, check) for g, check in audit.checks.items() if check.verdict == Verdict.VIOLATED and check.witness]
     violated.sort(key=lambda each: each[0] not in audit.expected)
-    return violated[0][1] if violated else None
+    return violated[0][1].witness if violated else None
 
 
-def _drawn(layout: Layout, audit: Audit | None) -> dict[Guarantee, Html | None]:
+def _drawn(layout: Layout, audit: Audit | None) -> dict[str, Html | None]:
     if audit is None:
         return {}
     messages = sorted({message for check in audit.checks.values() for message in witnesses.named(check)})
-    if not messages:
-        return {}
     found = window.find_messages(layout, messages)
-    return {guarantee: witnesses.draw(guarantee, check, found) for guarantee, check in audit.checks.items()}
+    return {guarantee: witnesses.draw(check, found) for guarantee, check in audit.checks.items()}
 
 
-def _marked(audit: Audit | None) -> dict[str, Any]:
-    """For each violated check, the events that the diagram can show."""
+def _marked(audit: Audit | None) -> dict[str, list[tuple[int, int]]]:
+    """For each violated check the events of its witness, by process and position, so that the diagram can show them."""
     if audit is None:
         return {}
     return {
-        str(guarantee): [[place.member, place.pos] for place in check.witness.positions]
+        guarantee: [(event.member, event.pos) for event in check.witness.positions]
         for guarantee, check in audit.checks.items()
         if check.witness is not None
     }
@@ -107,7 +106,7 @@ def _header(info: RunInfo, layout: Layout, found: Scan) -> Html:
 def _what_ran(info: RunInfo) -> Html:
     rows: list[tuple[object, ...]] = [("protocol", info.protocol), ("promises", ", ".join(info.promises) or "nothing")]
     rows += [(f"option {name.replace('_', '-')}", _flat(value)) for name, value in info.options.items()]
-    rows += [("members", info.members)]
+    rows += [("members", info.members), *(("note", note) for note in info.outcome.notes)]
     rows += [(f"group {name}", _members(members)) for name, members in list(info.groups.items())[:50]]
     rows += [(name, shown) for name, value in info.settings.items() if (shown := _flat(value))]
     rows += [(f"version of {name}", value) for name, value in info.versions.items()]
@@ -127,7 +126,7 @@ def _flat(value: object) -> Html:
     if isinstance(value, dict):
         shown = [(name, each) for name, each in value.items() if each not in (None, [], (), {})]
         return join(
-            *(join(" · " if place else None, tag("b", name), " ", _flat(each)) for place, (name, each) in enumerate(shown))
+            *(join(" · " if index else None, tag("b", name), " ", _flat(each)) for index, (name, each) in enumerate(shown))
         )
     if isinstance(value, list | tuple):
         return join(", ".join(map(str, value)))

@@ -13,41 +13,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from quire.pipeline.columns import Flags, Integers, destinations, join, kinds, numbers
 from quire.pipeline.layout import Layout, RowGroup
-from quire.report.columns import Flags, Integers, destinations, kinds, numbers, read_groups
-from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND
+from quire.pipeline.reading import TraceReader
+from quire.trace.latency import Latencies
+from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND, VIEW
 
 BINS = 240
-
-
-class Distribution:
-    """How often each duration occurred, in nanoseconds to three digits."""
-
-    def __init__(self) -> None:
-        self.values: Integers = np.empty(0, np.int64)
-        self.counts: Integers = np.empty(0, np.int64)
-
-    def add(self, durations: Integers) -> None:
-        positive = np.maximum(durations, 1)
-        step = np.maximum(10 ** np.maximum(np.floor(np.log10(positive)).astype(np.int64) - 2, 0), 1)
-        values, counts = np.unique((durations + step // 2) // step * step, return_counts=True)
-        self.values, place = np.unique(np.concatenate((self.values, values)), return_inverse=True)
-        weights = np.concatenate((self.counts, counts))
-        self.counts = np.bincount(place, weights=weights, minlength=len(self.values)).astype(np.int64)
-
-    def __bool__(self) -> bool:
-        return bool(len(self.values))
-
-    def total(self) -> int:
-        return int(self.counts.sum())
-
-    def quantile(self, share: float) -> int:
-        """The smallest duration that at least this share of all does not exceed."""
-        reached = np.cumsum(self.counts)
-        return int(self.values[np.searchsorted(reached, share * reached[-1])])
-
-    def mean(self) -> float:
-        return float(np.average(self.values, weights=self.counts))
 
 
 class PacketCost(msgspec.Struct):
@@ -70,41 +42,44 @@ class Scan:
         self.packets: dict[str, PacketCost] = {}
         self.axis = "time_ns"
         self.start = self.end = 0
-        self.origin = Distribution()
+        self.origin = Latencies()
         """From send to delivery at the sender."""
-        self.remote = Distribution()
+        self.remote = Latencies()
         """From send to delivery elsewhere."""
-        self.held = Distribution()
+        self.held = Latencies()
         """From receipt to delivery, where the trace has receipts."""
         self.backwards = 0
         """Deliveries that the clocks put before their sends."""
         self.on_the_way: Integers = np.zeros((members, BINS), np.int64)
         """How many messages were sent to each member and not delivered there, at the end of each part of the time."""
+        self.viewed: list[RowGroup] = []
+        """The row groups that tell of views."""
         self.held_back: Integers | None = None
         """How many were received by each member and delivered there only later; None where the trace has no receipts."""
 
 
 def scan(layout: Layout) -> Scan:
     found = Scan(layout.world.members)
-    _find_span(found, layout)
-    changes = np.zeros((3, found.members, BINS), np.int64)
-    sent = _scan_sends(found, layout.groups, changes[0])
-    _scan_rest(found, layout.groups, sent, changes)
+    with TraceReader(layout.world.run) as reader:
+        _find_span(found, reader, layout.groups)
+        changes = np.zeros((3, found.members, BINS), np.int64)
+        sent = _scan_sends(found, reader, layout.groups, changes[0])
+        _scan_rest(found, reader, layout.groups, sent, changes)
     found.on_the_way = np.cumsum(changes[0] - changes[1], axis=1)
     if found.held:
         found.held_back = np.cumsum(changes[2], axis=1)
     return found
 
 
-def _find_span(found: Scan, layout: Layout) -> None:
+def _find_span(found: Scan, reader: TraceReader, groups: Sequence[RowGroup]) -> None:
     """The times of the first and the last event, from the ends of each process's log."""
     by_process: dict[int, list[RowGroup]] = {}
-    for group in layout.groups:
+    for group in groups:
         by_process.setdefault(group.process, []).append(group)
-    ends = {(groups[end].process, groups[end].first_pos): groups[end] for groups in by_process.values() for end in (0, -1)}
+    ends = {(own[end].process, own[end].first_pos): own[end] for own in by_process.values() for end in (0, -1)}
     spans: dict[str, list[int]] = {"time_ns": [], "lamport": []}
     timed = bool(ends)
-    for _, table in read_groups(list(ends.values()), ("time_ns", "lamport")):
+    for _, table in reader.read_each(list(ends.values()), ("time_ns", "lamport")):
         for name in spans:
             values, valid = numbers(table, name)
             if valid.any():
@@ -136,10 +111,10 @@ class _Times:
     def look_up(self, link: int, seq: Integers) -> tuple[Integers, Flags]:
         """The times of those of these messages that are known, and which they are."""
         numbers_, times = self._whole(link)
-        place = np.searchsorted(numbers_, seq)
-        known = place < len(numbers_)
-        known[known] = numbers_[place[known]] == seq[known]
-        return times[place[known]], known
+        index = np.searchsorted(numbers_, seq)
+        known = index < len(numbers_)
+        known[known] = numbers_[index[known]] == seq[known]
+        return times[index[known]], known
 
     def _whole(self, link: int) -> tuple[Integers, Integers]:
         """Ascending numbers, and the times beside them."""
@@ -152,10 +127,11 @@ class _Times:
         return parts[0]
 
 
-def _scan_sends(found: Scan, groups: Sequence[RowGroup], changes: Integers) -> _Times:
+def _scan_sends(found: Scan, reader: TraceReader, groups: Sequence[RowGroup], changes: Integers) -> _Times:
     sent = _Times()
-    for group, table in read_groups(groups, ("kind", "origin", "seq", "dests", "payload_bytes", found.axis)):
-        rows = np.flatnonzero(kinds(table) == SEND)
+    for group, table in reader.read_each(groups, ("kind", "origin", "seq", "dests", "payload_bytes", found.axis)):
+        is_send = kinds(table["kind"]) == SEND
+        rows = np.flatnonzero(is_send)
         if not len(rows):
             continue
         time = numbers(table, found.axis)[0][rows]
@@ -164,20 +140,23 @@ def _scan_sends(found: Scan, groups: Sequence[RowGroup], changes: Integers) -> _
         found.payload_bytes += int(numbers(table, "payload_bytes")[0][rows].sum())
         own = origin == group.process
         sent.add(group.process, seq[own], time[own])
-        dests, of_row = destinations(table, rows)
+        counts, dests = (join(chunks, np.int64) for chunks in destinations(table["dests"], is_send))
+        of_row = np.repeat(np.arange(len(rows)), np.maximum(counts, 0))
         known = (dests >= 0) & (dests < found.members)
-        places = dests[known] * BINS + _bins(found, time)[of_row[known]]
-        changes += np.bincount(places, minlength=changes.size).reshape(changes.shape)
+        indices = dests[known] * BINS + _bins(found, time)[of_row[known]]
+        changes += np.bincount(indices, minlength=changes.size).reshape(changes.shape)
     return sent
 
 
-def _scan_rest(found: Scan, groups: Sequence[RowGroup], sent: _Times, changes: Integers) -> None:
+def _scan_rest(found: Scan, reader: TraceReader, groups: Sequence[RowGroup], sent: _Times, changes: Integers) -> None:
     columns = ("kind", "origin", "seq", "packet", "fanout", "header_bytes", found.axis)
     received = _Times()
-    for group, table in read_groups(groups, columns):
-        kind = kinds(table)
+    for group, table in reader.read_each(groups, columns):
+        kind = kinds(table["kind"])
         time = numbers(table, found.axis)[0]
         origin, seq = (numbers(table, name)[0] for name in ("origin", "seq"))
+        if (kind == VIEW).any():
+            found.viewed.append(group)
         came = np.flatnonzero(kind == RECEIVE)
         rows = np.flatnonzero(kind == DELIVER)
         found.deliveries += len(rows)
@@ -190,7 +169,7 @@ def _scan_rest(found: Scan, groups: Sequence[RowGroup], sent: _Times, changes: I
             since, known = sent.look_up(source, seq[of_source])
             _add_waits(found, time[of_source][known] - since, own=group.process == source)
         _count_packets(found, kind, table)
-    _add_holds(found, groups, received, changes[2])
+    _add_holds(found, reader, groups, received, changes[2])
 
 
 def _add_waits(found: Scan, waits: Integers, *, own: bool) -> None:
@@ -199,12 +178,12 @@ def _add_waits(found: Scan, waits: Integers, *, own: bool) -> None:
         (found.origin if own else found.remote).add(np.maximum(waits, 0))
 
 
-def _add_holds(found: Scan, groups: Sequence[RowGroup], received: _Times, changes: Integers) -> None:
+def _add_holds(found: Scan, reader: TraceReader, groups: Sequence[RowGroup], received: _Times, changes: Integers) -> None:
     """Where receipts were recorded, how long each message was held back after its own."""
     if not received or found.axis != "time_ns":
         return
-    for group, table in read_groups(groups, ("kind", "origin", "seq", found.axis)):
-        rows = np.flatnonzero(kinds(table) == DELIVER)
+    for group, table in reader.read_each(groups, ("kind", "origin", "seq", found.axis)):
+        rows = np.flatnonzero(kinds(table["kind"]) == DELIVER)
         time = numbers(table, found.axis)[0][rows]
         origin, seq = (numbers(table, name)[0][rows] for name in ("origin", "seq"))
         for source in np.unique(origin).tolist():

@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from quire.report.charts import Across, Point, Series, line_chart
+from quire.report.formatting import count, number
 from quire.report.html import Html, join, table, tag
 from quire.report.page import page
-from quire.report.words import count, number
 from quire.sweep.experiments.contract import Experiment
 from quire.sweep.figures import Claim, Figure, label
 from quire.sweep.store import StoredSweep, open_sweep
@@ -79,7 +79,7 @@ def _header(stored: StoredSweep) -> Html:
         f"Quire {stored.quire}",
     ]
     sign = tag("span", "?", class_="sign-big", aria_hidden="true")
-    unfinished = "This sweep is not finished: the same command goes on with it"
+    unfinished = "This sweep is not finished: the same command resumes it"
     return tag(
         "header",
         tag("p", "Quire", tag("span", "report of a sweep"), class_="mark-line"),

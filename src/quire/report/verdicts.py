@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from quire.model.orders import Guarantee
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
 from quire.report.html import Html, join, tag
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "?"}
 
 
-def section(audit: Audit | None, drawn: dict[Guarantee, Html | None]) -> Html:
+def section(audit: Audit | None, drawn: dict[str, Html | None]) -> Html:
     if audit is None:
         return tag("section", tag("h2", "Verdict"), tag("p", "This run was not audited.", class_="lead"), id="verdict")
     sign = tag("span", _SIGNS[audit.verdict], class_="sign-big", aria_hidden="true")
@@ -20,21 +19,25 @@ def section(audit: Audit | None, drawn: dict[Guarantee, Html | None]) -> Html:
         tag("p", sign, _headline(audit), class_=f"banner {audit.verdict}"),
         tag("p", f"Expected {', '.join(audit.expected)}: {audit.expectation}. {judged}", class_="lead"),
         tag("div", *(_check(audit, guarantee, check, drawn) for guarantee, check in audit.checks.items()), class_="checks"),
+        *(
+            tag("p", f"Not applicable: {', '.join(names)}, because {reason}.", class_="lead")
+            for reason, names in audit.reasons_not_applicable().items()
+        ),
         id="verdict",
     )
 
 
 def _headline(audit: Audit) -> str:
-    broken = [str(guarantee) for guarantee in audit.expected if audit.checks[guarantee].verdict == Verdict.VIOLATED]
+    broken = [guarantee for guarantee in audit.expected if audit.checks[guarantee].verdict == Verdict.VIOLATED]
     if broken:
         return f"Violated: {', '.join(broken)}"
-    open_ = [str(guarantee) for guarantee in audit.expected if audit.checks[guarantee].verdict == Verdict.UNDECIDED]
+    open_ = [guarantee for guarantee in audit.expected if audit.checks[guarantee].verdict == Verdict.UNDECIDED]
     if open_:
         return f"Could not be decided: {', '.join(open_)}"
-    return "Every expected order holds"
+    return "Everything expected holds"
 
 
-def _check(audit: Audit, guarantee: Guarantee, check: Check, drawn: dict[Guarantee, Html | None]) -> Html:
+def _check(audit: Audit, guarantee: str, check: Check, drawn: dict[str, Html | None]) -> Html:
     expected = guarantee in audit.expected
     times = f" {check.violations:,} ×" if check.violations else ""
     badge = tag("span", f"{_SIGNS[check.verdict]} {check.verdict}{times}", class_=f"badge {check.verdict}")
@@ -51,8 +54,8 @@ def _check(audit: Audit, guarantee: Guarantee, check: Check, drawn: dict[Guarant
         )
         if check.witness.chain:
             parts.append(tag("ol", *(tag("li", step) for step in check.witness.chain), class_="chain"))
-        places = (
-            f"member {place.member}, position {place.pos}: {place.event} {place.message}" for place in check.witness.positions
+        events = (
+            f"member {event.member}, position {event.pos}: {event.event} {event.message}" for event in check.witness.positions
         )
         parts.append(
             tag(
@@ -60,7 +63,7 @@ def _check(audit: Audit, guarantee: Guarantee, check: Check, drawn: dict[Guarant
                 tag(
                     "details",
                     tag("summary", "Where to find it in the logs"),
-                    tag("ul", *(tag("li", place) for place in places)),
+                    tag("ul", *(tag("li", event) for event in events)),
                 ),
                 tag("button", "Show in the diagram", type="button", class_="show-witness", data_check=guarantee),
                 class_="more",

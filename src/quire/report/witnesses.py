@@ -3,75 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from quire.model.orders import Guarantee
+from quire.model.messages import MessageId
 from quire.pipeline.auditing.search import Found
-from quire.pipeline.auditing.verdicts import Check
+from quire.pipeline.auditing.verdicts import Check, Witness
 from quire.report.html import Html, join, tag
 from quire.report.order import Event, steps
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.schema import DELIVER, KINDS, RECEIVE, SEND, VIEW
 
 _STEP, _ROW, _LEFT, _TOP = 92, 62, 92, 22
+_LETTER = 7.5
 _STEPS_MAX = 40
-
-_MISSING = frozenset({Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL})
-"""Checks whose witness may be that the first of its messages did not come."""
-
-Message = tuple[int, int]
+_VERBS = {SEND: "sent", DELIVER: "delivered", VIEW: "saw"}
 
 
-def named(check: Check) -> list[Message]:
+class _Mark(NamedTuple):
+    """An event of the drawing."""
+
+    process: int
+    pos: int
+    kind: int
+    message: MessageId | None
+    """None of what is about no message: a change of membership."""
+    label: str
+    lamport: int
+
+
+def named(check: Check) -> tuple[MessageId, ...]:
     """The messages that a check's witness speaks of."""
-    if check.witness is None:
-        return []
-    return [(int(origin), int(seq)) for origin, _, seq in (text.partition(":") for text in check.witness.messages)]
+    return () if check.witness is None else check.witness.names
 
 
-def draw(guarantee: Guarantee, check: Check, found: Sequence[Found]) -> Html | None:
-    """A small space-time diagram of the witness; None where there is nothing to draw."""
+def draw(check: Check, found: Sequence[Found]) -> Html | None:
+    """A small space-time diagram of the witness; None where there is nothing to draw. `found` are the first events of the
+    messages that it names."""
     witness = check.witness
-    messages = named(check)
-    if witness is None or not messages:
+    if witness is None:
         return None
-    wrong = {(place.member, place.pos) for place in witness.positions if place.event == "deliver"}
-    told = {(place.member, place.pos) for place in witness.positions}
-    members = sorted({*witness.members, *(origin for origin, _ in messages), *(member for member, _ in told)})
-    events = sorted(
-        {
-            event for event in found
-            if (event.origin, event.seq) in messages and event.process in members
-            and ((event.process, event.pos) in told or event.kind == SEND or (witness.chain and _links(event, messages)))
-        },
-        key=lambda event: (event.process, event.pos),
-    )  # fmt: skip
-    if not events:
+    members = sorted(
+        {*witness.members, *(name.origin for name in witness.names), *(event.member for event in witness.positions)}
+    )
+    marks = _marks(witness, members, found)
+    if not marks:
         return None
-    step = steps([Event(event.process, event.kind, event.origin, event.seq, event.lamport) for event in events])
+    # What a member saw it saw after it was sent, as if it had been delivered.
+    order = [
+        Event(mark.process, RECEIVE if mark.kind == VIEW else mark.kind, *(mark.message or (-1, -1)), mark.lamport)
+        for mark in marks
+    ]
+    step = steps(order)
     if max(step) > _STEPS_MAX:
         return None
-    delivered = {(event.process, event.origin, event.seq) for event in found if event.kind == DELIVER}
-    missing = guarantee in _MISSING and (witness.members[0], *messages[0]) not in delivered
-    never = (witness.members[0], messages[0]) if missing else None
-    return _drawn(events, step, members, wrong, check.because, never)
+    wrong = {(event.member, event.pos) for event in witness.positions if event.event != "send"}
+    never = None if witness.missing is None else (witness.members[0], witness.missing)
+    return _drawn(marks, step, members, wrong, check.because, never)
 
 
-def _links(event: Found, messages: Sequence[Message]) -> bool:
-    """Whether this delivery is a link of the story: the member then sent the next of its messages."""
-    following = messages[messages.index((event.origin, event.seq)) + 1 :]
-    return event.kind == DELIVER and bool(following) and following[0][0] == event.process
+def _marks(witness: Witness, members: Sequence[int], found: Sequence[Found]) -> list[_Mark]:
+    """The events that the witness names, in local order, with the sends and the links of its chain."""
+    positions = {(event.member, event.pos): event for event in witness.positions}
+    marks = {}
+    for event in found:
+        message = event.message
+        at = (event.process, event.pos)
+        linked = bool(witness.chain) and _links(event, witness.names)
+        if message in witness.names and event.process in members and (at in positions or event.kind == SEND or linked):
+            shown = positions[at].message if at in positions else str(message)
+            marks[at] = _Mark(*at, event.kind, message, shown, event.lamport)
+    for at, logged in positions.items():
+        if at not in marks:
+            marks[at] = _Mark(*at, KINDS.index(logged.event), logged.name, logged.message, 0)
+    return [marks[at] for at in sorted(marks)]
+
+
+def _links(event: Found, messages: Sequence[MessageId]) -> bool:
+    """Whether this delivery is a link of the chain: the member then sent the next of its messages."""
+    if event.kind != DELIVER or event.message not in messages:
+        return False
+    following = messages[messages.index(event.message) + 1 :]
+    return bool(following) and following[0].origin == event.process
 
 
 def _drawn(
-    events: Sequence[Found], step: Sequence[int], members: Sequence[int], wrong: set[tuple[int, int]], says: str,
-    never: tuple[int, Message] | None,
+    marks: Sequence[_Mark], step: Sequence[int], members: Sequence[int], wrong: set[tuple[int, int]], says: str,
+    never: tuple[int, MessageId] | None,
 ) -> Html:  # fmt: skip
-    row = {member: _TOP + 14 + place * _ROW for place, member in enumerate(members)}
-    at = {
-        (event.process, event.pos): (_LEFT + 26 + _STEP * step[index], row[event.process]) for index, event in enumerate(events)
-    }
-    width = _LEFT + 26 + _STEP * (max(step) + (2 if never else 1))
+    row = {member: _TOP + 14 + number * _ROW for number, member in enumerate(members)}
+    wide = max(_STEP, round(28 + _LETTER * max(len(mark.label) for mark in marks)))
+    at = {(mark.process, mark.pos): (_LEFT + 26 + wide * step[index], row[mark.process]) for index, mark in enumerate(marks)}
+    width = _LEFT + 26 + wide * (max(step) + (2 if never else 1))
     height = _TOP + _ROW * len(members)
-    sent = {(event.origin, event.seq): at[event.process, event.pos] for event in events if event.kind == SEND}
+    sent = {mark.message: at[mark.process, mark.pos] for mark in marks if mark.kind == SEND}
     lines = [
         join(
             tag("text", f"member {member}", class_="who", x=_LEFT - 8, y=y, dy="0.32em", text_anchor="end"),
@@ -81,21 +104,21 @@ def _drawn(
     ]
     arrows, dots = [], []
     if never is not None and never[1] in sent:
-        arrows.append(_never(sent[never[1]], (width - _STEP, row[never[0]])))
-    for event in events:
-        x, y = at[event.process, event.pos]
-        message = (event.origin, event.seq)
-        bad = (event.process, event.pos) in wrong
-        if event.kind == DELIVER and message in sent and event.process != event.origin:
-            arrows.append(_arrow(sent[message], (x, y), bad))
-        kind = "sent" if event.kind == SEND else "delivered"
+        arrows.append(_never(sent[never[1]], (width - wide, row[never[0]])))
+    for mark in marks:
+        x, y = at[mark.process, mark.pos]
+        bad = (mark.process, mark.pos) in wrong
+        arrives = mark.kind != SEND and mark.message is not None and mark.process != mark.message.origin
+        if arrives and mark.message in sent:
+            arrows.append(_arrow(sent[mark.message], (x, y), bad))
+        verb = _VERBS.get(mark.kind, KINDS[mark.kind])
         dots.append(
             tag(
                 "g",
-                tag("title", f"member {event.process} {kind} {event.origin}:{event.seq} at position {event.pos}"),
+                tag("title", f"member {mark.process} {verb} {mark.label} at position {mark.pos}"),
                 tag("circle", cx=x, cy=y, r=6),
-                tag("text", f"{event.origin}:{event.seq}", x=x + 10, y=y + 20 if _goes_up(event, events, never) else y - 9),
-                class_=f"event {kind}{' wrong' if bad else ''}",
+                tag("text", mark.label, x=x + 10, y=y + 20 if _goes_up(mark, marks, never) else y - 9),
+                class_=f"event {verb}{' wrong' if bad else ''}",
             )
         )
     svg = tag(
@@ -105,14 +128,13 @@ def _drawn(
     return tag("div", svg, class_="scroll drawn", tabindex=0)
 
 
-def _goes_up(event: Found, events: Sequence[Found], never: tuple[int, Message] | None) -> bool:
+def _goes_up(mark: _Mark, marks: Sequence[_Mark], never: tuple[int, MessageId] | None) -> bool:
     """Whether a message leaves upwards, where its name would be in its way."""
-    if event.kind != SEND:
+    if mark.kind != SEND:
         return False
-    message = (event.origin, event.seq)
-    goes_to = [other.process for other in events if (other.origin, other.seq) == message]
-    goes_to += [never[0]] if never is not None and never[1] == message else []
-    return min(goes_to) < event.process
+    goes_to = [other.process for other in marks if other.message == mark.message]
+    goes_to += [never[0]] if never is not None and never[1] == mark.message else []
+    return min(goes_to) < mark.process
 
 
 def _never(start: tuple[float, float], end: tuple[float, float]) -> Html:

@@ -23,6 +23,8 @@ PAYLOAD_BYTES_MAX = 1 << 26
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the simulated network does to packets."""
+
     delay: str = "constant:10"
     reorder: bool = False
     loss: float = 0.0
@@ -32,6 +34,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class WorkloadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who sends what, when, and to whom."""
+
     senders: tuple[int, ...] | None = None
     """Who sends; None is everybody."""
     messages: int = 100
@@ -72,14 +76,20 @@ class Partition(msgspec.Struct, frozen=True):
 
 
 class FaultConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Crashes, pauses and partitions, each at its time."""
+
     crashes: tuple[Crash, ...] = ()
     detect_ms: float | None = None
     """How long after a crash the survivors know of it; None is three delays."""
     pauses: tuple[Pause, ...] = ()
     partitions: tuple[Partition, ...] = ()
+    words: str = ""
+    """What happens to the processes of a group that changes, like `kill 2@1s, restart 2@3s`; then there is nothing else."""
 
 
 class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that determines a simulated run: the same values give the same trace."""
+
     protocol: str = "single-phase"
     options: dict[str, object] = {}
     members: int = 3

@@ -29,7 +29,8 @@ from quire.simulation.network import Network
 from quire.simulation.receipts import Receipts, Received
 from quire.simulation.site import Site
 from quire.simulation.tally import Tally
-from quire.trace.recorder import Address, Recorder, pack_record
+from quire.trace.log import Address, EventLog
+from quire.trace.records import pack_record
 from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND
 
 GROUP_NAME = "all"
@@ -53,7 +54,7 @@ class Engine:
         receipts: bool = False,
     ) -> None:
         everybody = Address(GROUP_NAME, tuple(range(len(protocols))))
-        self.sites = [Site(protocol, Recorder(protocol.me, (everybody,))) for protocol in protocols]
+        self.sites = [Site(protocol, EventLog(protocol.me, (everybody,))) for protocol in protocols]
         self.tally: Tally | None = None
         if protocols[0].addressed:
             self.tally = Tally(len(protocols))
@@ -114,9 +115,9 @@ class Engine:
         """Call act(item) at that time, after everything that is already scheduled for it."""
         heappush(self._heap, (time_ns, self._next_number(), act, item))
 
-    def watch(self, member: int, told: Callable[[int, int], None]) -> None:
-        """Call told(member, count) whenever so many of the member's own messages were delivered to it."""
-        self.sites[member].watch = told
+    def watch(self, member: int, on_delivery: Callable[[int, int], None]) -> None:
+        """Call on_delivery(member, count) whenever so many of the member's own messages were delivered to it."""
+        self.sites[member].watch = on_delivery
         self.sites[member].refresh()
 
     def is_crashed(self, member: int) -> bool:
@@ -183,9 +184,9 @@ class Engine:
         protocol = site.protocol
         address = 0
         if to is not None:
-            address = site.recorder.address(Address(dests=tuple(sorted(to))))
+            address = site.log.address(Address(dests=tuple(sorted(to))))
         elif protocol.addressed and (audience := tuple(sorted(protocol.audience()))) != self._everybody:
-            address = site.recorder.address(Address(dests=audience))
+            address = site.log.address(Address(dests=audience))
         try:
             effects = protocol.submit(run) if to is None else protocol.send(run, to)
         except WindowFull:
@@ -257,7 +258,7 @@ class Engine:
         if self.tally is not None:
             key = -1
             self.tally.count(packet, receivers)
-        code = site.recorder.packet_type(packet.name)
+        code = site.log.packet_type(packet.name)
         site.write(pack_record(PACKET, len(receivers), payload_bytes, 1, site.clock, self.now, code, header))
         if self._one_delay_ns is not None:
             parcel = (site.member, packet, site.clock, receivers, key, count)

@@ -176,7 +176,7 @@ class Group:
     def _forget(self) -> None:
         """A group keeps its messages, not a trace."""
         for site in self._engine.sites:
-            site.recorder.drop()
+            site.log.take()
         del self._engine.origin_waits[:], self._engine.remote_waits[:]
 
     def _observe(self, member: int, effect: Deliver) -> None:

@@ -57,11 +57,11 @@ class Outgoing(Generic[Item]):
         """The timer ran out; returns the frames to send again."""
         self.back_off = min(self.back_off * 2, BACK_OFF_MAX)
         count = min(self.sent, REPAIR_FRAMES)
-        return [(self.first + place, self.frames[place]) for place in range(count)]
+        return [(self.first + index, self.frames[index]) for index in range(count)]
 
     def _fill(self) -> list[tuple[int, Item]]:
         count = min(len(self.frames), self.window) - self.sent
-        new = [(self.first + place, self.frames[place]) for place in range(self.sent, self.sent + count)]
+        new = [(self.first + index, self.frames[index]) for index in range(self.sent, self.sent + count)]
         self.sent += len(new)
         return new
 

@@ -13,10 +13,10 @@ from quire.objects.declare import Object
 from quire.objects.executor import Executor, Program
 from quire.objects.placing import Placement, catalogue_of, objects_at
 from quire.objects.record import conflicts, record
-from quire.objects.workload import Aborted, Options, placements, random_program
+from quire.objects.workload import Aborted, ObjectWorkloadOptions, placements, random_program
 from quire.protocols.node import Notice
 from quire.protocols.objects.errors import CallAborted
-from quire.protocols.objects.exchange import Options as ProtocolOptions
+from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Started
 from quire.simulation.config import NetworkConfig, SimulationConfig
@@ -26,7 +26,7 @@ from quire.simulation.runs import make_network
 from quire.simulation.scenario import Scenario, Service
 from quire.simulation.steps import SteppedRuntime
 from quire.simulation.workload import due_times
-from quire.simulation.world import Place, World
+from quire.simulation.world import SimulatedHost, World
 
 SIMULATED_NS_MAX = 3_600_000_000_000
 
@@ -42,7 +42,7 @@ class ObjectWorld:
         world: World,
         members: int,
         objects: Mapping[str, Placement],
-        options: ProtocolOptions,
+        options: ObjectOptions,
         seed: int = 0,
         observe: Observe = lambda _notice: None,
     ) -> None:
@@ -53,7 +53,7 @@ class ObjectWorld:
             runtime = SteppedRuntime(world, stream(seed, f"retries/{member}"))
             node = ObjectNode(member, self.catalogue, options)
             executor = Executor(node, objects_at(member, objects), runtime)
-            runtime.place = world.add(node, _teller(executor, observe))
+            runtime.host = world.add(node, _teller(executor, observe))
             self.executors.append(executor)
 
     def call(self, member: int, program: Program, done: Done) -> None:
@@ -61,13 +61,13 @@ class ObjectWorld:
         executor.start(program, done)
 
 
-def _teller(executor: Executor, observe: Observe) -> Callable[[Place, Notice], None]:
-    def told(place: Place, notice: Notice) -> None:
-        record(place, place.node.address, notice)
+def _teller(executor: Executor, observe: Observe) -> Callable[[SimulatedHost, Notice], None]:
+    def on_notice(host: SimulatedHost, notice: Notice) -> None:
+        record(host, host.node.address, notice)
         observe(notice)
-        executor.told(notice)
+        executor.on_notice(notice)
 
-    return told
+    return on_notice
 
 
 class Root(msgspec.Struct, frozen=True):
@@ -85,14 +85,14 @@ def simulate_objects(
     *,
     seed: int = 0,
     network: NetworkConfig | None = None,
-    options: ProtocolOptions | None = None,
+    options: ObjectOptions | None = None,
 ) -> tuple[list[Any], list[Mapping[str, Object]]]:
     """Run an application's own objects in virtual time until all roots have ended. Returns what each root returned, or
     the exception that it raised, and each member's objects. Raises BadInput where the settings make no sense, or where a
     root does not end, because it awaits something that never comes."""
     config = SimulationConfig(protocol="objects", members=members, seed=seed, network=network or NetworkConfig())
     world = World(make_network(config))
-    group = ObjectWorld(world, members, objects, options or ProtocolOptions(), seed)
+    group = ObjectWorld(world, members, objects, options or ObjectOptions(), seed)
     outcomes: dict[int, Any] = {}
 
     def begin(number: int) -> None:
@@ -112,14 +112,14 @@ def simulate_objects(
 class ObjectScenario(Scenario):
     """Members start random trees of calls; `messages` counts the roots of each."""
 
-    options: Options
+    options: ObjectWorkloadOptions
 
     @classmethod
-    def processes(cls, config: SimulationConfig, options: Options) -> int:
+    def processes(cls, config: SimulationConfig, options: ObjectWorkloadOptions) -> int:
         placements(config.members, options)
         return config.members
 
-    def __init__(self, config: SimulationConfig, options: Options, world: World) -> None:
+    def __init__(self, config: SimulationConfig, options: ObjectWorkloadOptions, world: World) -> None:
         super().__init__(config, options, world)
         self.group = ObjectWorld(
             world, config.members, placements(config.members, options), options, config.seed, self._observe
@@ -138,8 +138,8 @@ class ObjectScenario(Scenario):
             self.remote_waits.append(notice.waited)
 
     def start(self) -> None:
-        for place, sender in enumerate(self.config.senders()):
-            self._due[sender] = due_times(self.config, place, stream(self.config.seed, f"workload/{sender}"))
+        for index, sender in enumerate(self.config.senders()):
+            self._due[sender] = due_times(self.config, index, stream(self.config.seed, f"workload/{sender}"))
             self.world.at(next(self._due[sender]), self._begin, sender)
 
     def _begin(self, sender: int) -> None:
@@ -201,4 +201,6 @@ class ObjectScenario(Scenario):
         }
 
 
-OBJECTS = Service("objects", "objects that call each other: only what conflicts is ordered", ObjectScenario, Options)
+OBJECTS = Service(
+    "objects", "objects that call each other: only what conflicts is ordered", ObjectScenario, ObjectWorkloadOptions
+)

@@ -107,13 +107,13 @@ class _Closed:
         processor.left -= 1
         lc, t, key = processor.clock.tick(), Timestamp(processor.left + 1, number), str(random.randrange(evaluation.keys))
         request: Request = Write(0, 0, lc, t, 0, key, Version(*t, 1), None)
-        places = range(evaluation.processors)
+        replicas = range(evaluation.processors)
         if random.random() >= evaluation.write_share:
             one = random.randrange(evaluation.processors)
-            request, places = Read(0, 0, lc, t, 0, key), range(one, one + 1)
-        processor.missing = len(places)
-        for place in places:
-            self._send(number, place, request)
+            request, replicas = Read(0, 0, lc, t, 0, key), range(one, one + 1)
+        processor.missing = len(replicas)
+        for replica in replicas:
+            self._send(number, replica, request)
 
     def _arrive(self, source: int, to: int, lc: int, request: Request | None, answer: bool) -> None:
         processor = self.processors[to]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from quire.objects.workload import Options
+from quire.objects.workload import ObjectWorkloadOptions
 from quire.protocols.node import Notice
 from quire.protocols.objects.notices import Answered, Refused, Sent, Started
 from quire.protocols.objects.packets import PastOnWire
@@ -37,7 +37,7 @@ class Pairs(msgspec.Struct, frozen=True):
         return self.messages * (self.messages - 1) // 2
 
 
-def count_pairs(config: SimulationConfig, options: Options) -> Pairs:
+def count_pairs(config: SimulationConfig, options: ObjectWorkloadOptions) -> Pairs:
     """Run the workload of objects; nothing is forgotten in vectors, so that each says everything."""
     whole = msgspec.structs.replace(options, collect=False, history=HISTORY)
     world = World(make_network(config))
@@ -54,7 +54,7 @@ def count_pairs(config: SimulationConfig, options: Options) -> Pairs:
 class Watched(ObjectScenario):
     """Keeps a vector clock for each member, and the one with which each message left."""
 
-    def __init__(self, config: SimulationConfig, options: Options, world: World) -> None:
+    def __init__(self, config: SimulationConfig, options: ObjectWorkloadOptions, world: World) -> None:
         super().__init__(config, options, world)
         self.clocks: dict[Id, np.ndarray] = {}
         self._clock = np.zeros((config.members, config.members), np.int64)

@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import msgspec
 
+from quire.model.moments import Happened
 from quire.model.orders import Guarantee, implied_by, in_order
 from quire.simulation.config import SimulationConfig, check
 from quire.simulation.delays import parse_delays, to_ns
 from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
-from quire.trace.recorder import Recorder
+from quire.trace.log import EventLog
+from quire.trace.records import as_records
 from quire.trace.schema import Outcome, RunInfo
 from quire.trace.statistics import Arrivals, Statistics, Summary, per_message
 from quire.trace.store import RunWriter
@@ -27,13 +30,15 @@ Progress = Callable[[int, int], None]
 
 
 class SimulationResult(Summary, frozen=True, kw_only=True):
-    """Latency is simulated time: elsewhere than at the origin, from the receipt of the packet that carried the message.
-    `details` is what only this protocol or service can say of its run."""
+    """Latency is simulated time: elsewhere than at the origin, for groups from the receipt of the packet that carried the
+    message. `details` is what only this protocol or service can say of its run."""
 
     seed: int
     link_packets: dict[str, int]
     simulated_ms: float
     details: dict[str, object]
+    happened: tuple[Happened, ...] = ()
+    """What was done to members of a group that changes, and which views came of that."""
 
 
 def make_network(config: SimulationConfig, processes: int | None = None) -> Network:
@@ -85,6 +90,9 @@ class Run(ABC):
     @abstractmethod
     def groups(self) -> Mapping[str, tuple[int, ...]]: ...
 
+    remote_since: ClassVar[Literal["sending", "receipt"]] = "sending"
+    """From when latency elsewhere than at the origin is taken."""
+
     def header_entries(self) -> int | None:
         """Counts of messages in the headers of all copies; None where nobody counts them."""
         return None
@@ -103,16 +111,18 @@ class Run(ABC):
     def details(self) -> dict[str, object]:
         return {}
 
-    def take(self, recorder: Recorder, writer: RunWriter | None, *, everything: bool) -> None:
+    def happened(self) -> tuple[Happened, ...]:
+        return ()
+
+    def take(self, log: EventLog, writer: RunWriter | None, *, everything: bool) -> None:
         """Count what was recorded and write it, if it is much or `everything` is asked for."""
-        if everything or recorder.pending_records() >= _KEEP_RECORDS:
-            self.statistics.absorb(recorder)
+        if everything or log.pending() >= _KEEP_RECORDS:
+            records = as_records(log.take())
+            self.statistics.absorb(log.process, log.names, records)
             if writer is not None:
-                writer.flush((recorder,), everything=True)
+                writer.write(log.process, log.names, records)
                 if everything:
-                    writer.close(recorder.process)
-            else:
-                recorder.drop()
+                    writer.close(log.process)
 
     def info(self) -> RunInfo:
         config = self.config
@@ -146,13 +156,14 @@ class Run(ABC):
             packets=statistics.packet_counts(),
             packets_point_to_point=statistics.copy_counts(),
             link_packets=self.link_packets(),
-            latency=statistics.latency(),
+            latency=statistics.latency(self.remote_since),
             header_bytes=statistics.header_bytes,
             header_bytes_point_to_point=statistics.header_bytes_point_to_point,
             header_bytes_per_message=statistics.header_bytes_point_to_point / max(outcome.messages, 1),
             header_entries_per_message=per_message(self.header_entries(), outcome.messages),
             arrivals=self.arrivals(),
             details=self.details(),
+            happened=self.happened(),
             simulated_ms=statistics.end_ns / 1_000_000,
             wall_s=wall_s,
             digest=statistics.digest(),

@@ -27,8 +27,8 @@ from quire.simulation.delays import to_ns
 from quire.simulation.randomness import stream
 from quire.simulation.scenario import Scenario
 from quire.simulation.workload import due_times, payload
-from quire.simulation.world import Place, World
-from quire.trace.recorder import Address
+from quire.simulation.world import SimulatedHost, World
+from quire.trace.log import Address
 
 OPS = {JOIN: "join", LEAVE: "leave"}
 
@@ -36,8 +36,8 @@ OPS = {JOIN: "join", LEAVE: "leave"}
 class Member:
     """A client's application."""
 
-    def __init__(self, place: Place, client: Client, groups: tuple[str, ...]) -> None:
-        self.place = place
+    def __init__(self, host: SimulatedHost, client: Client, groups: tuple[str, ...]) -> None:
+        self.host = host
         self.client = client
         self.groups = groups
         self.to_join = list(groups)
@@ -47,11 +47,11 @@ class Member:
         self.due: Iterator[int] = iter(())
         self.targets: Iterator[str] = iter(())
         self.sent: dict[int, tuple[int, int]] = {}
-        """Own runs by their first message: when they were sent, and their places in the records, until it is known who is
+        """Own runs by their first message: when they were sent, and their records, until it is known who is
         to deliver them."""
         self.full = False
         self.returns: list[str] = []
-        """Groups that it left and will join anew."""
+        """Groups that it left and will join again."""
 
 
 class Ring(Scenario):
@@ -69,11 +69,11 @@ class Ring(Scenario):
         for address in range(members):
             client = Client(address, units, directory, options)
             own = tuple(group for group, inside in self._groups.items() if address in inside)
-            self.members.append(Member(world.add(client, self._told), client, own))
+            self.members.append(Member(world.add(client, self._on_notice), client, own))
         self.sequencers = [Sequencer(address, units, directory, options) for address in units]
         self.directory = Directory(directory, units, options)
         for node in (*self.sequencers, self.directory):
-            world.add(node, self._told)
+            world.add(node, self._on_notice)
         self.longest_queue = 0
         self._random = stream(config.seed, "changes")
         self._body = payload(config.workload.size)
@@ -92,7 +92,7 @@ class Ring(Scenario):
         for member in self.members:
             for group in member.groups or self._groups:
                 ask = member.client.create if member.groups else member.client.find
-                member.place.act(ask(self.world.now, group))
+                member.host.act(ask(self.world.now, group))
         self._unsent = self.total()
 
     def done(self) -> bool:
@@ -124,8 +124,8 @@ class Ring(Scenario):
 
     # Getting in.
 
-    def _told(self, place: Place, notice: Notice) -> None:
-        member = self.members[place.node.address]
+    def _on_notice(self, host: SimulatedHost, notice: Notice) -> None:
+        member = self.members[host.node.address]
         match notice:
             case Found():
                 self._join_next(member)
@@ -140,7 +140,7 @@ class Ring(Scenario):
 
     def _find_again(self, who: tuple[Member, str]) -> None:
         member, group = who
-        member.place.act(member.client.find(self.world.now, group))
+        member.host.act(member.client.find(self.world.now, group))
 
     def _join_next(self, member: Member) -> None:
         """In the next step: the client has not ended this one yet."""
@@ -148,13 +148,13 @@ class Ring(Scenario):
 
     def _join_now(self, member: Member) -> None:
         client = member.client
-        if member.to_join and client.request is None and member.to_join[0] in client.places:
-            member.place.act(client.join(self.world.now, member.to_join[0]))
+        if member.to_join and client.request is None and member.to_join[0] in client.locations:
+            member.host.act(client.join(self.world.now, member.to_join[0]))
 
     def _changed(self, member: Member, notice: Changed) -> None:
         member.views[notice.group] = notice.members
         address = Address(notice.group, notice.members, op=OPS[notice.kind])
-        member.place.record_view(notice.who, notice.seq, address)
+        member.host.record_view(notice.who, notice.seq, address)
         if notice.who != member.client.address:
             return
         if notice.kind == LEAVE:
@@ -174,11 +174,11 @@ class Ring(Scenario):
     def _begin(self) -> None:
         """Everybody is in: send from now on, and change what is to change meanwhile."""
         began, workload = self.world.now, self.config.workload
-        for place, number in enumerate(self.config.senders()):
+        for index, number in enumerate(self.config.senders()):
             member = self.members[number]
             member.left = workload.messages
             member.due = (
-                began + time for time in due_times(self.config, place, stream(self.config.seed, f"workload/{number}"))
+                began + time for time in due_times(self.config, index, stream(self.config.seed, f"workload/{number}"))
             )
             member.targets = cycle(member.groups or tuple(self._groups))
             self._schedule(member)
@@ -197,7 +197,7 @@ class Ring(Scenario):
         count, group = min(workload.batch, member.left), next(member.targets)
         if not count:
             return
-        if group not in client.places:
+        if group not in client.locations:
             self._schedule(member)
             return
         first = client.next_number
@@ -208,10 +208,10 @@ class Ring(Scenario):
             return
         member.left -= count
         self._unsent -= count
-        place = member.place.defer_send(client.address, first, workload.size, count)
-        member.sent[first] = (self.world.now, place)
+        record = member.host.defer_send(client.address, first, Address(group, None), workload.size, count)
+        member.sent[first] = (self.world.now, record)
         self._sent_at[client.address, first] = self.world.now
-        member.place.act(effects)
+        member.host.act(effects)
         if workload.mode == "pipelined":
             self._schedule(member)
 
@@ -224,13 +224,13 @@ class Ring(Scenario):
             self._schedule(member)
 
     def _settle(self, member: Member, group: str, first: int, members: tuple[int, ...]) -> None:
-        _, place = member.sent.pop(first)
-        member.place.settle(place, Address(group, tuple(sorted(members))))
+        _, record = member.sent.pop(first)
+        member.host.settle(record, Address(group, tuple(sorted(members))))
         self._missing += len(members)
 
     def _delivered(self, member: Member, notice: Delivered) -> None:
         run, me = notice.run, member.client.address
-        member.place.record_delivery(run.origin, run.first, Address(notice.group), run.body.size, run.count)
+        member.host.record_delivery(run.origin, run.first, Address(notice.group), run.body.size, run.count)
         waits = self.origin_waits if run.origin == me else self.remote_waits
         waits.extend([self.world.now - self._sent_at[run.origin, run.first]] * run.count)
         self._missing -= 1
@@ -246,10 +246,10 @@ class Ring(Scenario):
             return
         member = random.choice(able)
         group = random.choice(sorted(member.client.hold.delivered))
-        member.place.act(member.client.leave(self.world.now, group))
+        member.host.act(member.client.leave(self.world.now, group))
 
     def _move(self, random: Random) -> None:
         self._pending -= 1
         client = self.members[0].client
         group, to = random.choice(sorted(self._groups)), random.choice(self.sequencers).address
-        self.members[0].place.act(client.move(self.world.now, group, to))
+        self.members[0].host.act(client.move(self.world.now, group, to))

@@ -13,13 +13,14 @@ import numpy as np
 
 from quire.model.orders import Guarantee
 from quire.protocols import registry
+from quire.simulation.changing_run import ChangingRun
 from quire.simulation.config import SimulationConfig, fill_shares
 from quire.simulation.delays import parse_delays, to_ns
 from quire.simulation.engine import GROUP_NAME, Engine
 from quire.simulation.randomness import stream
 from quire.simulation.runs import Progress, Run, SimulationResult, make_network
+from quire.simulation.service_run import ServiceRun
 from quire.simulation.services import SERVICES
-from quire.simulation.serving import ServiceRun
 from quire.simulation.workload import Senders
 from quire.trace.schema import Outcome
 from quire.trace.statistics import Arrivals, arrivals_of
@@ -39,7 +40,9 @@ def simulate(
     """
     started = time.perf_counter()
     service = SERVICES.get(config.protocol)
-    run: Run = _GroupRun(config) if service is None else ServiceRun(config, service)
+    run: Run = (
+        ChangingRun(config) if config.faults.words else _GroupRun(config) if service is None else ServiceRun(config, service)
+    )
     with ExitStack() as stack:
         writer = stack.enter_context(RunWriter(out, run.name, force=force)) if out is not None else None
         run.go(writer, progress)
@@ -57,6 +60,8 @@ def detect_ns(config: SimulationConfig) -> int:
 
 class _GroupRun(Run):
     """A group protocol, driven by the engine."""
+
+    remote_since = "receipt"
 
     def __init__(self, config: SimulationConfig) -> None:
         self.entry = registry.find(config.protocol, SERVICES)
@@ -111,10 +116,10 @@ class _GroupRun(Run):
     def _absorb(self, writer: RunWriter | None, *, everything: bool) -> None:
         engine, statistics = self.engine, self.statistics
         for site in engine.sites:
-            self.take(site.recorder, writer, everything=everything)
+            self.take(site.log, writer, everything=everything)
         if everything or len(engine.remote_waits) >= _KEEP_WAITS:
-            statistics.origin.add(engine.origin_waits)
-            statistics.remote.add(engine.remote_waits)
+            statistics.origin.drain(engine.origin_waits)
+            statistics.remote.drain(engine.remote_waits)
 
     def outcome(self) -> Outcome:
         statistics, sites = self.statistics, self.engine.sites

@@ -1,4 +1,4 @@
-"""One member as the engine sees it: its protocol, its recorder, its logical clock, and what waits there.
+"""One member as the engine sees it: its protocol, its log, its logical clock, and what waits there.
 
 Almost always a member takes its input at once. Two flags tell the loop at a glance that something is out of the
 ordinary: `busy`, that input may have to wait, and `alert`, that somebody waits for a delivery.
@@ -14,7 +14,7 @@ from quire.model.packets import Packet
 from quire.protocols.contract import Effects, Protocol
 from quire.simulation.flights import Parcel
 from quire.simulation.inbox import Inbox
-from quire.trace.recorder import Address, Recorder
+from quire.trace.log import Address, EventLog
 
 Submission = tuple[Run, tuple[int, ...] | None]
 """What an application sends, and to whom; None is everybody."""
@@ -22,19 +22,19 @@ Submission = tuple[Run, tuple[int, ...] | None]
 
 class Site:
     __slots__ = (
-        "_others", "alert", "blocked", "busy", "clock", "crashed", "deaf", "delivered_from", "inbox", "member", "next_number",
-        "parts", "paused", "protocol", "receipts", "receive", "recorder", "stalled", "waking", "watch", "write",
+        "_others", "alert", "blocked", "busy", "clock", "crashed", "deaf", "delivered_from", "inbox", "log", "member",
+        "next_number", "parts", "paused", "protocol", "receipts", "receive", "stalled", "waking", "watch", "write",
     )  # fmt: skip
 
-    def __init__(self, protocol: Protocol, recorder: Recorder) -> None:
+    def __init__(self, protocol: Protocol, log: EventLog) -> None:
         self.member = protocol.me
         self.protocol = protocol
         self.receive: Callable[[int, Packet], Effects] = protocol.receive
-        self.recorder = recorder
-        self.write = recorder.write
+        self.log = log
+        self.write = log.write
         self._others: tuple[int, ...] | None = None
         # Where messages may go to some members only, whoever delivers one is not told to whom else it went.
-        self.delivered_from = recorder.address(Address()) if protocol.addressed else 0
+        self.delivered_from = log.address(Address()) if protocol.addressed else 0
         """The address in the records of deliveries here."""
         self.clock = 0
         self.next_number = 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from quire.objects.runtime import Done, Promise, Runtime
 from quire.protocols.node import Effects
-from quire.simulation.world import Place, World
+from quire.simulation.world import SimulatedHost, World
 
 
 class SteppedPromise(Promise):
@@ -40,10 +40,10 @@ class SteppedPromise(Promise):
 
 
 class SteppedRuntime(Runtime):
-    """The runtime of one place in a world."""
+    """The runtime of one host in a world."""
 
     def __init__(self, world: World, random: Random) -> None:
-        self.place: Place | None = None
+        self.host: SimulatedHost | None = None
         self._world = world
         self._uniform = random.random
 
@@ -51,8 +51,8 @@ class SteppedRuntime(Runtime):
         return self._world.now
 
     def perform(self, effects: Effects) -> None:
-        assert self.place is not None
-        self.place.act(effects)
+        assert self.host is not None
+        self.host.act(effects)
 
     def soon(self, act: Callable[[], None]) -> None:
         self.later(0, act)

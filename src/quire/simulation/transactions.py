@@ -18,32 +18,39 @@ from quire.simulation.randomness import stream
 from quire.simulation.scenario import Scenario, Service
 from quire.simulation.steps import SteppedRuntime
 from quire.simulation.workload import due_times
-from quire.simulation.world import Place, World
+from quire.simulation.world import SimulatedHost, World
 from quire.transactions.codecs import BYTES, Codec
-from quire.transactions.nodes import make_node, placement
+from quire.transactions.nodes import StoreOptions, make_node, placement
 from quire.transactions.record import record
 from quire.transactions.store import Retries, Store
-from quire.transactions.workload import Options as WorkloadOptions
-from quire.transactions.workload import random_program
+from quire.transactions.workload import TransactionWorkloadOptions, random_program
 
 
-class Options(WorkloadOptions, frozen=True, kw_only=True):
+class TransactionSimulationOptions(TransactionWorkloadOptions, frozen=True, kw_only=True):
     """As live, but for what is simulated if nobody says: the paper's protocol."""
 
     replication: Literal["all", "majority"] = "all"
 
 
-def add_store(world: World, node: Node, seed: int, *, codec: Codec = BYTES, retries: Retries | None = None) -> Store:
+def add_store(
+    world: World,
+    node: Node,
+    seed: int,
+    *,
+    codec: Codec = BYTES,
+    retries: Retries | None = None,
+    timeout_s: float = StoreOptions().patience_ms / 1000,
+) -> Store:
     """Put a client into a world, and hold its store. Its `runtime` starts programs; the world must run for them to end."""
     assert isinstance(node, Processor | QuorumClient)
     runtime = SteppedRuntime(world, stream(seed, f"retries/{node.address}"))
-    store = Store(node, runtime, codec=codec, retries=retries)
+    store = Store(node, runtime, codec=codec, retries=retries, timeout_s=timeout_s)
 
-    def told(place: Place, notice: Notice) -> None:
-        record(place, notice)
-        store.told(notice)
+    def on_notice(host: SimulatedHost, notice: Notice) -> None:
+        record(host, notice)
+        store.on_notice(notice)
 
-    runtime.place = world.add(node, told)
+    runtime.host = world.add(node, on_notice)
     return store
 
 
@@ -51,10 +58,10 @@ class TransactionScenario(Scenario):
     """Each client runs so many transactions one after the other; `messages` is how many."""
 
     survives_crashes = True
-    options: Options
+    options: TransactionSimulationOptions
 
     @classmethod
-    def processes(cls, config: SimulationConfig, options: Options) -> int:
+    def processes(cls, config: SimulationConfig, options: TransactionSimulationOptions) -> int:
         placement(config.members, options)
         if config.workload.senders is not None:
             raise BadInput("transactions are run by clients, not members; choose how many with --option clients=N")
@@ -62,7 +69,7 @@ class TransactionScenario(Scenario):
             raise BadInput("replication=all assumes that nobody crashes; choose replication=majority, or leave crashes out")
         return config.members + options.clients
 
-    def __init__(self, config: SimulationConfig, options: Options, world: World) -> None:
+    def __init__(self, config: SimulationConfig, options: TransactionSimulationOptions, world: World) -> None:
         super().__init__(config, options, world)
         self.stores: dict[int, Store] = {}
         for address in range(config.members + options.clients):
@@ -70,7 +77,8 @@ class TransactionScenario(Scenario):
             if address < config.members:
                 world.add(node, record)
             else:
-                self.stores[address] = add_store(world, node, config.seed, retries=Retries(tries=options.tries))
+                retries, timeout_s = Retries(tries=options.tries), options.patience_ms / 1000
+                self.stores[address] = add_store(world, node, config.seed, retries=retries, timeout_s=timeout_s)
         self.begun = 0
         self.ended = dict.fromkeys(self.stores, 0)
         self.given_up = 0
@@ -79,12 +87,12 @@ class TransactionScenario(Scenario):
         self._random = {client: stream(config.seed, f"programs/{client}") for client in self.stores}
 
     def start(self) -> None:
-        for place, client in enumerate(self.stores):
-            self._due[client] = due_times(self.config, place, stream(self.config.seed, f"workload/{client}"))
+        for index, client in enumerate(self.stores):
+            self._due[client] = due_times(self.config, index, stream(self.config.seed, f"workload/{client}"))
             self.world.at(next(self._due[client]), self._begin, client)
 
     def _begin(self, client: int) -> None:
-        if self.world.places[client].gone:
+        if self.world.hosts[client].gone:
             return
         self.begun += 1
         began, store = self.world.now, self.stores[client]
@@ -104,12 +112,12 @@ class TransactionScenario(Scenario):
 
     def done(self) -> bool:
         wanted = self.config.workload.messages
-        running = (client for client, ended in self.ended.items() if ended < wanted and not self.world.places[client].gone)
+        running = (client for client, ended in self.ended.items() if ended < wanted and not self.world.hosts[client].gone)
         return next(running, None) is None and self.world.idle() and not self._somebody_lacks()
 
     def _somebody_lacks(self) -> bool:
         """Whether a replica that was cut off for long, so that others wait for it no more, has to be told something."""
-        there = [place.node for place in self.world.places if isinstance(place.node, QuorumReplica) and not place.gone]
+        there = [host.node for host in self.world.hosts if isinstance(host.node, QuorumReplica) and not host.gone]
         return any(one.owes(other.address) for one in there for other in there)
 
     def sent(self) -> int:
@@ -124,9 +132,9 @@ class TransactionScenario(Scenario):
     def _differing(self) -> list[str]:
         """The keys whose replicas, of those that are still there, are not equal."""
         held: dict[str, set[object]] = {}
-        for place in self.world.places[: self.config.members]:
-            if not place.gone:
-                for key, cell in cells(place.node).items():
+        for host in self.world.hosts[: self.config.members]:
+            if not host.gone:
+                for key, cell in cells(host.node).items():
                     held.setdefault(key, set()).add((cell.wts, cell.value))
         return sorted(key for key, versions in held.items() if len(versions) > 1)
 
@@ -164,12 +172,15 @@ def cells(node: Node) -> Mapping[str, Any]:
 def omission_counts(world: World) -> Counts:
     """What came to all replicas, and what was carried out; nothing is counted where majorities decide."""
     counts = Counts()
-    for place in world.places:
-        if isinstance(place.node, Processor) and place.node.replica is not None:
-            counts.add(place.node.replica.counts)
+    for host in world.hosts:
+        if isinstance(host.node, Processor) and host.node.replica is not None:
+            counts.add(host.node.replica.counts)
     return counts
 
 
 TRANSACTIONS = Service(
-    "transactions", "transactions over replicated keys (Enokido, Tachikawa, Takizawa)", TransactionScenario, Options
+    "transactions",
+    "transactions over replicated keys (Enokido, Tachikawa, Takizawa)",
+    TransactionScenario,
+    TransactionSimulationOptions,
 )

@@ -26,13 +26,13 @@ def payload(size: int) -> bytes:
     return (_PATTERN * (size // len(_PATTERN) + 1))[:size]
 
 
-def due_times(config: SimulationConfig, place: int, random: Random) -> Iterator[int]:
-    """When the sender at this place among the senders is to make its submissions, in order and without end."""
+def due_times(config: SimulationConfig, index: int, random: Random) -> Iterator[int]:
+    """When the sender with this index among the senders is to make its submissions, in order and without end."""
     workload = config.workload
     interval_ns = to_ns(workload.interval_ms, "the interval")
     gap_ns = interval_ns * workload.burst
     poisson = workload.spacing == "poisson"
-    time = exponential_ns(gap_ns, random.random) if poisson else place * interval_ns // len(config.senders())
+    time = exponential_ns(gap_ns, random.random) if poisson else index * interval_ns // len(config.senders())
     while True:
         for _ in range(workload.burst):
             yield time
@@ -76,8 +76,8 @@ class Senders:
         self._outstanding = dict.fromkeys(config.senders(), 0)
         self._to = {sender: Destinations(config, sender) for sender in config.senders() if config.workload.broadcast != 1}
         self._due = {
-            sender: due_times(config, place, stream(config.seed, f"workload/{sender}"))
-            for place, sender in enumerate(config.senders())
+            sender: due_times(config, index, stream(config.seed, f"workload/{sender}"))
+            for index, sender in enumerate(config.senders())
         }
 
     def start(self) -> None:

@@ -15,23 +15,23 @@ from typing import Any
 from quire.model.packets import header_bytes
 from quire.protocols.node import Effects, Node, Notice, Send
 from quire.simulation.network import Network
-from quire.trace.recorder import Recorder
-from quire.trace.scribe import Scribe
+from quire.trace.event_recorder import EventRecorder
+from quire.trace.log import EventLog
 
-Told = Callable[["Place", Notice], None]
+OnNotice = Callable[["SimulatedHost", Notice], None]
 """The application of a node: called with each notice, when everything before it in the same step was performed."""
 
 
-class Place(Scribe):
-    """A node in the world, with its logical clock and its recorder."""
+class SimulatedHost(EventRecorder):
+    """A node in the world, with its logical clock and its log."""
 
-    recorder: Recorder
+    log: EventLog
 
-    def __init__(self, world: World, node: Node, told: Told) -> None:
-        super().__init__(Recorder(node.address))
+    def __init__(self, world: World, node: Node, on_notice: OnNotice) -> None:
+        super().__init__(EventLog(node.address))
         self.world = world
         self.node = node
-        self.told = told
+        self.on_notice = on_notice
         self.gone = False
         self._alarm: int | None = None
 
@@ -41,14 +41,14 @@ class Place(Scribe):
             if isinstance(effect, Send):
                 self.world.carry(self, effect)
             else:
-                self.told(self, effect)
+                self.on_notice(self, effect)
         self._set_alarm()
 
     def time_ns(self) -> int:
         return self.world.now
 
     def begin_again(self, node: Node) -> None:
-        """Another node takes the place of the one that is gone."""
+        """Another node replaces the one that is gone."""
         if not self.gone or node.address != self.node.address:
             raise ValueError(f"only a node of address {self.node.address} can follow the one there, after it crashed")
         self.node, self.gone, self._alarm = node, False, None
@@ -80,29 +80,29 @@ class World:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.now = 0
-        self.places: list[Place] = []
+        self.hosts: list[SimulatedHost] = []
         self._heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._next_number = counter().__next__
 
-    def add(self, node: Node, told: Told) -> Place:
-        if node.address != len(self.places):
-            raise ValueError(f"the next address is {len(self.places)}, not {node.address}")
-        place = Place(self, node, told)
-        self.places.append(place)
-        place.act(())
-        return place
+    def add(self, node: Node, on_notice: OnNotice) -> SimulatedHost:
+        if node.address != len(self.hosts):
+            raise ValueError(f"the next address is {len(self.hosts)}, not {node.address}")
+        host = SimulatedHost(self, node, on_notice)
+        self.hosts.append(host)
+        host.act(())
+        return host
 
     def at(self, time_ns: int, act: Callable[[Any], None], item: Any) -> None:
         """Call act(item) at that time, after everything that is already scheduled for it."""
         heappush(self._heap, (time_ns, self._next_number(), act, item))
 
-    def carry(self, place: Place, send: Send) -> None:
-        source, packet, run = place.node.address, send.packet, send.packet.carried()
-        place.tick()
+    def carry(self, host: SimulatedHost, send: Send) -> None:
+        source, packet, run = host.node.address, send.packet, send.packet.carried()
+        host.tick()
         size = 0 if run is None else len(run.body.payload)
-        place.record_packet(packet.name, len(send.to), header_bytes(packet), size)
+        host.record_packet(packet.name, len(send.to), header_bytes(packet), size)
         for address in send.to:
-            parcel = (self.places[address], source, packet, place.clock)
+            parcel = (self.hosts[address], source, packet, host.clock)
             # What a node sends to itself does not touch the network.
             times = self.network.arrivals(source, address, self.now) if address != source else [self.now]
             for time in times:
@@ -110,11 +110,11 @@ class World:
 
     def crash(self, address: int) -> None:
         """The node stops for good; what it sent is still on the way."""
-        self.places[address].gone = True
+        self.hosts[address].gone = True
 
     def restart(self, address: int, node: Node) -> None:
         """Somebody comes back at the address of one that crashed."""
-        self.places[address].begin_again(node)
+        self.hosts[address].begin_again(node)
 
     def run(self, until_ns: int, done: Callable[[], bool] = lambda: False) -> bool:
         """Until `done`, asked after every event, or until that time; returns whether it was done."""
@@ -131,11 +131,11 @@ class World:
         """Whether anything is still going to happen."""
         return bool(self._heap)
 
-    def idle(self, places: Iterable[Place] | None = None) -> bool:
+    def idle(self, hosts: Iterable[SimulatedHost] | None = None) -> bool:
         """Whether nothing is unfinished at these nodes (all of them), whatever is still on the way."""
-        return all(place.gone or place.node.idle() for place in places or self.places)
+        return all(host.gone or host.node.idle() for host in hosts or self.hosts)
 
 
-def _arrive(parcel: tuple[Place, int, Any, int]) -> None:
-    place, source, packet, lamport = parcel
-    place.take(source, packet, lamport)
+def _arrive(parcel: tuple[SimulatedHost, int, Any, int]) -> None:
+    host, source, packet, lamport = parcel
+    host.take(source, packet, lamport)

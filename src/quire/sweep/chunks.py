@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from quire.model.errors import QuireError
-from quire.pipeline.tasks import Job
+from quire.pipeline.tasks import job_of
 from quire.sweep import experiments
 from quire.sweep.experiments.contract import Experiment
 from quire.sweep.store import Measured
@@ -60,7 +60,7 @@ def _measure(experiment: Experiment, name: str, cell: msgspec.Struct) -> Measure
         return Measured(name, {}, f"{type(error).__name__}: {error}")
 
 
-CHUNKS = Job(tasks=Chunk, perform=measure_chunk, results={Chunk: ChunkDone})
+CHUNKS = job_of({Chunk: (measure_chunk, ChunkDone)})
 
 
 class Shares:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -20,13 +20,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire.files.errors import writing
+from quire.files.replacing import exchange
+from quire.files.scratch import NEW, Scratch, move_files, sweep
 from quire.model.errors import BadInput
 from quire.sweep import experiments
 from quire.sweep.experiments.contract import Experiment, Row
 from quire.sweep.grid import Grid, GridFile
+from quire.trace.store import report_parts
 
 FORMAT = 1
-_DESCRIPTION, _RESULTS, _WHOLE = "sweep.json", "results", "all.parquet"
+_DESCRIPTION, _RESULTS, _WHOLE, _REPLACEMENT = "sweep.json", "results", "all.parquet", "replacement"
 _TYPES: Mapping[object, pa.DataType] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
@@ -65,7 +69,7 @@ def open_sweep(directory: Path) -> StoredSweep:
     info = _read_info(directory)
     grid = Grid(info.grid, str(directory / _DESCRIPTION))
     found = _read_results(directory)
-    order = {cell: place for place, cell in enumerate(grid.cells)}
+    order = {cell: index for index, cell in enumerate(grid.cells)}
     mine = sorted((row for row in found.values() if row["cell"] in order), key=lambda row: order[row["cell"]])
     errors = {row["cell"]: row["error"] for row in mine if row["error"] is not None}
     return StoredSweep(grid, [row for row in mine if row["error"] is None], errors, info.quire)
@@ -78,31 +82,33 @@ class SweepStore:
         _check_directory(directory, grid, force=force)
         self.directory = directory
         self._grid = grid
-        self._results = directory / _RESULTS
-        try:
+        self._home = directory / _REPLACEMENT if force and is_sweep(directory) else directory
+        """What is measured again is a sweep of its own until it is complete: the old results stay, and it can be resumed."""
+        with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
             self._lock = (directory / ".lock").open("w")
-        except OSError as error:
-            raise BadInput(f"cannot write {directory}: {error.strerror}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
             raise BadInput(f"another sweep is writing to {directory}; wait for it, or choose another directory") from error
         try:
-            self._open(force=force)
+            self._open()
         except BaseException:
             self._lock.close()
             raise
 
-    def _open(self, *, force: bool) -> None:
-        if force:
-            shutil.rmtree(self._results, ignore_errors=True)
-        self._results.mkdir(exist_ok=True)
-        self._found = _read_results(self.directory)
+    def _open(self) -> None:
+        with writing(self.directory):
+            sweep(self.directory)
+            if self._home != self.directory:
+                _remove_unfit(self._home, self._grid)
+            self._results = self._home / _RESULTS
+            self._results.mkdir(parents=True, exist_ok=True)
+        self._found = _read_results(self._home)
         info = SweepInfo(quire=version("quire"), grid=self._grid.file)
         text = msgspec.json.format(msgspec.json.encode(info)) + b"\n"
-        _replace(self.directory / _DESCRIPTION, lambda path: path.write_bytes(text))
+        _replace(self._home / _DESCRIPTION, lambda path: path.write_bytes(text))
         self._parts = 0
 
     def __enter__(self) -> SweepStore:
@@ -133,6 +139,17 @@ class SweepStore:
             self._write(self._results / _WHOLE, rows)
             for path in old:
                 path.unlink()
+        if self._home != self.directory:
+            self._replace_the_old()
+
+    def _replace_the_old(self) -> None:
+        with writing(self.directory), Scratch(self.directory, f".{_REPLACEMENT}.") as scratch:
+            (scratch.path / NEW).mkdir()
+            move_files(self._home, scratch.path / NEW, sweep_parts(self._home))
+            exchange(scratch, sweep_parts(self.directory))
+            with suppress(OSError):  # Somebody may have put something else there.
+                self._home.rmdir()
+        self._home, self._results = self.directory, self.directory / _RESULTS
 
     def _row(self, measured: Measured) -> dict[str, Any]:
         settings = msgspec.structs.asdict(self._grid.cells[measured.cell])
@@ -147,11 +164,9 @@ class SweepStore:
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file that is there whole or not at all."""
     work = path.with_name(f".{path.name}.part")
-    try:
+    with writing(path):
         write(work)
         work.replace(path)
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from error
 
 
 def _schema(experiment: Experiment) -> pa.Schema:
@@ -170,19 +185,39 @@ def _check_directory(directory: Path, grid: Grid, *, force: bool) -> None:
         return
     if not directory.is_dir() or (not is_sweep(directory) and any(directory.iterdir())):
         raise BadInput(f"{directory} exists already and is not a sweep; choose another name")
-    if force or not is_sweep(directory):
+    if not is_sweep(directory):
         return
     info = _read_info(directory)
+    if force:
+        return
     if info.quire != version("quire"):
         raise BadInput(
             f"{directory} was begun with version {info.quire}, and this is {version('quire')}: "
-            "choose another directory, or --force to measure everything anew"
+            "choose another directory, or --force to measure everything again"
         )
     if info.grid.experiment != grid.file.experiment:
         raise BadInput(
             f"{directory} holds results of the experiment {info.grid.experiment}, not {grid.file.experiment}: "
             "choose another directory, or --force to replace them"
         )
+
+
+def sweep_parts(directory: Path) -> list[str]:
+    """The files of which the sweep in this directory consists; raises BadInput where there is none."""
+    _read_info(directory)
+    results = sorted(path.name for path in (directory / _RESULTS).glob("*.parquet") if not path.is_dir())
+    return [_DESCRIPTION, *report_parts(directory), *(f"{_RESULTS}/{name}" for name in results)]
+
+
+def _remove_unfit(replacement: Path, grid: Grid) -> None:
+    """Remove what an earlier attempt to measure again has left, unless this one can continue it."""
+    _check_directory(replacement, grid, force=True)
+    if not is_sweep(replacement):
+        return
+    info = _read_info(replacement)
+    if (info.quire, info.grid.experiment) != (version("quire"), grid.file.experiment):
+        for name in sweep_parts(replacement):
+            (replacement / name).unlink()
 
 
 def _read_info(directory: Path) -> SweepInfo:

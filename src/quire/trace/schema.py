@@ -59,6 +59,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     deliveries: int
     crashed: tuple[int, ...] = ()
+    """Processes whose deliveries need not agree with the others': they crashed, or what they did is not known to the end."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how the trace came about."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

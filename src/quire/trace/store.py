@@ -6,10 +6,9 @@ not a trace. Rows are read by the pipeline, where the data is.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
@@ -17,49 +16,59 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire.files.errors import writing
+from quire.files.replacing import Staging, check_replaceable
 from quire.model.errors import BadInput
-from quire.trace.recorder import Recorder
+from quire.trace.log import Names
+from quire.trace.records import COUNT, Integers
+from quire.trace.rows import spread
 from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, FORMAT, ROW_GROUP_ROWS, SCHEMA, RunInfo
 
-_FLUSH_RECORDS = 4 * ROW_GROUP_ROWS
+REPORT = "report.html"
+"""The report of a run, or of a sweep, in its directory. It goes when they are replaced."""
+REPORT_MARK = b'<meta name="generator" content="quire">'
+"""What a report of ours has in its first lines."""
+
+_DESCRIPTION = "run.json"
+_WHAT = "a run directory"
+_MARK_WITHIN = 1 << 12
 
 
 class RunWriter:
     """Writes one run directory. It appears under its name only when the `with` block ends without an exception."""
 
     def __init__(self, directory: Path, run: str, *, force: bool = False) -> None:
-        check_new(directory, force=force)
+        self._staging = Staging(directory, run_parts, _WHAT, force=force)
         self._target = directory
         self._run = run
         self._files: dict[int, pq.ParquetWriter] = {}
+        self._rows: dict[int, int] = {}
         self._info: RunInfo | None = None
-        try:
-            directory.parent.mkdir(parents=True, exist_ok=True)
-            self._work = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-            (self._work / "trace").mkdir()
-        except OSError as error:
-            raise BadInput(f"cannot write {directory}: {error.strerror}") from error
+        with writing(directory):
+            (self._staging.path / "trace").mkdir()
 
     def __enter__(self) -> RunWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for file in self._files.values():
-            file.close()
-        if kind is not None or self._info is None:
-            shutil.rmtree(self._work, ignore_errors=True)
-            return
-        (self._work / "run.json").write_bytes(msgspec.json.format(msgspec.json.encode(self._info)) + b"\n")
-        self._work.chmod(0o777 & ~_umask())
-        if self._target.exists():
-            shutil.rmtree(self._target)
-        os.replace(self._work, self._target)
+        with self._staging:
+            if kind is not None or self._info is None:
+                for file in self._files.values():
+                    with suppress(OSError):  # What was not written before will not be now.
+                        file.close()
+                return
+            with writing(self._target):
+                for file in self._files.values():
+                    file.close()
+                text = msgspec.json.format(msgspec.json.encode(self._info)) + b"\n"
+                (self._staging.path / _DESCRIPTION).write_bytes(text)
+            self._staging.publish()
 
-    def flush(self, recorders: Iterable[Recorder], *, everything: bool = False) -> None:
-        """Write out what the recorders hold, where it is enough for whole row groups or `everything` is asked for."""
-        for recorder in recorders:
-            if everything or recorder.pending_records() >= _FLUSH_RECORDS:
-                self.append(recorder.process, recorder.take(self._run))
+    def write(self, process: int, names: Names, records: Integers) -> None:
+        """Add the rows of a process's next records."""
+        first_pos = self._rows.get(process, 0)
+        self._rows[process] = first_pos + int(records[:, COUNT].sum())
+        self.append(process, spread(self._run, process, first_pos, names, records))
 
     def append(self, process: int, rows: pa.Table) -> None:
         """Add rows of SCHEMA to a process's file; they must follow, in local order, what it already holds.
@@ -68,16 +77,18 @@ class RunWriter:
         """
         if not rows.num_rows:
             return
-        file = self._files.get(process)
-        if file is None:
-            file = self._files[process] = open_trace(self._work / "trace" / f"p{process:05d}.parquet")
-        file.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        with writing(self._target):
+            file = self._files.get(process)
+            if file is None:
+                file = self._files[process] = open_trace(self._staging.path / "trace" / f"p{process:05d}.parquet")
+            file.write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     def close(self, process: int) -> None:
         """Nothing more comes of this process. A large group has more files than may be open at once."""
         file = self._files.get(process)
         if file is not None:
-            file.close()
+            with writing(self._target):
+                file.close()
 
     def finish(self, info: RunInfo) -> None:
         """Say what ran; without it the directory is not kept."""
@@ -96,28 +107,53 @@ def open_trace(path: Path, schema: pa.Schema = SCHEMA) -> pq.ParquetWriter:
     )
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def check_new(directory: Path, *, force: bool) -> None:
     """Refuse a directory that exists, unless it is to be replaced and is a run (or empty)."""
-    if not directory.exists():
-        return
-    if not force:
-        raise BadInput(f"{directory} exists already; choose another name, or --force to replace it")
-    if not directory.is_dir() or (any(directory.iterdir()) and not (directory / "run.json").is_file()):
-        raise BadInput(f"{directory} is not a run directory, so it will not be replaced")
+    check_replaceable(directory, run_parts, _WHAT, force=force)
+
+
+def run_parts(directory: Path) -> list[str]:
+    """The files of which the run in this directory consists; raises BadInput where there is none."""
+    read_info(directory)
+    traces = sorted(path.name for path in (directory / "trace").glob("*.parquet") if not path.is_dir())
+    return [_DESCRIPTION, *report_parts(directory), *(f"trace/{name}" for name in traces)]
+
+
+def report_parts(directory: Path) -> list[str]:
+    """The report in this directory, if there is one of ours."""
+    return [REPORT] if is_report(directory / REPORT) else []
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file was written by `quire report`."""
+    try:
+        with path.open("rb") as file:
+            return REPORT_MARK in file.read(_MARK_WITHIN)
+    except OSError:
+        return False
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The smallest and the largest value of a column; None where the file does not say."""
+
+    low: int | None
+    high: int | None
+
+
+class StoredRows(msgspec.Struct, frozen=True):
+    """One row group."""
+
+    rows: int
+    pos: Bounds
+    lamport: Bounds
 
 
 class TraceFile(msgspec.Struct, frozen=True):
-    """One Parquet file of a trace, as its footer describes it. Row groups are (rows, first lamport, last lamport)."""
+    """One Parquet file of a trace, as its footer describes it."""
 
     path: str
     process: int
-    row_groups: tuple[tuple[int, int | None, int | None], ...]
+    row_groups: tuple[StoredRows, ...]
 
 
 class StoredRun(msgspec.Struct, frozen=True):
@@ -131,11 +167,11 @@ def open_run(directory: Path) -> StoredRun:
     paths = sorted((directory / "trace").glob("*.parquet"))
     if not paths:
         raise BadInput(f"{directory} has no trace files in trace/")
-    return StoredRun(info, tuple(_read_footer(path, info) for path in paths))
+    return StoredRun(info, tuple(_open_file(path, info) for path in paths))
 
 
 def read_info(directory: Path) -> RunInfo:
-    path = directory / "run.json"
+    path = directory / _DESCRIPTION
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -149,7 +185,20 @@ def read_info(directory: Path) -> RunInfo:
     return info
 
 
-def _read_footer(path: Path, info: RunInfo) -> TraceFile:
+def _open_file(path: Path, info: RunInfo) -> TraceFile:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    file = _read_footer(path, (found.st_ino, found.st_size, found.st_mtime_ns))
+    if not 0 <= file.process < info.members:
+        raise BadInput(f"{path} holds process {file.process}, but the run has processes 0 to {info.members - 1}")
+    return file
+
+
+# A command looks at a run before it starts Spark, its job looks again, and so does a report after it.
+@lru_cache(maxsize=1 << 13)
+def _read_footer(path: Path, _version: tuple[int, int, int]) -> TraceFile:
     try:
         footer = pq.ParquetFile(path)
     except (OSError, pa.ArrowInvalid) as error:
@@ -158,17 +207,15 @@ def _read_footer(path: Path, info: RunInfo) -> TraceFile:
         _check_columns(path, footer.schema_arrow)
         metadata = footer.metadata
         names = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
-        processes = {
-            bound
-            for process in _statistics(metadata, names.index("process"))
-            for bound in process[1:]
-        }  # fmt: skip
+        process, pos, lamport = (_statistics(metadata, names.index(name)) for name in ("process", "pos", "lamport"))
+        processes = {bound for bounds in process for bound in (bounds.low, bounds.high)}
         if len(processes) != 1:
             raise BadInput(f"{path} must hold the events of one process, and at least one")
-        process = processes.pop()
-        if process is None or not 0 <= process < info.members:
-            raise BadInput(f"{path} holds process {process}, but the run has processes 0 to {info.members - 1}")
-        return TraceFile(str(path), process, tuple(_statistics(metadata, names.index("lamport"))))
+        (own,) = processes
+        if own is None:
+            raise BadInput(f"{path} does not state whose events it holds: write it again with Quire")
+        rows = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+        return TraceFile(str(path), own, tuple(map(StoredRows, rows, pos, lamport)))
 
 
 def _check_columns(path: Path, found: pa.Schema) -> None:
@@ -180,14 +227,7 @@ def _check_columns(path: Path, found: pa.Schema) -> None:
             raise BadInput(f"{path} is not a trace: column {field.name!r} is {found.field(index).type}, not {field.type}")
 
 
-def _statistics(metadata: pq.FileMetaData, column: int) -> Sequence[tuple[int, int | None, int | None]]:
-    """Rows, minimum and maximum of a column in each row group; None where the file does not say."""
-    found: list[tuple[int, int | None, int | None]] = []
-    for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        statistics = group.column(column).statistics
-        if statistics is not None and statistics.has_min_max:
-            found.append((group.num_rows, statistics.min, statistics.max))
-        else:
-            found.append((group.num_rows, None, None))
-    return found
+def _statistics(metadata: pq.FileMetaData, column: int) -> Sequence[Bounds]:
+    """The bounds of a column in each row group."""
+    statistics = [metadata.row_group(index).column(column).statistics for index in range(metadata.num_row_groups)]
+    return [Bounds(each.min, each.max) if each is not None and each.has_min_max else Bounds(None, None) for each in statistics]

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from quire.model.payloads import as_bytes
+
 
 class Codec(NamedTuple):
     """`encode` must give the same bytes for equal values: they are compared when a transaction is tried again."""
@@ -15,7 +17,7 @@ class Codec(NamedTuple):
     decode: Callable[[bytes], Any]
 
 
-BYTES = Codec(bytes, lambda value: value)
+BYTES = Codec(lambda value: as_bytes(value, "a value"), lambda value: value)
 """Values are bytes already."""
 JSON = Codec(msgspec.json.Encoder(order="sorted").encode, msgspec.json.decode)
 """Values are whatever JSON can say."""

@@ -41,7 +41,7 @@ def placement(replicas: int, options: StoreOptions) -> Placement:
 
 def make_node(address: int, replicas: int, clients: int, options: StoreOptions, draw: Draw) -> Node:
     """The node of one process."""
-    places = placement(replicas, options)
+    replica_sets = placement(replicas, options)
     settings = Settings(
         order=options.order,
         beat_ns=options.beat_ms * MILLISECOND,
@@ -51,5 +51,5 @@ def make_node(address: int, replicas: int, clients: int, options: StoreOptions, 
         gossip_ns=2 * options.repeat_ms * MILLISECOND,
     )
     if options.replication == "all":
-        return Processor(address, places, range(replicas, replicas + clients), settings, draw)
-    return (QuorumReplica if address < replicas else QuorumClient)(address, places, settings, draw)
+        return Processor(address, replica_sets, range(replicas, replicas + clients), settings, draw)
+    return (QuorumReplica if address < replicas else QuorumClient)(address, replica_sets, settings, draw)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from quire.protocols.node import Notice
 from quire.protocols.transactions.notices import Traced
-from quire.trace.recorder import Address
-from quire.trace.scribe import Scribe
+from quire.trace.event_recorder import EventRecorder
+from quire.trace.log import Address
 
 
-def record(scribe: Scribe, notice: Notice) -> None:
+def record(recorder: EventRecorder, notice: Notice) -> None:
     """Write down what a node tells, if it belongs into a trace."""
     if isinstance(notice, Traced):
         address = Address(dests=notice.dests, object=notice.key, op=notice.op, txn=str(notice.t))
         if notice.kind == "view":
-            scribe.record_view(*notice.id, address)
+            recorder.record_view(*notice.id, address)
         elif notice.kind == "send":
-            scribe.record_send(*notice.id, address, notice.size)
+            recorder.record_send(*notice.id, address, notice.size)
         else:
-            scribe.record_delivery(*notice.id, address, notice.size)
+            recorder.record_delivery(*notice.id, address, notice.size)

@@ -1,8 +1,10 @@
 """The store that a client holds: transactions that are tried again by themselves as long as that can help.
 
-A transaction that came too late is begun anew under a younger timestamp, after a random pause. What its program did so far
-is done again behind its back: as long as every read gives the same value, the program cannot tell the difference. Where a
-value has changed, only the program can go on: `async with` raises then, and `run` calls the program once more.
+A transaction that came too late is retried under a younger timestamp: at once where keys are reserved for it, else after a
+random pause. `run` calls its program once more. For `async with`, what the block did so far is done again behind its back:
+as long as every read gives the same value it cannot tell the difference, and where one has changed it has to be told.
+
+No call waits for ever: what the replicas do not answer in time raises NoQuorum, or OutcomeUnknown where it may be done.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from quire.model.errors import BadInput, TooLarge
+from quire.model.payloads import PAYLOAD_BYTES_MAX, as_bytes
 from quire.objects.runtime import Promise, Runtime
 from quire.protocols.node import Notice
 from quire.protocols.transactions.cells import Value
-from quire.protocols.transactions.errors import RetryLimit, TransactionError
+from quire.protocols.transactions.errors import ReadChanged, RetryLimit, TransactionError
 from quire.protocols.transactions.notices import Answered, Began, Failed
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
@@ -37,6 +41,8 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct):
+    """How many transactions of a store's client ended in which way so far."""
+
     committed: int = 0
     aborted: int = 0
     """Transactions that ended without effect, those that were then tried again among them."""
@@ -47,46 +53,60 @@ class Store:
     """A client of replicated keys. One may have any number of transactions at a time."""
 
     def __init__(
-        self, node: Processor | QuorumClient, runtime: Runtime, *, codec: Codec = BYTES, retries: Retries | None = None
+        self,
+        node: Processor | QuorumClient,
+        runtime: Runtime,
+        *,
+        timeout_s: float,
+        codec: Codec = BYTES,
+        retries: Retries | None = None,
     ) -> None:
         self.node = node
         self.codec = codec
         self.retries = retries or Retries()
+        self.timeout_s = timeout_s
+        """How long a call may take where nothing else is said."""
         self.counts = Counts()
         self.runtime = runtime
         self._calls = 0
         self._open: dict[int, Promise] = {}
 
-    def transaction(self) -> Transaction:
+    def transaction(self, *, timeout_s: float | None = None) -> Transaction:
         """To be used in `async with`, whose end commits, unless by an exception, which aborts.
 
-        Raises an error that is `retryable` where what was read has changed meanwhile; the block may then be run again, which
-        is what `run` does.
+        `timeout_s` is for the block as a whole; if not given, each call in it may take as long as any call of the store.
+        Raises NoQuorum where too few replicas answer in time; OutcomeUnknown where that happens at the commit; and an error
+        that is `retryable` where what was read has changed meanwhile: the block may then be run again, which is what `run`
+        does.
         """
-        return Transaction(self)
+        return Transaction(self, None if timeout_s is None else self.until_ns(timeout_s))
 
-    async def run(self, program: Callable[[Transaction], Awaitable[Result]]) -> Result:
+    async def run(self, program: Callable[[Transaction], Awaitable[Result]], *, timeout_s: float | None = None) -> Result:
         """The result of a program that is called with a transaction, and again with another as often as it takes.
 
-        Raises RetryLimit after too many tries, and whatever the program raises.
+        `timeout_s` is for everything together; if not given, each call of the program may take as long as any call of the
+        store. Raises RetryLimit after too many tries, NoQuorum and OutcomeUnknown as `transaction`, and whatever the program
+        raises.
         """
-        tries = 0
+        until_ns = None if timeout_s is None else self.until_ns(timeout_s)
+        transaction = Transaction(self, until_ns, comes_again=True)
         while True:
-            transaction = Transaction(self, tries)
             try:
                 async with transaction:
                     result = await program(transaction)
             except TransactionError as error:
-                tries = transaction.tries
                 if not error.retryable:
                     raise
-                if tries >= self.retries.tries:
-                    raise RetryLimit(tries) from error
+                time_is_up = until_ns is not None and self.runtime.now() >= until_ns
+                if time_is_up or transaction.tries >= self.retries.tries:
+                    await self.ask(Finish(transaction.t, False))
+                    raise RetryLimit(transaction.tries) from error
                 self.counts.retries += 1
+                transaction = Transaction(self, until_ns, transaction.tries, transaction.t, comes_again=True)
             else:
                 return result
 
-    def told(self, notice: Notice) -> None:
+    def on_notice(self, notice: Notice) -> None:
         """What the node answers."""
         match notice:
             case Began(call=call, t=t):
@@ -114,6 +134,13 @@ class Store:
         self.runtime.perform(self.node.submit(self.runtime.now(), self._calls, request))
         return await promise
 
+    def until_ns(self, timeout_s: float | None) -> int:
+        """When a call ends that begins now and may take so long, or as long as any."""
+        seconds = self.timeout_s if timeout_s is None else timeout_s
+        if not seconds > 0:
+            raise BadInput(f"timeout_s must be more than 0 seconds, not {seconds}")
+        return self.runtime.now() + int(seconds * 1_000_000_000)
+
     def pause_ns(self, tries: int) -> int:
         """How long to wait before one more try, after so many."""
         if not tries:
@@ -123,14 +150,29 @@ class Store:
 
 
 class Transaction:
-    """One transaction, under as many timestamps as it takes."""
+    """One transaction, under as many timestamps as it takes. `refused`: the one in whose place it comes, after so many
+    tries. `comes_again`: where trying again may help, somebody does."""
 
-    def __init__(self, store: Store, tries: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        until_ns: int | None = None,
+        tries: int = 0,
+        refused: Timestamp | None = None,
+        *,
+        comes_again: bool = False,
+    ) -> None:
         self._store = store
+        self._until_ns = until_ns
         self.tries = tries
-        self._t: Timestamp | None = None
+        self._t = refused
+        self._comes_again = comes_again
+        self._committed = False
         self._did: list[tuple[str, Value, bool]] = []
         """What its program has read and written so far: key, value, and whether it was written."""
+        self._sizes: dict[str, int] = {}
+        self._bytes = 0
+        """How much it writes, by key and in all."""
 
     @property
     def t(self) -> Timestamp:
@@ -145,68 +187,77 @@ class Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            await self._persist(lambda: self._store.ask(Finish(self.t, True)))
-            self._store.counts.committed += 1
-        elif not isinstance(error, GeneratorExit):
+        if kind is None and not self._committed:
+            await self.commit()
+        elif kind is not None and not isinstance(error, GeneratorExit):
             # Where the coroutine itself is thrown away there is nobody left to wait for an answer.
             self._store.counts.aborted += not isinstance(error, TransactionError)
-            await self._store.ask(Finish(self.t, False))
+            again = self._comes_again and isinstance(error, TransactionError) and error.retryable
+            await self._store.ask(Finish(self.t, False, again=again))
 
-    async def read(self, key: str) -> Any:
+    async def read(self, key: str, *, timeout_s: float | None = None) -> Any:
         """The value of a key; None if there is no such key."""
-        value: Value = await self._persist(lambda: self._store.ask(Get(self.t, key)))
+        value: Value = await self._persist(lambda until_ns: self._store.ask(Get(self.t, key, until_ns)), timeout_s)
         self._did.append((key, value, False))
         return None if value is None else self._store.codec.decode(value)
 
-    async def write(self, key: str, value: Any) -> None:
-        """Give a key a value, and create it if need be. Others see it when the transaction has committed."""
-        await self._put(key, self._store.codec.encode(value))
+    async def write(self, key: str, value: Any, *, timeout_s: float | None = None) -> None:
+        """Give a key a value, and create it if need be. Others see it when the transaction has committed.
 
-    async def delete(self, key: str) -> None:
+        Raises BadInput where the codec does not make bytes of it, and TooLarge where a transaction would write too much.
+        """
+        await self._put(key, as_bytes(self._store.codec.encode(value), "an encoded value"), timeout_s)
+
+    async def delete(self, key: str, *, timeout_s: float | None = None) -> None:
         """Remove a key; reads find nothing there from then on."""
-        await self._put(key, None)
+        await self._put(key, None, timeout_s)
 
-    async def _put(self, key: str, value: Value) -> None:
-        await self._persist(lambda: self._store.ask(Put(self.t, key, value)))
+    async def commit(self, *, timeout_s: float | None = None) -> None:
+        """End the transaction before the block ends, which does nothing more then."""
+        await self._persist(lambda until_ns: self._store.ask(Finish(self.t, True, until_ns)), timeout_s)
+        self._committed = True
+        self._store.counts.committed += 1
+
+    async def _put(self, key: str, value: Value, timeout_s: float | None) -> None:
+        # All that a transaction writes is decided upon at once, and travels together.
+        size = len(key.encode()) + len(value or b"")
+        total = self._bytes - self._sizes.get(key, 0) + size
+        if total > PAYLOAD_BYTES_MAX:
+            raise TooLarge("what a transaction writes", total, PAYLOAD_BYTES_MAX)
+        await self._persist(lambda until_ns: self._store.ask(Put(self.t, key, value, until_ns)), timeout_s)
         self._did.append((key, value, True))
+        self._sizes[key], self._bytes = size, total
 
     async def _begin(self) -> None:
-        self._t = await self._store.ask(Begin(self._store.pause_ns(self.tries)))
+        self._t = await self._store.ask(Begin(self._store.pause_ns(self.tries), self._t))
         self.tries += 1
 
-    async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask until it is answered well, under younger and younger timestamps."""
+    async def _persist(self, ask: Callable[[int], Awaitable[Any]], timeout_s: float | None) -> Any:
+        """Ask until it is answered well, under younger and younger timestamps, or the time is up."""
+        until_ns = self._store.until_ns(timeout_s)
+        until_ns = until_ns if self._until_ns is None else min(until_ns, self._until_ns)
         again = False
         while True:
             try:
                 if again:
-                    await self._repeat()
-                return await ask()
+                    await self._repeat(until_ns)
+                return await ask(until_ns)
             except TransactionError as error:
                 self._store.counts.aborted += 1
-                if not error.retryable or isinstance(error, _Changed):
+                hopeless = not error.retryable or isinstance(error, ReadChanged)
+                if hopeless or self._comes_again or self._store.runtime.now() >= until_ns:
                     raise
                 if self.tries >= self._store.retries.tries:
                     raise RetryLimit(self.tries) from error
                 self._store.counts.retries += 1
                 again = True
 
-    async def _repeat(self) -> None:
-        """Begin anew, and do again what was done."""
+    async def _repeat(self, until_ns: int) -> None:
+        """Start again, and repeat what was done."""
         await self._begin()
         for key, value, written in self._did:
             if written:
-                await self._store.ask(Put(self.t, key, value))
-            elif await self._store.ask(Get(self.t, key)) != value:
+                await self._store.ask(Put(self.t, key, value, until_ns))
+            elif await self._store.ask(Get(self.t, key, until_ns)) != value:
                 await self._store.ask(Finish(self.t, False))
-                raise _Changed(key)
-
-
-class _Changed(TransactionError):
-    """What the program has read is not what it would read now: the program has to decide anew."""
-
-    retryable = True
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"{key!r} has changed since the transaction read it; run the transaction again")
+                raise ReadChanged(key)

@@ -14,7 +14,7 @@ from quire.transactions.store import Transaction
 Few = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
-class Options(StoreOptions, frozen=True, kw_only=True):
+class TransactionWorkloadOptions(StoreOptions, frozen=True, kw_only=True):
     """Members are the replicas; their clients are processes of their own."""
 
     clients: Few = 3
@@ -27,7 +27,7 @@ class Options(StoreOptions, frozen=True, kw_only=True):
     """How often a transaction is tried."""
 
 
-def random_program(random: Random, options: Options, size: int) -> Callable[[Transaction], Awaitable[None]]:
+def random_program(random: Random, options: TransactionWorkloadOptions, size: int) -> Callable[[Transaction], Awaitable[None]]:
     """What one transaction does, drawn now, and the same whenever it is tried again."""
     steps = [(random.random() * 100 < options.writes, f"k{random.randrange(options.keys)}") for _ in range(options.operations)]
     value = random.randbytes(size)

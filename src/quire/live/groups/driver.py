@@ -6,76 +6,68 @@ member's own messages, keeps the logical clock that goes with every packet, and 
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-import msgspec
-
+from quire.live import clock
+from quire.live.held import Held
 from quire.model.errors import WindowFull
 from quire.model.messages import Run, make_run
 from quire.model.packets import Packet
 from quire.protocols.contract import Deliver, Effects, Protocol
-from quire.trace.recorder import Address, Recorder
+from quire.trace.log import Address, EventLog
+from quire.trace.statistics import RelayLoad
 
 Transmit = Callable[[Packet, tuple[int, ...] | None, int], int]
 """Put a packet on the links to some members (None: all others) at a logical time; returns the bytes of its header."""
 
 
-class Held(msgspec.Struct, frozen=True):
-    """Messages that are held back here: `count` of `origin` from number `first` on, what for, from whom, since when."""
-
-    origin: int
-    first: int
-    count: int
-    waits_for: tuple[int, ...]
-    because: str
-    since_s: float
-
-
-class Burden(msgspec.Struct, frozen=True):
-    """What a member bore where members pass on what is for others: packets that came, counts in the headers it sent."""
-
-    role: str
-    arrived: int
-    entries: int
-
-
 class Driver:
     def __init__(
-        self, protocol: Protocol, transmit: Transmit, deliver: Callable[[Deliver], None], recorder: Recorder | None
+        self,
+        protocol: Protocol,
+        transmit: Transmit,
+        deliver: Callable[[Deliver], None],
+        log: EventLog | None,
+        wall_ns: Callable[[], int] = clock.wall_ns,
     ) -> None:
         self.protocol = protocol
         self.lamport = 0
         self.submitted = 0
         self.delivered = [0] * protocol.members
+        self.through = [0] * protocol.members
+        """Of each member, the number after that of its last message that was delivered: each delivers in the order sent."""
+        self.clock: Callable[[], float] = clock.now
+        """Tells the time of the event loop; set it to a faster one in that loop."""
         self._transmit = transmit
         self._deliver = deliver
-        self._recorder = recorder
+        self._log = log
+        self._wall_ns = wall_ns
         # Where messages may go to some members only, whoever delivers one is not told to whom else it went.
-        self._delivered_from = recorder.address(Address()) if recorder is not None and protocol.addressed else 0
+        self._delivered_from = log.address(Address()) if log is not None and protocol.addressed else 0
         self.arrived = 0
         """Packets that came."""
         self.entries = 0
         """Counts of messages in the headers of all copies that left, where they are recorded."""
-        # Per origin, (number after its last message, when it came) of each run that may still be held back.
+        # Per origin, (number after its last message, when it came) of each run that was not delivered at once.
         self._came: list[deque[tuple[int, float]]] = [deque() for _ in range(protocol.members)]
 
-    def submit(self, payloads: Sequence[bytes], to: tuple[int, ...] | None = None) -> bool:
-        """Send a run of these messages to everybody or to some; False, and nothing happened, while the window is full."""
-        run = make_run(self.protocol.me, self.submitted, payloads)
+    def submit(self, payloads: Sequence[bytes], lengths: Sequence[int], to: tuple[int, ...] | None = None) -> bool:
+        """Send a run of these messages, which are so long, to everybody or to some; False, and nothing happened, while the
+        window is full."""
+        run = make_run(self.protocol.me, self.submitted, payloads, lengths)
         try:
             effects = self.protocol.submit(run) if to is None else self.protocol.send(run, to)
         except WindowFull:
             return False
         self.submitted += run.count
-        if to is None or run.origin in to:
-            self._came[run.origin].append((run.end, time.monotonic()))
         first, self.lamport = self.lamport + 1, self.lamport + run.count
-        if self._recorder is not None:
+        if self._log is not None:
             address, size = self._address(to), run.payload_bytes() // run.count
-            self._recorder.send(run.origin, run.first, run.count, first, time.time_ns(), address, size)
+            self._log.send(run.origin, run.first, run.count, first, self._wall_ns(), address, size)
         self._perform(effects)
+        if (end := run.end) > self.through[run.origin] and (to is None or run.origin in to):
+            self._came[run.origin].append((end, self.clock()))
         return True
 
     def receive(self, source: int, packet: Packet, lamport: int) -> None:
@@ -83,26 +75,26 @@ class Driver:
         effects = self.protocol.receive(source, packet)
         self.lamport = max(self.lamport, lamport)
         self.arrived += 1
-        run = packet.carried()
-        if run is not None and self.protocol.expects(packet):
-            self._came[run.origin].append((run.end, time.monotonic()))
         if effects:
             self._perform(effects)
+        run = packet.carried()
+        if run is not None and (end := run.end) > self.through[run.origin] and self.protocol.expects(packet):
+            self._came[run.origin].append((end, self.clock()))
 
     def _address(self, to: tuple[int, ...] | None) -> int:
         """The number in the records of an address: these members, or everybody who is in the group."""
-        assert self._recorder is not None
+        assert self._log is not None
         if to is None and self.protocol.addressed:
             audience = tuple(sorted(self.protocol.audience()))
             to = None if len(audience) == self.protocol.members else audience
-        return 0 if to is None else self._recorder.address(Address(dests=tuple(sorted(to))))
+        return 0 if to is None else self._log.address(Address(dests=tuple(sorted(to))))
 
-    def burden(self) -> Burden | None:
-        return Burden(self.protocol.role(), self.arrived, self.entries) if self.protocol.addressed else None
+    def relay_load(self) -> RelayLoad | None:
+        return RelayLoad(self.protocol.role(), self.arrived, self.entries) if self.protocol.addressed else None
 
     def held(self) -> list[Held]:
         """Everything that is held back, oldest first."""
-        now = time.monotonic()
+        now = self.clock()
         found = []
         for waiting in self.protocol.waiting():
             run = waiting.run
@@ -117,23 +109,24 @@ class Driver:
             else:
                 self.lamport += 1
                 header = self._transmit(effect.packet, effect.to, self.lamport)
-                if self._recorder is not None:
+                if self._log is not None:
                     fanout = self.protocol.members - 1 if effect.to is None else len(effect.to)
                     self.entries += effect.packet.entries * fanout
                     payload = _payload_bytes(effect.packet.carried())
-                    self._recorder.packet(effect.packet.name, fanout, self.lamport, time.time_ns(), header, payload)
+                    self._log.packet(effect.packet.name, fanout, self.lamport, self._wall_ns(), header, payload)
 
     def _delivered(self, effect: Deliver) -> None:
         run = effect.run
         origin = run.origin
         first, self.lamport = self.lamport + 1, self.lamport + run.count
         self.delivered[origin] += run.count
+        self.through[origin] = end = run.end
         came = self._came[origin]
-        while came and came[0][0] <= run.end:
+        while came and came[0][0] <= end:
             came.popleft()
-        if self._recorder is not None:
+        if self._log is not None:
             size = run.payload_bytes() // run.count
-            self._recorder.deliver(origin, run.first, run.count, first, time.time_ns(), self._delivered_from, size)
+            self._log.deliver(origin, run.first, run.count, first, self._wall_ns(), self._delivered_from, size)
         self._deliver(effect)
 
 

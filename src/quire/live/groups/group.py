@@ -8,121 +8,105 @@ this member read nothing more, which in turn makes the others wait.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
 
+from quire.live import clock
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
-from quire.live.events import Event, Listener
-from quire.live.groups.driver import Burden, Driver, Held
-from quire.live.groups.inbox import Inbox
-from quire.live.groups.outbox import Outbox
-from quire.live.metrics import Sample, exposition
-from quire.live.network.farewell import Ways
+from quire.live.events import Listener
+from quire.live.groups.agreement import Agreement
+from quire.live.groups.awaited import Awaited
+from quire.live.groups.commands import OF_THE_STATE, AnyState, Commands, marked, read_state
+from quire.live.groups.counting import samples
+from quire.live.groups.driver import Driver
+from quire.live.groups.patience import Patience
+from quire.live.held import Held
+from quire.live.inbox import Inbox
+from quire.live.metrics import exposition
 from quire.live.network.mesh import Mesh
-from quire.live.settings import Certificates, Settings, read_settings
-from quire.live.spool import Spool
+from quire.live.network.rosters import FixedRoster
+from quire.live.network.topology import Topology
+from quire.live.outbox import Outbox
+from quire.live.recording import LEFT_EARLY, Recording
+from quire.live.settings import Settings
 from quire.model.errors import BadInput
 from quire.model.messages import Message
 from quire.model.packets import Packet
+from quire.model.payloads import BytesLike, as_bytes, as_messages
 from quire.protocols.contract import Deliver
 from quire.protocols.registry import create
-
-SPILL_RECORDS = 1 << 14
-
-
-def join(
-    group: str,
-    *,
-    me: int,
-    members: Sequence[str],
-    order: str | None = None,
-    protocol: str | None = None,
-    options: Mapping[str, object] | None = None,
-    secret: bytes | str | None = None,
-    certificates: Certificates | None = None,
-    insecure: bool = False,
-    listen: str | None = None,
-    timeout_s: float = 10.0,
-    join_s: float | None = None,
-    on_event: Listener | None = None,
-) -> Group:
-    """A member of a live group, to be used in `async with`, which waits until all members are there.
-
-    `members` are the addresses of all, in the same order everywhere; `me` is this one's place in it. Choose by
-    `order` ("total", "causal", "fifo" …) or by `protocol` and its `options`. Beyond loopback give a `secret` of at least
-    16 bytes or `certificates`, the same kind everywhere, or say `insecure`. Behind a gateway or in a container, `listen` is
-    where this member listens, if that is not its address in `members`. Raises BadInput where these make no sense; on
-    entering, MemberUnreachable when a member does not come within `join_s`, and BadInput as soon as it is certain that another
-    member was given something else. Later a member may be silent for `timeout_s`, which is also `join_s` if that is not
-    given. `on_event` is called with each Event: peers that come, go or stall, and messages that are held back for long.
-    """
-    return Group(
-        read_settings(
-            group,
-            me,
-            members,
-            order=order,
-            protocol=protocol,
-            options=options,
-            secret=secret,
-            certificates=certificates,
-            insecure=insecure,
-            listen=listen,
-            timeout_s=timeout_s,
-            join_s=join_s,
-        ),
-        on_event=on_event,
-    )
+from quire.trace.statistics import RelayLoad
 
 
 class Group:
     """One member's end of a live group. Use it in `async with`; all calls belong to the event loop that entered it."""
 
-    def __init__(self, settings: Settings, spool: Spool | None = None, on_event: Listener | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        recording: Recording | None = None,
+        on_event: Listener | None = None,
+        state: AnyState = None,
+    ) -> None:
+        machine, settings = read_state(settings, state)
         self.settings = settings
         self.me = settings.me
         self._protocol = create(settings.protocol, settings.me, len(settings.members), settings.options)
-        self._mesh = Mesh(settings, type(self._protocol).packets, self, Ways.of(self._protocol))
+        self._mesh = Mesh(settings, type(self._protocol).packets, self, FixedRoster(settings, Topology.of(self._protocol)))
         self._mesh.report.listener = on_event
-        self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, spool.recorder if spool else None)
-        self._spool = spool
+        log, wall_ns = (None, clock.wall_ns) if recording is None else (recording.log, recording.wall_ns)
+        self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, log, wall_ns)
+        self._agreement = Agreement(settings.me, self._driver.through, self._mesh.peers, self._mesh.failure_notices)
+        self._recording = recording
+        if recording is not None:
+            recording.relay_load = self.relay_load
         self._audience = frozenset(self._protocol.audience())
         if len(self._audience) < len(settings.members):
             missing = min(set(range(len(settings.members))) - self._audience)
-            raise BadInput(f"member {missing} has no place in the group's hierarchy, and live groups are fixed; describe all")
-        self._outbox = Outbox(settings.run_messages_max, settings.run_bytes_max)
-        self._inbox = Inbox(settings.inbox_messages_max)
-        self._room = asyncio.Event()
-        self._futures: deque[tuple[int, asyncio.Future[Message]]] = deque()
+            raise BadInput(f"member {missing} is missing from the hierarchy; live groups are fixed, so describe all members")
+        self._outbox: Outbox[tuple[int, ...]] = Outbox(settings.run_messages_max, settings.run_bytes_max)
+        self._inbox: Inbox[Deliver] = Inbox(settings.inbox_messages_max, settings.inbox_bytes_max)
+        self._patience = Patience(settings, self._driver, self._inbox, self._mesh)
+        self._awaited: Awaited[None] = Awaited()
         self._flush_scheduled = False
         self._may_send_at_once = True
         self._closing = False
-        self._reported_gap = (-1, -1)
         self._failure: GroupFailed | None = None
         self._ended = asyncio.Event()
+        self._commands = (
+            None if machine is None else Commands(machine, self.me, self._accept_for_the_state, self._send_soon, self._fail)
+        )
 
     async def __aenter__(self) -> Group:
-        await self._mesh.start()
+        self._driver.clock = clock.reader()
+        try:
+            await self._mesh.start()
+        except BaseException:
+            self._end_commands()
+            raise
+        if self._recording is not None:
+            self._recording.begin(self._mesh.incarnation, self._mesh.incarnations(), self._mesh.report)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             await self.close()
         else:
             await self._stop()
 
-    async def multicast(self, payload: bytes) -> int:
+    def present(self) -> int:
+        """How many members are here, this one included."""
+        return 1 + sum(peer.connection is not None for peer in self._mesh.peers.values())
+
+    async def multicast(self, payload: BytesLike) -> int:
         """Send a message to the group. Returns its number once it is accepted; waits while there is no room for more."""
         return await self.multicast_many((payload,))
 
-    async def multicast_many(self, payloads: Sequence[bytes]) -> int:
+    async def multicast_many(self, payloads: Sequence[BytesLike]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
         return await self._send_when_there_is_room(payloads, None)
 
-    async def send(self, payload: bytes, to: Sequence[int]) -> int:
+    async def send(self, payload: BytesLike, to: Sequence[int]) -> int:
         """Send a message to these members alone. Returns its number once it is accepted; waits while there is no room.
 
         Raises BadInput where the group's protocol only multicasts, or where there is no such member.
@@ -130,45 +114,50 @@ class Group:
         if not self._protocol.addressed:
             raise BadInput(f"{self.settings.protocol} multicasts to the whole group only; use multicast instead")
         if not to or len(set(to)) != len(to):
-            raise BadInput("a message needs at least one destination, and each once")
+            raise BadInput("name at least one destination, and none twice")
         for member in to:
             if member not in self._audience:
                 raise BadInput(f"there is no member {member} in this group to send to")
         return await self._send_when_there_is_room((payload,), tuple(to))
 
-    async def _send_when_there_is_room(self, payloads: Sequence[bytes], to: tuple[int, ...] | None) -> int:
+    async def _send_when_there_is_room(self, payloads: Sequence[BytesLike], to: tuple[int, ...] | None) -> int:
         number = self._accept(payloads, to)
         self._send_soon()
         while self._outbox.is_full():
-            self._room.clear()
-            await self._room.wait()
+            await self._outbox.changed()
             if self._failure is not None:
                 raise self._failure
         return number
 
-    def submit(self, payload: bytes) -> asyncio.Future[Message]:
-        """Send a message at once; the future is done when it is delivered here, and holds its place in the order.
+    def submit(self, payload: BytesLike) -> asyncio.Future[Message]:
+        """Send a message at once; the future is done when it is delivered here, and holds its position in the order.
 
         Any number may be outstanding, and nothing waits: to be slowed down by a busy group, use `multicast`.
         """
-        number = self._accept((payload,))
-        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._futures.append((number, future))
+        future = self._awaited.add(self._accept((payload,)), None)
         self._send_soon()
         return future
 
-    async def execute(self, payload: bytes) -> Message:
+    async def execute(self, payload: BytesLike) -> Message:
         """Send a message and wait until it is delivered here."""
         return await self.submit(payload)
 
+    def apply(self, payload: BytesLike, state: str = "") -> asyncio.Future[Any]:
+        """Have the state of this name apply the payload, at every member and in the order of the group; the future holds what
+        its `apply` returned or raised here. Objects of `quire.Replicated` have commands, which do the same."""
+        if self._commands is None:
+            raise BadInput("this group has no state; give one to quire.join")
+        return self._commands.submit(state, as_bytes(payload), lambda result: result)
+
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """Every message as it is delivered, this member's own included. Ends when the group has closed."""
+        """Every message as it is delivered, this member's own included. Ends when the group has closed; raises GroupFailed when
+        it cannot go on, after everything that was delivered here."""
         async for delivery in self.runs():
             for message in self._protocol.messages(delivery):
                 yield message
 
     async def runs(self) -> AsyncGenerator[Deliver, None]:
-        """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.place` in the total
+        """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.position` in the total
         order. Ends when the group has closed; raises GroupFailed when it cannot go on."""
         inbox = self._inbox
         inbox.takers += 1
@@ -179,25 +168,29 @@ class Group:
                         self._mesh.resume()
                         self._schedule_flush()
                     yield delivery
-                if self._failure is not None:
-                    raise self._failure
                 if self._ended.is_set():
+                    if self._failure is not None:
+                        raise self._failure
                     return
                 await inbox.changed()
         finally:
             inbox.takers -= 1
 
     def waiting(self) -> Sequence[Held]:
-        """Why is this not delivered yet? Everything held back here: what it waits for, from whom, since when."""
-        return self._driver.held()
+        """Why is this not delivered yet? Everything held back here: what it waits for, from whom, since when.
 
-    def burden(self) -> Burden | None:
-        """What this member bore so far, where members pass on what is for others."""
-        return self._driver.burden()
+        Where this member reads nothing more because its own application does not take what was delivered, that comes first:
+        it waits for `me`.
+        """
+        return self._patience.waiting()
+
+    def relay_load(self) -> RelayLoad | None:
+        """What this member has borne so far, where members pass on what is for others."""
+        return self._driver.relay_load()
 
     def metrics(self) -> str:
         """This member's counters in the text format of Prometheus."""
-        return exposition(self._samples())
+        return exposition(samples(self.settings, self._driver, self._outbox, self._inbox, self._mesh))
 
     async def close(self) -> None:
         """Send nothing more, and return when everything that any member sent is delivered at all of them.
@@ -220,6 +213,7 @@ class Group:
                 failure = GroupFailed("the group did not close in time" + (f": {gap}" if gap is not None else ""))
                 failure.__cause__ = gap
                 self._fail(failure)
+                await self._ended.wait()
         await self._stop()
         if self._failure is not None:
             accepted = self._outbox.accepted
@@ -230,6 +224,8 @@ class Group:
     # What the mesh reports.
 
     def packet_arrived(self, source: int, packet: Packet, lamport: int) -> None:
+        if self._failure is not None:
+            return
         self._may_send_at_once = True
         self._driver.receive(source, packet, lamport)
         if self._protocol.wakes_on_packets and len(self._outbox):
@@ -249,49 +245,55 @@ class Group:
     def failed(self, error: GroupFailed) -> None:
         self._fail(error)
 
+    def given_up(self, by: int, error: GroupFailed) -> None:
+        self._fail(error)
+        self._agreement.peer_gave_up(by)
+
     def time_passed(self) -> None:
-        """Report, once, a message that is held back for long."""
-        held = self._driver.held()
-        if not held or held[0].since_s < self.settings.timeout_s / 4:
-            return
-        oldest = held[0]
-        message = (oldest.origin, oldest.first)
-        if message != self._reported_gap:
-            self._reported_gap = message
-            why = f"message {oldest.origin}:{oldest.first} is held back: {oldest.because}"
-            self._mesh.report(Event("gap", oldest.waits_for, oldest.since_s, why))
+        """Tell the others what was delivered, and look whether something takes too long."""
+        if self._failure is None:
+            self._agreement.tell()
+        self._patience.look()
 
     def _fail(self, error: GroupFailed) -> None:
-        """The group cannot go on: everybody who waits is told."""
-        if self._ended.is_set():
-            return
-        self._failure = error
-        for _, future in self._futures:
-            if not future.done():
-                future.set_exception(error)
-        self._futures.clear()
+        """The group cannot go on: nothing more is sent or delivered, and soon everybody who waits is told."""
+        if not self._ended.is_set() and self._failure is None:
+            self._failure = error
+            self._agreement.end(error, self._tell_failure)
+
+    def _tell_failure(self) -> None:
+        if self._failure is not None:
+            self._awaited.fail(self._failure)
+            self._end_commands()
         self._end()
 
     def _end(self) -> None:
         self._ended.set()
         self._inbox.wake()
-        self._room.set()
+        self._outbox.wake()
+
+    def _end_commands(self) -> None:
+        if self._commands is not None:
+            self._commands.end(self._failure or GroupClosed("the group has ended; create a new group to continue"))
 
     async def _stop(self) -> None:
         await self._mesh.stop()
-        if self._spool is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._spool.finish)
+        self._end_commands()
+        if self._recording is not None:
+            await self._recording.end(str(self._failure or ("" if self._ended.is_set() else LEFT_EARLY)))
 
-    def _accept(self, payloads: Sequence[bytes], to: tuple[int, ...] | None = None) -> int:
+    def _accept(self, payloads: Sequence[BytesLike], to: tuple[int, ...] | None = None) -> int:
         if self._failure is not None:
             raise self._failure
         if self._closing:
-            raise GroupClosed("the group is closing, so nothing more can be sent; found a new group to go on")
-        most = self.settings.run_bytes_max
-        # Most often all together are not too long, which is found out faster than which is the longest.
-        if sum(map(len, payloads)) > most and (longest := max(map(len, payloads))) > most:
-            raise BadInput(f"a message may have at most {most} bytes, not {longest}")
-        return self._outbox.accept(payloads, to)
+            raise GroupClosed("the group is closing, so nothing more can be sent; create a new group to continue")
+        messages = as_messages(payloads, self.settings.run_bytes_max)
+        if self._commands is not None and to is not OF_THE_STATE:
+            messages = marked(messages)
+        return self._outbox.accept(messages, to)
+
+    def _accept_for_the_state(self, payload: bytes) -> int:
+        return self._accept((payload,), OF_THE_STATE)
 
     def _send_soon(self) -> None:
         """Send at once if nothing is under way. Whatever else is accepted before something new happens leaves together
@@ -312,52 +314,44 @@ class Group:
     def _scheduled_flush(self) -> None:
         self._flush_scheduled = False
         self._may_send_at_once = True
-        self._flush()
+        self._flush(rest=False)
+        if len(self._outbox) and self._outbox.may_wait():
+            self._schedule_flush()
 
-    def _flush(self) -> None:
-        """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room."""
+    def _flush(self, *, rest: bool = True) -> None:
+        """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room; without
+        the rest, if that may wait."""
         outbox, mesh = self._outbox, self._mesh
         while len(outbox) and self._failure is None and mesh.has_room() and not self._inbox.is_full():
-            payloads, to = outbox.take_run()
-            if not self._driver.submit(payloads, to):
-                outbox.put_back(payloads, to)
+            if not rest and outbox.may_wait():
+                break
+            run = outbox.take_run()
+            if not self._driver.submit(run.payloads, run.lengths, run.to or None):
+                outbox.put_back(run)
                 break
         if not outbox.is_full():
-            self._room.set()
+            outbox.wake()
         mesh.retry_blocked()
         if self._closing and not len(outbox):
             mesh.say_closing(self._driver.submitted)
             mesh.check_done(self._driver.delivered)
 
     def _delivered(self, delivery: Deliver) -> None:
-        if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
-            self._spool.spill()
-        self._inbox.put(delivery)
-        if self._inbox.is_full():
-            self._mesh.pause()
-        if delivery.run.origin == self.me:
-            self._settle_futures(delivery)
+        if self._recording is not None:
+            self._recording.keep_up()
+        for_the_application = delivery if self._commands is None else self._commands.take(delivery)
+        if for_the_application is not None:
+            run, inbox = for_the_application.run, self._inbox
+            inbox.put(for_the_application, run.count, run.payload_bytes())
+            if inbox.full_since is not None:
+                self._mesh.pause()
+            if run.origin == self.me and self._awaited.are_before(run.end):
+                self._settle_awaited(for_the_application)
         # A delivery makes room in the window, and may be the last that closing waits for.
         if len(self._outbox) or self._closing:
             self._schedule_flush()
 
-    def _settle_futures(self, delivery: Deliver) -> None:
-        futures = self._futures
-        if not futures or futures[0][0] >= delivery.run.end:
-            return
+    def _settle_awaited(self, delivery: Deliver) -> None:
         for message in self._protocol.messages(delivery):
-            if futures and futures[0][0] == message.seq:
-                _, future = futures.popleft()
-                if not future.done():
-                    future.set_result(message)
-
-    def _samples(self) -> Iterator[Sample]:
-        base = {"group": self.settings.group, "member": str(self.me)}
-        yield Sample("quire_messages_sent_total", "Messages this member multicast.", "counter", self._driver.submitted, base)
-        for origin, count in enumerate(self._driver.delivered):
-            labels = base | {"origin": str(origin)}
-            yield Sample("quire_messages_delivered_total", "Messages delivered, by origin.", "counter", count, labels)
-        yield Sample("quire_messages_held_back", "Messages not yet delivered here.", "gauge", self._protocol.held_back(), base)
-        yield Sample("quire_messages_in_outbox", "Messages accepted but not yet sent.", "gauge", len(self._outbox), base)
-        yield Sample("quire_messages_in_inbox", "Messages the application has not taken.", "gauge", self._inbox.messages, base)
-        yield from self._mesh.samples(base)
+            if (awaited := self._awaited.take(message.seq)) is not None:
+                awaited[0].set_result(message)

@@ -6,7 +6,9 @@ has any business with the authority, so it is made on the spot; its key is neede
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
@@ -47,13 +49,14 @@ class Authority:
         )
         self.pair = _pair(certificate, self._key)
 
-    def certify(self, member: int, days: int | None = None) -> Pair:
-        """A new key for this member, and the certificate that names it, valid as long as the authority or `days`."""
+    def certify(self, member: int | str, days: int | None = None, now: datetime | None = None) -> Pair:
+        """A new key for this member, and the certificate that names it, valid as long as the authority, or for `days`, from
+        when the authority was made or `now`."""
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         names = [x509.DNSName(certificate_name(self._group, member))]
         certificate = (
-            self._builder(_name(f"quire member {member}"), key.public_key(), self._days if days is None else days)
+            self._builder(_name(f"quire member {member}"), key.public_key(), self._days if days is None else days, now)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(certifies=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
@@ -62,18 +65,31 @@ class Authority:
         )
         return _pair(certificate, key)
 
-    def _builder(self, subject: x509.Name, public: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, public: ec.EllipticCurvePublicKey, days: int, now: datetime | None = None
+    ) -> x509.CertificateBuilder:
+        begins = now or self._now
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(public)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(self._now - CLOCK_SKEW)
-            .not_valid_after(self._now + timedelta(days=days))
+            .not_valid_before(begins - CLOCK_SKEW)
+            .not_valid_after(begins + timedelta(days=days))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+
+
+def made_for(path: Path) -> str | None:
+    """Whom the certificate in a file names, if it was made here: `authority`, `member 2`, `member a`; None for any other."""
+    try:
+        subject = x509.load_pem_x509_certificate(path.read_bytes()).subject.rfc4514_string()
+    except (OSError, ValueError):
+        return None
+    found = re.fullmatch(r"CN=quire (authority|member [A-Za-z0-9][\w.-]*)( [0-9a-f]+)?", subject)
+    return None if found is None else found[1]
 
 
 def _name(text: str) -> x509.Name:

@@ -14,33 +14,44 @@ from typing import Protocol, cast
 
 import msgspec
 
-from quire.live.network.frames import (
+from quire.live.network import verdicts
+from quire.live.network.buffered import TOO_LATE, BufferedConnection
+from quire.live.network.certificates import judged, why_not
+from quire.live.network.handshake import NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
+from quire.live.network.transports.contract import CLOSE_S, shown
+from quire.live.network.verdicts import Verdict
+from quire.live.settings import Address, Introduction, Misfit, Settings, check_same, read_address
+from quire.model.errors import BadInput, QuireError
+from quire.wire.frames import (
     ACKED,
     ALIVE,
+    DELIVERED,
+    GAVE_UP,
     INTRODUCTION,
     REFUSED,
+    UNREAD,
     WELCOME,
+    ControlFrame,
     FrameError,
     Numbered,
     Reader,
-    Word,
+    SealBroken,
     acked,
+    control_frame,
     read_count,
+    read_counts,
     with_room_for,
-    word,
 )
-from quire.live.network.handshake import NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
-from quire.live.settings import Introduction, Misfit, Settings, check_same
-from quire.model.errors import QuireError
-
-CLOSE_S = 2.0
-"""How long a peer may take to receive the last words, and to agree to the end of TLS."""
 
 REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 16
 READ_BYTES = 1 << 18
 """How much an admitted peer may send before it is looked at; a stranger gets a small buffer."""
 
+JOINED_BYTES_MAX = 1 << 12
+"""A body that is not longer is put behind its head at once, which takes less than to leave that to the transport."""
+
+WILDCARDS = ("0.0.0.0", "[::]")  # noqa: S104
 _CLOSED = "the connection was closed"
 
 
@@ -53,13 +64,18 @@ class Owner(Protocol):
     def frame_arrived(self, connection: Connection, frame: Numbered) -> None: ...
     def acknowledged(self, connection: Connection, received: int) -> None: ...
     def burst_ended(self, connection: Connection) -> None: ...
+    def unreadable(self, connection: Connection, error: FrameError) -> None: ...
+    def is_alive(self, connection: Connection, *, unread: bool) -> None: ...
+    def delivered_there(self, connection: Connection, through: tuple[int, ...]) -> None: ...
+    def gave_up(self, connection: Connection, verdict: Verdict) -> None: ...
     def lost(self, connection: Connection, reason: str) -> None: ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(BufferedConnection):
     """`peer` is whom this member connected to, or None for a connection that it accepted."""
 
     def __init__(self, owner: Owner, settings: Settings, peer: int | None) -> None:
+        super().__init__(Reader(INTRODUCTION_BYTES_MAX))
         self.peer: int | None = peer
         self.initiator = peer is not None
         self.open = False
@@ -67,14 +83,18 @@ class Connection(asyncio.BufferedProtocol):
         self.was_open = False
         self.misfit = False
         """Whether it ended because members for sure do not run the same thing, so that trying again cannot help."""
+        self.deserted = False
+        """Whether it ended because the other end has closed it, without a word."""
+        self.beyond: Address | None = None
+        """Where the peer's own process listens, if nothing is between here and there."""
+        self.silent = True
+        """Whether nothing has come over it."""
         self.ended = asyncio.Event()
-        self.address = "?"
         self._owner = owner
         self._settings = settings
         self._theirs: Introduction | None = None
-        self._reader = Reader(INTRODUCTION_BYTES_MAX)
-        self._transport: asyncio.Transport | None = None
-        self._paused = False
+        self._bare = False
+        """Whether this is not TLS, though the group is secured by certificates: it can only be refused."""
         self._timer: asyncio.TimerHandle | None = None
         self._reason = _CLOSED
         self._handshake = Handshake(
@@ -92,9 +112,15 @@ class Connection(asyncio.BufferedProtocol):
         """Who the peer says it is; not to be believed, but to be mentioned."""
         return self._handshake.claimed
 
+    @property
+    def nameless(self) -> bool:
+        """Whether a member may have been at the other end that was turned away before it could say which it is."""
+        return not self.initiator and self.claimed is None and (self._settings.trust is Trust.TLS or self._handshake.met_tls)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.address = shown(self._transport.get_extra_info("peername") or ())
+        self._bare = self._settings.trust is Trust.TLS and self._transport.get_extra_info("ssl_object") is None
         self._timer = asyncio.get_running_loop().call_later(self._settings.handshake_s, self._too_late)
         if self.initiator:
             self._transport.write(self._handshake.start())
@@ -103,27 +129,18 @@ class Connection(asyncio.BufferedProtocol):
         if self.ended.is_set():
             return
         self._forget_timer()
+        self.deserted = self._reason is _CLOSED and (error is None or isinstance(error, ConnectionError))
         if error is not None and self._reason is _CLOSED:
-            self._reason = f"the connection broke ({error})"
+            why = why_not(error)
+            self._reason = f"the connection broke ({why})" if judged(error) is None else why
         elif self._reason is _CLOSED and self.initiator and not self._handshake.done and self._settings.trust is Trust.TLS:
-            self._reason = f"{_CLOSED}, so that it may not have accepted this member's certificate"
+            self._reason = f"{_CLOSED}; it may not have accepted this member's certificate"
         self._transport = None
         self.open = False
         self.ended.set()
         self._owner.lost(self, self._reason)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        return self._reader.space()
-
-    def buffer_updated(self, count: int) -> None:
-        self._reader.filled(count)
-        self._advance()
-
-    def eof_received(self) -> bool:
-        return False
-
     def close(self, reason: str, *, at_once: bool = False) -> None:
-        """Close after what was written has left, or `at_once`."""
         transport = self._transport
         if transport is None:
             return
@@ -138,27 +155,14 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
 
     def give_up(self, reason: str) -> None:
-        """It will never be made."""
         self._reason = reason
         self.connection_lost(None)
 
     def refuse(self, reason: str) -> None:
         """Tell the peer why, and close."""
-        if self._handshake.done:
-            self.write(word(REFUSED, reason.encode()[:REASON_BYTES_MAX]))
+        if self._handshake.done and (self._transport is None or not self._transport.is_closing()):
+            self.write(control_frame(REFUSED, reason.encode()[:REASON_BYTES_MAX]))
         self.close(reason)
-
-    def pause(self) -> None:
-        """Read nothing more until `resume`: the peer's sending then comes to a stop by itself."""
-        if self._transport is not None and not self._paused and not self._transport.is_closing():
-            self._paused = True
-            self._transport.pause_reading()
-
-    def resume(self) -> None:
-        if self._paused:
-            self._paused = False
-            # What is here already comes first, and not within whatever made room for it.
-            asyncio.get_running_loop().call_soon(self._read_on)
 
     def write(self, head: bytes, body: bytes = b"") -> None:
         transport, seal = self._transport, self._handshake.sending
@@ -167,28 +171,19 @@ class Connection(asyncio.BufferedProtocol):
         if seal is not None:
             head = with_room_for(head, SEAL_BYTES)
             transport.writelines((head, body, seal.tag(head[4:], body)))
-        elif body:
+        elif len(body) > JOINED_BYTES_MAX:
             transport.writelines((head, body))
         else:
-            transport.write(head)
+            transport.write(head + body)
 
     def tell(self, received: int) -> None:
         self.write(acked(received))
 
-    def say_alive(self) -> None:
-        self.write(word(ALIVE))
-
-    def is_paused(self) -> bool:
-        return self._paused
-
-    def _read_on(self) -> None:
-        if not self._paused and self._transport is not None:
-            self._advance()
-        if not self._paused and self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+    def say_alive(self, *, unread: bool) -> None:
+        self.write(control_frame(UNREAD if unread else ALIVE))
 
     def _too_late(self) -> None:
-        self.close("it did not introduce itself in time", at_once=True)
+        self.close(TOO_LATE, at_once=True)
 
     def _advance(self) -> None:
         """Take everything that is here."""
@@ -199,20 +194,25 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._reader.frames(seal.opened if seal else None):
                 if isinstance(frame, Numbered) and self.open:
                     self._owner.frame_arrived(self, frame)
-                elif isinstance(frame, Word):
-                    self._take_word(frame)
+                elif isinstance(frame, ControlFrame):
+                    self._take_control_frame(frame)
                 else:
-                    raise FrameError("a packet came before the introduction")
+                    raise FrameError("a packet arrived before the handshake was complete")
                 if self._paused or self._transport is None or self._transport.is_closing():
                     break
         except Refused as error:
-            self.misfit = error.answer is not None and self._is_certain()
+            self.misfit = error.answer is not None and self.is_certain()
             if self._transport is not None and not self._handshake.done:
                 self._transport.write(error.last_words)
             self.refuse(str(error))
         except Misfit as error:
-            self.misfit = self._is_certain()
+            self.misfit = self.is_certain()
             self.refuse(str(error))
+        except FrameError as error:
+            admitted = self.open
+            self.refuse(str(error))
+            if admitted and not isinstance(error, SealBroken):
+                self._owner.unreadable(self, error)
         except QuireError as error:
             self.refuse(str(error))
         if self.open:
@@ -220,16 +220,22 @@ class Connection(asyncio.BufferedProtocol):
 
     def _shake_hands(self) -> bool:
         assert self._transport is not None
+        self.silent = False
         while not self._handshake.done:
             data = self._reader.take(self._handshake.wanted)
             if data is None:
                 return False
-            self._transport.write(self._handshake.receive(data))
+            answer = self._handshake.receive(data)
+            if self._bare:
+                raise Refused("the peer does not use TLS, which secures this group")
+            self._transport.write(answer)
         self.peer = self._handshake.peer
         assert self.peer is not None
         if self._settings.trust is Trust.TLS:
             self._check_certificate(self.peer)
-        self.write(word(INTRODUCTION, msgspec.msgpack.encode(self._owner.introduction_to(self.peer))))
+        mine = self._owner.introduction_to(self.peer)
+        here = shown(self._transport.get_extra_info("sockname") or ())
+        self.write(control_frame(INTRODUCTION, msgspec.msgpack.encode(msgspec.structs.replace(mine, here=here))))
         return True
 
     def _check_certificate(self, peer: int) -> None:
@@ -238,56 +244,65 @@ class Connection(asyncio.BufferedProtocol):
         names = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
         if self._settings.certificate_name(peer) not in names:
             group = self._settings.group
-            raise Misfit(f"the certificate that came with member {peer} of group {group!r} does not name it as that")
+            raise Misfit(f"the certificate that came with member {peer} of group {group!r} names another")
 
-    def _is_certain(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether a member of this group is at the other end for sure: it has shown that, or where nobody has to show
         anything, it is on this machine. What is at another member's address on this machine counts as that member."""
         trust, here = self._settings.trust, _is_loopback(self.address)
         if trust is Trust.TLS:
-            return True
+            return not self._bare
         if trust is Trust.SECRET:
             return self._handshake.done or (self.initiator and here)
         return here
 
-    def _take_word(self, frame: Word) -> None:
+    def _take_control_frame(self, frame: ControlFrame) -> None:
         if frame.kind == INTRODUCTION and self._theirs is None:
             self._theirs = self._introduced(frame.body)
-            self.write(word(WELCOME))
+            self.write(control_frame(WELCOME))
         elif frame.kind == WELCOME and self._theirs is not None and not self.open:
             self._owner.admitted(self, self._theirs)
             self._forget_timer()
             self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
         elif frame.kind == REFUSED:
             reason = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
-            self.misfit = not self.open and self._is_certain()
+            self.misfit = not self.open and self.is_certain()
             self.close("it refused: " + "".join(letter if letter.isprintable() else "?" for letter in reason))
         elif frame.kind == ACKED and self.open:
             self._owner.acknowledged(self, read_count(frame))
-        elif frame.kind != ALIVE or not self.open:
-            raise FrameError(f"a frame of kind {frame.kind} has no place here")
+        elif frame.kind == GAVE_UP and self.open:
+            self._owner.gave_up(self, verdicts.decode(frame.body))
+        elif frame.kind == DELIVERED and self.open:
+            self._owner.delivered_there(self, read_counts(frame.body, len(self._settings.members)))
+        elif frame.kind in (ALIVE, UNREAD) and self.open:
+            self._owner.is_alive(self, unread=frame.kind == UNREAD)
+        else:
+            raise FrameError(f"a frame of kind {frame.kind} is not allowed here")
 
     def _introduced(self, body: memoryview) -> Introduction:
         try:
             theirs = msgspec.msgpack.decode(body, type=Introduction)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FrameError(f"its introduction could not be read: {error}") from error
+            raise FrameError(f"its handshake could not be read: {error}") from error
         assert self.peer is not None
         check_same(self._owner.introduction_to(self.peer), theirs, self._settings.me, self.peer)
         self._owner.introduced(self, theirs)
+        self.beyond = self._where_it_listens(theirs)
         return theirs
+
+    def _where_it_listens(self, theirs: Introduction) -> Address | None:
+        if theirs.here != self.address:
+            return None
+        host = self.address.rpartition(":")[0]
+        ports = [port for bound, _, port in (at.rpartition(":") for at in theirs.listens) if bound in (host, *WILDCARDS)]
+        try:
+            return read_address(f"{host}:{ports[0]}") if ports else None
+        except BadInput:
+            return None
 
     def _forget_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-
-
-def shown(address: tuple[object, ...]) -> str:
-    """An address of a socket for people to read."""
-    if len(address) < 2:
-        return "?"
-    host, port = str(address[0]), address[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _is_loopback(address: str) -> bool:

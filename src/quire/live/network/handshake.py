@@ -19,8 +19,8 @@ import struct
 from enum import IntEnum
 from typing import Final
 
-from quire.live.network.frames import FrameError
 from quire.model.errors import QuireError
+from quire.wire.frames import SealBroken
 
 VERSION: Final = 1
 NONCE_BYTES: Final = 32
@@ -30,6 +30,11 @@ SEAL_BYTES: Final = 16
 _MAGIC = b"QUIRE/"
 _HELLO = struct.Struct("!6sHBBII32s")
 HELLO_BYTES: Final = _HELLO.size
+NAMED: Final = 0xFFFF_FFFF
+"""In the place of a number: whoever is known by a name says it only when it is introduced, and need not know whom it calls."""
+HELLO_BEGINS: Final = _MAGIC[:1]
+"""By this byte a hello is known from TLS, none of whose records begins so."""
+_TLS_BEGINS = b"\x16\x03"
 _REFUSAL = struct.Struct("!6sHB23x")
 """What an initiator sends in the place of its proof, and as long: a proof that starts like this is as good as impossible."""
 
@@ -51,6 +56,11 @@ class Answer(IntEnum):
     NOT_ME = 3
     STRANGER = 4
     WRONG_SECRET = 5
+    OTHER_AUTHORITY = 6
+    CERTIFICATE_EXPIRED = 7
+    CERTIFICATE_NOT_YET_VALID = 8
+    BAD_CERTIFICATE = 9
+    OTHER_KIND = 10
 
 
 class Refused(QuireError):
@@ -80,10 +90,10 @@ class Seal:
         return seal.digest()
 
     def opened(self, frame: memoryview) -> memoryview:
-        """The frame without its tag; raises FrameError if they do not belong together."""
+        """The frame without its tag; raises SealBroken if they do not belong together."""
         content, tag = frame[:-SEAL_BYTES], frame[-SEAL_BYTES:]
         if not hmac.compare_digest(self.tag(content), bytes(tag)):
-            raise FrameError("the seal of a frame is broken")
+            raise SealBroken("a frame failed authentication")
         return content
 
 
@@ -112,6 +122,8 @@ class Handshake:
         """Who the peer says it is, which may not be true."""
         self.wanted = HELLO_BYTES
         self.done = False
+        self.met_tls = False
+        """Whether TLS came instead of a hello, so that the peer may be a member, but one cannot tell which."""
         self.sending: Seal | None = None
         self.receiving: Seal | None = None
         self._initiator = initiator
@@ -140,6 +152,12 @@ class Handshake:
             return b""
         hello, proof = data[:HELLO_BYTES], data[HELLO_BYTES:]
         magic, version, answer, trust, member, addressee, _ = _HELLO.unpack(hello)
+        if hello.startswith(_TLS_BEGINS):
+            self.met_tls = True
+            mine = self._trust.name.lower()
+            # To TLS any answer that is none of its own says that nobody speaks it here.
+            answer = self._make_hello(Answer.OTHER_TRUST, self._me)
+            raise Refused(f"the peer speaks TLS, this member is secured by {mine!r}; give all members the same", None, answer)
         if magic != _MAGIC:
             raise Refused("the peer does not speak this protocol")
         if member < self._members:
@@ -176,6 +194,8 @@ class Handshake:
             return Answer.OTHER_VERSION
         if trust != self._trust:
             return Answer.OTHER_TRUST
+        if NAMED in (member, self._me):
+            return Answer.WELCOME if member == self._me else Answer.OTHER_KIND
         if addressee != self._me:
             return Answer.NOT_ME
         if member == self._me or member >= self._members or (self.peer is not None and member != self.peer):
@@ -207,6 +227,21 @@ class Handshake:
             self.receiving = Seal(hmac.digest(self._secret, b"quire key " + theirs + self._transcript, "sha256"))
 
 
+_OF_CERTIFICATES = {
+    Answer.OTHER_AUTHORITY: "it is not of the peer's authority; use keys of one authority everywhere",
+    Answer.CERTIFICATE_EXPIRED: "it has expired by the peer's clock",
+    Answer.CERTIFICATE_NOT_YET_VALID: "it is not valid yet by the peer's clock",
+    Answer.BAD_CERTIFICATE: "something is wrong with it; make new keys with `quire keys`",
+}
+"""What a peer may have against this member's certificate."""
+
+
+def complaint(me: int, peer: int, answer: Answer) -> bytes:
+    """What a member that did not accept a certificate says without TLS, because TLS did not come about: a hello that only
+    refuses. Nobody has to believe it, but a person may want to read it."""
+    return _HELLO.pack(_MAGIC, VERSION, answer, Trust.TLS, me, peer, bytes(NONCE_BYTES))
+
+
 def _why(answer: int, version: int, trust: int, mine: Trust) -> tuple[str, Answer]:
     """A sentence for an answer, whichever of the two gave it: `version` and `trust` are the peer's."""
     if answer == Answer.OTHER_VERSION:
@@ -216,5 +251,9 @@ def _why(answer: int, version: int, trust: int, mine: Trust) -> tuple[str, Answe
         sentence = f"the peer is secured by {theirs!r}, this member by {mine.name.lower()!r}; give all members the same"
         return sentence, Answer.OTHER_TRUST
     if answer == Answer.NOT_ME:
-        return "the addresses are mixed up: the member at that address has another number", Answer.NOT_ME
+        return "the list of addresses is wrong: the member at that address has another number", Answer.NOT_ME
+    if answer == Answer.OTHER_KIND:
+        return "members of one group have names and those of the other have numbers; give all the same list", Answer.OTHER_KIND
+    if answer in _OF_CERTIFICATES:
+        return f"the peer does not accept this member's certificate: {_OF_CERTIFICATES[Answer(answer)]}", Answer(answer)
     return "the peer's number is not that of another member of this group", Answer.STRANGER

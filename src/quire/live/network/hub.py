@@ -1,7 +1,7 @@
 """Links between processes that are always there and visitors that come and go.
 
-The members of a hub have addresses and connect to each other, as in any mesh. Visitors have numbers after theirs and
-connect to all members, and to each other only where they ask for it (`fellows`). A visitor that is silent for longer
+The members of a hub have addresses and connect to each other, as in any group. Visitors have numbers after theirs and
+connect to all members, and to each other only where they ask for it (`peer_links`). A visitor that is silent for longer
 than the timeout, or sends what no correct one sends, is dismissed, and nobody else notices; one that says that it closes is
 forgotten when it has gone. Nothing is kept for a visitor before it has shown that it belongs here, and there is room for so
 many.
@@ -11,103 +11,121 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from typing import Protocol as Interface
 
-from quire.live.errors import StaleEpoch
-from quire.live.network.connection import Connection
-from quire.live.network.farewell import Ways
-from quire.live.network.frames import Numbered
-from quire.live.network.mesh import Mesh, Owner
+import msgspec
+
+from quire.live import clock
+from quire.live.errors import GroupFailed
 from quire.live.network.peers import Peer
+from quire.live.network.rosters import FixedRoster, Roster
+from quire.live.network.topology import Topology
 from quire.live.settings import Introduction, Misfit, Settings
-from quire.model.packets import Packet
 
 VISITORS = 1 << 30
 """How many numbers there are for visitors: enough that two that are drawn at random differ."""
 VISITORS_AT_ONCE_MAX = 1024
-CLOSE_S = 2.0
-"""How long a visitor that leaves waits for its last words to arrive."""
 
 
-class Hub(Mesh):
-    def __init__(self, settings: Settings, packets: tuple[type[Packet], ...], owner: Owner) -> None:
-        others = tuple(member for member in range(len(settings.members)) if member != settings.me)
-        super().__init__(settings, packets, owner, Ways(others, defaultdict(tuple)))
-        self.served: int | None = None
-        """Whose frame is just being looked at."""
+class OpenRoster(Roster, Interface):
+    """The roster of whoever deals with visitors."""
 
-    def is_visitor(self, peer: int) -> bool:
-        return peer >= len(self.settings.members)
+    def is_visitor(self, number: int) -> bool: ...
 
-    def introduction_to(self, peer: int) -> Introduction:
-        if self.is_visitor(peer):
-            self._receive_visitor(peer)
-        return super().introduction_to(peer)
+    def dismiss(self, visitor: int, why: str = "") -> None:
+        """Have no more to do with a visitor; `why`, if it did not leave by itself."""
 
-    def _receive_visitor(self, number: int) -> Peer:
-        peer = self.peers.get(number)
+    def unheard(self) -> bool:
+        """Whether anything that was said to those who count is not known to have arrived."""
+
+
+class Visitors:
+    """Those of the peers that come and go."""
+
+    def __init__(self, settings: Settings, members: FixedRoster) -> None:
+        self._first = len(settings.members)
+        self._peers = members.peers
+        self._recipients = members.recipients
+
+    def includes(self, number: int) -> bool:
+        return number >= self._first
+
+    def receive(self, number: int) -> Peer:
+        """The visitor of this number, who may be new; raises Misfit where there is no room for it."""
+        peer = self._peers.get(number)
         if peer is None:
-            if sum(map(self.is_visitor, self.peers)) >= VISITORS_AT_ONCE_MAX:
-                raise Misfit("too many clients are here already; try again later")
-            peer = self.peers[number] = Peer(number, "a client")
+            if sum(map(self.includes, self._peers)) >= VISITORS_AT_ONCE_MAX:
+                raise Misfit("too many clients are connected; try again later")
+            peer = self._peers[number] = Peer(number, "a client", clock.now())
             self._recipients.append(peer)
         return peer
 
-    def introduced(self, connection: Connection, introduction: Introduction) -> None:
-        assert connection.peer is not None
-        peer = self.peers[connection.peer]
-        if self.is_visitor(self.settings.me) and peer.incarnation not in (None, introduction.incarnation):
-            # Members wait for each other to come back until the timeout; a visitor can begin again at once.
-            self._owner.failed(StaleEpoch(peer.member, peer.address))
-        super().introduced(connection, introduction)
-
-    def frame_arrived(self, connection: Connection, frame: Numbered) -> None:
-        self.served = connection.peer
-        try:
-            super().frame_arrived(connection, frame)
-        finally:
-            self.served = None
-
-    def acknowledged(self, connection: Connection, received: int) -> None:
-        if connection.peer in self.peers:
-            super().acknowledged(connection, received)
-
-    def burst_ended(self, connection: Connection) -> None:
-        if connection.peer in self.peers:
-            super().burst_ended(connection)
-
-    def lost(self, connection: Connection, reason: str) -> None:
-        if connection.was_open and connection.peer not in self.peers:
-            self._door.left(connection)
-            return
-        super().lost(connection, reason)
-        peer = self.peers.get(-1 if connection.peer is None else connection.peer)
-        if peer is not None and self.is_visitor(peer.member) and self._is_over_with(peer):
-            self.dismiss(peer.member)
-
-    def _is_over_with(self, peer: Peer) -> bool:
-        """Whether a visitor whose connection has ended is not waited for."""
-        return peer.closing_after is not None or peer.incarnation is None
-
-    def has_room_to(self, member: int) -> bool:
-        return member in self.peers and super().has_room_to(member)
-
-    def dismiss(self, visitor: int) -> None:
-        """Have no more to do with a visitor."""
-        self.give_up(visitor)
+    def dismiss(self, peer: Peer, why: str) -> None:
+        peer.give_up()
+        if peer.connection is not None:
+            peer.connection.refuse(why)
         # Whoever is just going through all peers must not lose one meanwhile.
-        asyncio.get_running_loop().call_soon(self._forget, self.peers[visitor])
+        asyncio.get_running_loop().call_soon(self.forget, peer)
 
-    def _forget(self, visitor: Peer) -> None:
-        if self.peers.get(visitor.member) is visitor:
-            del self.peers[visitor.member]
-            self._recipients.remove(visitor)
+    def forget(self, peer: Peer) -> None:
+        if self._peers.get(peer.member) is peer:
+            del self._peers[peer.member]
+            self._recipients.remove(peer)
 
-    def _unheard(self) -> bool:
+
+def topology_of_hub(settings: Settings) -> Topology:
+    """Links to all other members; visitors come on top."""
+    others = tuple(member for member in range(len(settings.members)) if member != settings.me)
+    return Topology(others, defaultdict(tuple))
+
+
+class HubRoster:
+    """The roster of a process that is always there."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._members = FixedRoster(settings, topology_of_hub(settings))
+        self.topology, self.peers, self.recipients = self._members.topology, self._members.peers, self._members.recipients
+        self._visitors = Visitors(settings, self._members)
+        self._dismissed: dict[int, str] = {}
+        """Why visitors were dismissed, of the last of them: what they are told then may not reach them."""
+
+    def is_visitor(self, number: int) -> bool:
+        return self._visitors.includes(number)
+
+    def receive(self, number: int) -> Peer:
+        return self._visitors.receive(number) if self.is_visitor(number) else self._members.receive(number)
+
+    def amend(self, peer: Peer, introduction: Introduction) -> Introduction:
+        return msgspec.structs.replace(introduction, dismissed=self._dismissed.get(peer.member, ""))
+
+    def objection(self, peer: Peer, theirs: Introduction, incarnation: int) -> GroupFailed | None:
+        return self._members.objection(peer, theirs, incarnation)
+
+    def starts_anew(self, peer: Peer) -> bool:  # noqa: ARG002
+        return False
+
+    def admit(self, number: int) -> Peer:
+        return self.peers[number]
+
+    def connection_ended(self, number: int) -> None:
+        peer = self.peers.get(number)
+        if peer is not None and self.is_visitor(number) and (peer.closing_after is not None or peer.incarnation is None):
+            self.dismiss(number)
+
+    def is_missed(self, peer: Peer) -> bool:
+        # Here everybody goes at once who has said that it closes.
+        return peer.closing_after is None
+
+    def reaches(self, member: int) -> bool:
+        return member in self.peers
+
+    def dismiss(self, visitor: int, why: str = "") -> None:
+        if why:
+            self._dismissed[visitor] = why
+        if len(self._dismissed) > VISITORS_AT_ONCE_MAX:
+            del self._dismissed[next(iter(self._dismissed))]
+        if visitor in self.peers:
+            self._visitors.dismiss(self.peers[visitor], why)
+
+    def unheard(self) -> bool:
         return any(peer.outgoing.bytes for peer in self.peers.values())
-
-    async def said_everything(self) -> None:
-        """Say that this process closes, and return when that has arrived, or soon."""
-        self.say_closing(0)
-        deadline = asyncio.get_running_loop().time() + CLOSE_S
-        while self._unheard() and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.002)

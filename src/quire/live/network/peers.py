@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from quire.live import clock
 from quire.live.metrics import Sample
 from quire.live.network.connection import Connection
-from quire.live.network.links import Incoming, Outgoing
 from quire.model.packets import Packet
+from quire.wire.links import Incoming, Outgoing
 
 
 class Peer:
     """Another member: both directions of the link to it, and the connection that it has at the moment."""
 
-    def __init__(self, member: int, address: str) -> None:
+    def __init__(self, member: int, address: str, now: float = 0.0) -> None:
         self.member = member
         self.address = address
         self.outgoing = Outgoing()
         self.incoming = Incoming()
         self.connection: Connection | None = None
         self.incarnation: int | None = None
-        self.heard_at = time.monotonic()
-        self.why_down = "it was never there"
+        self.heard_at = now
+        self.why_down = "it has not connected yet"
         self.blocked: tuple[Packet, int] | None = None
         """A packet for which the protocol has no room yet; nothing more is read until it has."""
-        self.progress_at = time.monotonic()
+        self.progress_at = now
         self.stalled = False
+        self.unread = False
+        """Whether it says that its application does not take what is delivered there."""
         self.unreadable = 0
-        """How often in a row its next frame could not be read."""
+        """How often in a row its next frame could not be read, on whichever connection."""
+        self.delivered: tuple[int, ...] = ()
+        """What it says was delivered there: of each member, the number after that of its last message."""
+        self.sent_delivered: tuple[Connection | None, tuple[int, ...]] = (None, ())
+        """What it was told was delivered here, and on which connection."""
         self.closing_after: int | None = None
         """How many messages it sent in all, once it sends no more."""
-        self.drained = self.told_drained = False
+        self.drained = self.sent_drained = False
         """Whether it said, and was told, that nothing more comes through the other."""
-        self.done = self.told_done = False
+        self.done = self.sent_done = False
+        self.lost = False
+        """Whether it has been silent for so long that it counts as lost, and was not heard since."""
+        self.ended = False
+        """Whether its process is known to have ended, so that it never comes back."""
+        self.away = False
+        """Whether nobody waits for it, or sends it anything, until it is heard again."""
         self.gone = False
-        """Whether it was given up."""
+        """Whether it was given up for good."""
 
     def begin_anew(self) -> None:
         """What was on its way is lost; the link starts from nothing."""
@@ -43,23 +55,66 @@ class Peer:
         self.incarnation = self.closing_after = self.blocked = None
         self.unreadable = 0
 
+    def is_unused(self) -> bool:
+        """Whether nothing has ever been sent over the link."""
+        return not self.incoming.received and not self.outgoing.sent
+
+    def moved(self) -> int:
+        """How many frames have come and are known to have arrived: whether the link makes progress."""
+        return self.incoming.received + self.outgoing.arrived
+
+    def has_room(self, limit: int) -> bool:
+        """Whether there is a link, on which less than so many bytes are."""
+        return not (self.gone or self.away) and self.outgoing.bytes < limit
+
+    def has_use_for(self, packet: Packet, limit: int, reserve: int) -> bool:
+        """Whether sending a packet makes sense for whoever repeats it: not while so much is on the link, nor while the same
+        long payload still is. What has no payload is short, and may have the room that a long one took, the `reserve`."""
+        carried = packet.carried()
+        if carried is None or not carried.body.payload:
+            return self.has_room(limit + reserve)
+        return self.has_room(limit) and not self.outgoing.is_on_its_way(carried.body.payload)
+
+    def has_left(self) -> bool:
+        """Whether it sends nothing more of its own: it is closing, has ended, or was given up for good."""
+        return self.gone or self.ended or self.closing_after is not None
+
+    def away_s(self) -> float:
+        """For how long nothing was heard of it, while it is away; 0: it is not."""
+        return clock.now() - self.heard_at if self.away else 0.0
+
     def give_up(self) -> None:
-        """Nothing more is sent to it, and nobody waits for it."""
-        self.gone = self.done = self.told_done = self.drained = self.told_drained = True
+        """Nothing more is sent to it, and nobody waits for it, for good."""
+        self.gone = self.done = self.sent_done = self.drained = self.sent_drained = True
         self.closing_after = 0
         self.outgoing = Outgoing()
 
 
+def who_is_missing(peers: Iterable[Peer]) -> str:
+    """What a member that could not close in time still waits for."""
+    waited_for = [peer for peer in peers if not peer.done and not peer.away]
+    for peer in waited_for:
+        if peer.connection is None:
+            return f"member {peer.member} ({peer.address}) is not connected: {peer.why_down}"
+    behind = ", ".join(str(peer.member) for peer in waited_for)
+    return f"member {behind} has not reported that it delivered everything" if behind else "the group failed"
+
+
 def samples(peers: Iterable[Peer], base: Mapping[str, str]) -> Iterator[Sample]:
     """One sample of each measure for each peer."""
-    now, peers = time.monotonic(), tuple(peers)
+    now, peers = clock.now(), tuple(peers)
     measures: tuple[tuple[str, str, str, Callable[[Peer], float]], ...] = (
         ("quire_link_up", "Whether the peer is connected.", "gauge", lambda peer: peer.connection is not None),
         ("quire_link_frames_sent_total", "Frames sent to the peer.", "counter", lambda peer: peer.outgoing.sent),
         ("quire_link_frames_received_total", "Frames received from it.", "counter", lambda peer: peer.incoming.received),
-        ("quire_link_bytes_unacknowledged", "Bytes kept until they arrive.", "gauge", lambda peer: peer.outgoing.bytes),
-        ("quire_link_silent_seconds", "Since when nothing came.", "gauge", lambda peer: now - peer.heard_at),
-        ("quire_link_stalled", "Whether nothing arrives there.", "gauge", lambda peer: peer.stalled),
+        ("quire_link_bytes_unacknowledged", "Bytes sent and not yet acknowledged.", "gauge", lambda peer: peer.outgoing.bytes),
+        (
+            "quire_link_silent_seconds",
+            "Seconds since anything was received from the peer.",
+            "gauge",
+            lambda peer: now - peer.heard_at,
+        ),
+        ("quire_link_stalled", "Whether the peer acknowledges nothing.", "gauge", lambda peer: peer.stalled),
     )
     for name, help_, kind, measure in measures:
         for peer in peers:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from secrets import SystemRandom
-from tempfile import TemporaryDirectory
 
 import msgspec
 
+from quire.files.scratch import Scratch
+from quire.live.ports import can_bind, free_ports
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Ended, Progress
 from quire.live.settings import read_address
@@ -23,12 +22,12 @@ from quire.model.errors import BadInput, QuireError
 DRAIN_S = 15.0
 """How long members may take to end after they were asked to."""
 
-# Below the ports that systems hand out to connections, so that none of those takes one before its member listens.
-_PORTS = range(20_000, 32_000)
+NOTICE_S = 3.0
+"""How long members may take to end after one of them gave up; what it noticed, the others notice at the same time."""
 
 Watch = Callable[[int, Progress], None]
 
-_PLAN = "plan.json"
+PLAN = "plan.json"
 
 _said = msgspec.json.Decoder(Progress | Ended)
 
@@ -59,9 +58,9 @@ class Fleet:
         Raises FleetFailed, or BadInput where members could not begin. When it is cancelled, the members first drain, so
         that `ended` then says how far they came.
         """
-        with TemporaryDirectory(prefix="quire-") as work:
-            self._work = Path(work)
-            (self._work / _PLAN).write_bytes(msgspec.json.encode(self._plan))
+        with Scratch.temporary("run") as scratch:
+            self._work = scratch.path
+            (self._work / PLAN).write_bytes(msgspec.json.encode(self._plan))
             await self._run()
             self._judge()
 
@@ -79,19 +78,17 @@ class Fleet:
                 await asyncio.wait(following, timeout=DRAIN_S)
             raise
         finally:
+            # What is ended from here on has not died by itself.
+            for task in following:
+                task.cancel()
             self._signal(signal.SIGKILL, self._processes)
             for process in self._processes.values():
                 await process.wait()
-            for task in following:
-                task.cancel()
 
     async def _start(self, member: int) -> Process:
-        with self._log(member).open("wb") as log:
-            return await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "quire.live.runs.member", self._work / _PLAN, str(member), self._parts,
-                stdin=PIPE, stdout=PIPE, stderr=log,
-                start_new_session=True,  # Ctrl-C is for the command, which then asks its members to end.
-            )  # fmt: skip
+        return await start_process(
+            [sys.executable, "-m", "quire.live.runs.member", self._work / PLAN, str(member), self._parts], self._log(member)
+        )
 
     async def _follow(self, member: int, process: Process) -> None:
         assert process.stdout is not None
@@ -101,6 +98,10 @@ class Fleet:
                 self._ready.add(member)
                 if isinstance(said, Ended):
                     self.ended[member] = said
+                elif said.unrecorded:
+                    # It goes on, but there will be no run: neither it nor the others need come to their end.
+                    self.ended[member] = Ended(said.sent, said.delivered, error=said.unrecorded)
+                    return
                 elif self.watch is not None:
                     self.watch(member, said)
         code = await process.wait()
@@ -108,12 +109,15 @@ class Fleet:
             self._died[member] = code
 
     async def _until_all_ended(self, following: Sequence[asyncio.Task[None]]) -> None:
-        """The others notice by themselves when a member is lost; they get the time for it, and no more."""
+        """The others notice by themselves when a member is lost; they get the time for it, and no more. One that is stopped,
+        or hangs, would never end."""
         running = set(following)
         while running and not self._died and not any(ended.error for ended in self.ended.values()):
             _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        if running:
-            await asyncio.wait(running, timeout=self._plan.timeout_s + DRAIN_S)
+        if running and self._died:
+            await asyncio.wait(running, timeout=self._plan.timeout_s + NOTICE_S)
+        elif running:
+            await asyncio.wait(running, timeout=NOTICE_S)
 
     def unheard(self) -> Sequence[int]:
         """Members that may have sent something, and did not say how they ended."""
@@ -121,18 +125,12 @@ class Fleet:
 
     def _judge(self) -> None:
         for member, code in self._died.items():
-            raise FleetFailed(f"member {member} was lost: {self._how_it_died(member, code)}; {self._what_others_did()}")
+            raise FleetFailed(f"member {member} was lost: {how_it_died(code, self._log(member))}; {self._what_others_did()}")
         for member, ended in self.ended.items():
             if ended.bad_input:
                 raise BadInput(ended.error)
             if ended.error:
                 raise FleetFailed(f"member {member} gave up: {ended.error}")
-
-    def _how_it_died(self, member: int, code: int) -> str:
-        if code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}"
-        lines = self._log(member).read_text(errors="replace").strip().splitlines()
-        return f"its process ended with code {code}" + (f" ({lines[-1].strip()})" if lines else "")
 
     def _what_others_did(self) -> str:
         gave_up = [str(member) for member, ended in sorted(self.ended.items()) if ended.error]
@@ -151,29 +149,29 @@ class Fleet:
                     process.send_signal(number)
 
 
+async def start_process(command: Sequence[str | Path], log: Path) -> Process:
+    """Start the process of a member, which is told to end by the end of its standard input."""
+    with log.open("ab") as errors:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE, stdout=PIPE, stderr=errors,
+            start_new_session=True,  # Ctrl-C is for the command, which then asks its members to end.
+        )  # fmt: skip
+
+
+def how_it_died(code: int, log: Path) -> str:
+    """How a process ended that was not to end, by its exit code and what it wrote."""
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return f"its process ended with code {code}" + (f" ({lines[-1].strip()})" if lines else "")
+
+
 def free_addresses(count: int) -> tuple[str, ...]:
-    """Loopback addresses at which nobody listens."""
-    found: list[str] = []
-    for port in SystemRandom().sample(_PORTS, len(_PORTS)):
-        if len(found) == count:
-            break
-        if _can_bind("127.0.0.1", port):
-            found.append(f"127.0.0.1:{port}")
-    else:
-        raise BadInput(f"this machine has no free ports for {count} members")
-    return tuple(found)
+    """Loopback addresses at which nobody listens, for members that will."""
+    return tuple(f"127.0.0.1:{port}" for port in free_ports(count))
 
 
 def is_local(address: str) -> bool:
     """Whether a member with this address can listen on this machine."""
-    return _can_bind(read_address(address).host, 0)
-
-
-def _can_bind(host: str, port: int) -> bool:
-    try:
-        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        with socket.socket(family, kind, protocol) as one:
-            one.bind(where)
-    except OSError:
-        return False
-    return True
+    return can_bind(read_address(address).host, 0)

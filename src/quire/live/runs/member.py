@@ -22,13 +22,14 @@ import msgspec
 
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
 from quire.live.groups.group import Group
-from quire.live.runs.parts import open_spool, write_part
+from quire.live.groups.joining import record_group
+from quire.live.load import Pace
+from quire.live.recording import Recording
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
-from quire.live.runs.sharing import take_share
+from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Standing, Tell, sentence
+from quire.live.runs.taking_part import take_part_in
 from quire.live.services.registry import SERVICES
 from quire.live.settings import Settings
-from quire.live.spool import Spool, spill_regularly
 from quire.model.errors import BadInput, QuireError
 from quire.protocols.contract import Deliver
 
@@ -38,7 +39,11 @@ Result = TypeVar("Result")
 Source = Callable[[Group], Coroutine[Any, Any, None]]
 """Sends until there is nothing more to send or the group takes nothing more."""
 Sink = Callable[[Deliver], Coroutine[Any, Any, bool]]
-"""Takes a delivery; True when it was the last."""
+"""Takes a delivery, and counts the messages in it that an application sent; True when it was the last."""
+
+
+MEETING_S = 5.0
+"""How long a member that is to stop goes on joining when some of the others are there."""
 
 
 class Member:
@@ -50,57 +55,62 @@ class Member:
         self.sent = 0
         self.delivered = 0
         self._parts = parts
+        self._recording: Recording | None = None
         self._tell = tell
         self._stop = asyncio.Event()
         self._joining: asyncio.Task[Any] | None = None
+        self._group: Group | None = None
 
     def stop(self) -> None:
         self._stop.set()
+        if self._joining is None:
+            return
+        present = 1 if self._group is None else self._group.present()
+        if present == 1:
+            self._cancel_joining()
+        elif present < len(self.settings.members):
+            # Another member may have seen all of them and begun, and would take this one for lost.
+            asyncio.get_running_loop().call_later(MEETING_S, self._cancel_joining)
+
+    def _cancel_joining(self) -> None:
         if self._joining is not None:
             self._joining.cancel()
 
     async def take_part(self, source: Source, sink: Sink) -> Ended:
         """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
-        spool = None if self._parts is None else open_spool(self._parts, self.plan, self.settings)
+        if self._parts is not None:
+            self._recording = record_group(self.settings, self._parts, self.plan.described())
         try:
             self._joining = asyncio.current_task()
-            async with Group(self.settings, spool) as group:
+            self._group = Group(self.settings, self._recording)
+            async with self._group:
                 self._joining = None
-                await self._exchange(group, source, sink, spool)
+                await self._exchange(self._group, source, sink)
         except (GroupFailed, NotDelivered) as error:
-            if spool is not None:
-                spool.discard()
             return self._ended(error=sentence(error))
-        except (asyncio.CancelledError, QuireError, OSError):
-            if spool is not None:
-                spool.discard()
+        except (asyncio.CancelledError, QuireError):
             if self._joining is None or not self._stop.is_set():
                 raise
             return self._ended()
-        if spool is not None and self._parts is not None:
-            write_part(self._parts, self.plan, self.settings, spool.recorder, burden=group.burden())
-        return self._ended()
+        return self._ended(error=self._unrecorded())
 
     def _ended(self, error: str = "") -> Ended:
         return Ended(self.sent, self.delivered, self._stop.is_set(), error)
 
-    async def _exchange(self, group: Group, source: Source, sink: Sink, spool: Spool | None) -> None:
+    async def _exchange(self, group: Group, source: Source, sink: Sink) -> None:
         async with asyncio.TaskGroup() as tasks:
             helpers = [tasks.create_task(self._close_when_asked(group)), tasks.create_task(self._tell_progress())]
-            if spool is not None:
-                helpers.append(tasks.create_task(spill_regularly(spool)))
             sending = tasks.create_task(_send(group, source))
             try:
                 async with aclosing(group.runs()) as deliveries:
                     async for delivery in deliveries:
-                        self.delivered += delivery.run.count
                         if await sink(delivery):
                             break
             except GroupFailed:
                 pass  # Closing the group says so, and what may not be delivered.
             for task in (*helpers, sending):
                 task.cancel()
-        self._told()
+        self._report_progress()
         await group.close()
 
     async def _close_when_asked(self, group: Group) -> None:
@@ -110,36 +120,30 @@ class Member:
 
     async def _tell_progress(self) -> None:
         while True:
-            self._told()
+            self._report_progress()
             await asyncio.sleep(PROGRESS_S)
 
-    def _told(self) -> None:
+    def _report_progress(self) -> None:
         if self._tell is not None:
-            self._tell(Progress(self.sent, self.delivered))
+            self._tell(Progress(self.sent, self.delivered, self._unrecorded()))
+
+    def _unrecorded(self) -> str:
+        return "" if self._recording is None else self._recording.failure
 
     # What members of a planned load send, and when they have everything.
 
     async def send_load(self, group: Group) -> None:
         """Send as many messages as planned, as fast as the group takes them or at the planned rate."""
-        plan, settings, loop = self.plan, self.settings, asyncio.get_running_loop()
-        assert plan.messages is not None
+        plan, settings = self.plan, self.settings
         if not plan.sends(settings.me):
             return
-        payload = (bytes(range(256)) * (plan.size // 256 + 1))[: plan.size]
-        batch = [payload] * max(1, min(settings.run_messages_max, settings.run_bytes_max // max(plan.size, 1)))
-        began = loop.time()
-        while self.sent < plan.messages and not self._stop.is_set():
-            count = min(plan.messages - self.sent, len(batch))
-            if plan.rate is not None:
-                due = int((loop.time() - began) * plan.rate) + 1 - self.sent
-                if due <= 0:
-                    await asyncio.sleep(self.sent / plan.rate - (loop.time() - began))
-                    continue
-                count = min(count, due)
+        batch, pace = plan.batch(settings.run_messages_max, settings.run_bytes_max), Pace(plan)
+        while (count := await pace.take(len(batch))) and not self._stop.is_set():
             await group.multicast_many(batch[:count])
             self.sent += count
 
-    async def count_load(self, delivery: Deliver) -> bool:  # noqa: ARG002
+    async def count_load(self, delivery: Deliver) -> bool:
+        self.delivered += delivery.run.count
         return self.delivered == self.plan.messages_in_all()
 
 
@@ -167,7 +171,7 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
             loop.add_signal_handler(number, stop)
 
 
-def _stop_with_parent(stop: Callable[[], None]) -> None:
+def stop_with_parent(stop: Callable[[], None]) -> None:
     """Standard input ends when whoever started this process has gone, however it went."""
     loop = asyncio.get_running_loop()
 
@@ -180,7 +184,8 @@ def _stop_with_parent(stop: Callable[[], None]) -> None:
     threading.Thread(target=watch, name="quire-parent", daemon=True).start()
 
 
-def _say(said: Progress | Ended) -> None:
+def say(said: Progress | Standing | Ended) -> None:
+    """Tell whoever started this process."""
     with suppress(BrokenPipeError):
         os.write(1, msgspec.json.encode(said) + b"\n")
 
@@ -190,7 +195,7 @@ async def take_part(plan: Plan, me: int, parts: Path | None, tell: Tell, ready: 
     has it end early."""
     service = SERVICES.get(plan.protocol or "")
     if service is not None:
-        return await take_share(service, plan, me, parts, tell, ready)
+        return await take_part_in(service, plan, me, parts, tell, ready)
     member = Member(plan, me, parts, tell)
     ready(member.stop)
     return await member.take_part(member.send_load, member.count_load)
@@ -198,8 +203,8 @@ async def take_part(plan: Plan, me: int, parts: Path | None, tell: Tell, ready: 
 
 def _ready(stop: Callable[[], None]) -> None:
     stop_on_signals(stop)
-    _say(Progress(0, 0))  # From now on it can be asked to stop.
-    _stop_with_parent(stop)
+    say(Progress(0, 0))  # From now on it can be asked to stop.
+    stop_with_parent(stop)
 
 
 def main() -> None:
@@ -207,10 +212,10 @@ def main() -> None:
     plan_file, me, parts = sys.argv[1:]
     try:
         plan = msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan)
-        ended = run(take_part(plan, int(me), Path(parts), _say, _ready))
+        ended = run(take_part(plan, int(me), Path(parts), say, _ready))
     except QuireError as error:
         ended = Ended(0, 0, error=str(error), bad_input=isinstance(error, BadInput))
-    _say(ended)
+    say(ended)
     sys.exit(1 if ended.error else 0)
 
 

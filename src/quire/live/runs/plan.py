@@ -6,13 +6,15 @@ Paths in it are relative to it, and `{me}` in them stands for the member's numbe
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
+from quire.live.identity import run_name
+from quire.live.load import Load
+from quire.live.network_options import JOIN_S, TIMEOUT_S, Certificates, Network, read_secret_file
 from quire.live.services.registry import SERVICES
-from quire.live.settings import Certificates, Settings, read_settings
+from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.registry import convert_options
 
@@ -20,7 +22,7 @@ MESSAGES_MAX = 1_000_000_000
 SIZE_MAX = 1 << 20
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Read by `read_plan`. Without `messages` a member sends the lines of its standard input."""
 
     members: tuple[str, ...]
@@ -30,30 +32,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     group: str = "quire"
     order: str | None = None
     protocol: str | None = None
-    options: dict[str, object] = {}
+    options: dict[str, object] = {}  # noqa: RUF012 - msgspec copies it.
     secret_file: str | None = None
     """Where the group's secret is."""
     certificates: str | None = None
     """The directory of a member's certificate, key and authority, as `quire keys` makes it."""
     insecure: bool = False
-    timeout_s: float = 60.0
+    timeout_s: float = TIMEOUT_S
     """How long a member may be silent before the others give it up."""
-    join_s: float | None = None
-    """How long members may take to come; as long as they may be silent if not given."""
-    messages: int | None = None
-    """How many messages each sender sends."""
-    size: int = 64
-    """Bytes of each message."""
-    rate: float | None = None
-    """Messages a second of each sender; as fast as the group takes them if not given."""
-    senders: tuple[int, ...] | None = None
-    """Who sends; everybody if not given."""
+    join_s: float = JOIN_S
+    """How long members may take to come."""
     out: str | None = None
     """Directory for the member's part of the trace; none is kept if not given."""
 
     def settings(self, me: int) -> Settings:
         """What this member needs to join; raises BadInput in one sentence where the plan makes no sense."""
-        self._check_load()
+        self.check_load()
         service = SERVICES.get(self.protocol or "")
         return read_settings(
             self.group,
@@ -62,16 +56,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             order=self.order,
             protocol=self.protocol,
             options=self.options if service is None else convert_options(service.name, service.options, self.options),
-            secret=None if self.secret_file is None else _read_secret(Path(self.secret_file)),
-            certificates=None if self.certificates is None else _certificates_of(self.certificates, me),
-            insecure=self.insecure,
-            timeout_s=self.timeout_s,
-            join_s=self.join_s,
-            listen=self.listen,
+            network=self.network(me),
         )
 
-    def sends(self, me: int) -> bool:
-        return self.senders is None or me in self.senders
+    def network(self, me: int) -> Network:
+        folder = None if self.certificates is None else Path(self.certificates.replace("{me}", str(me)))
+        return Network(
+            secret=None if self.secret_file is None else read_secret_file(Path(self.secret_file)),
+            certificates=None if folder is None else Certificates.of(folder),
+            insecure=self.insecure,
+            listen=self.listen,
+            timeout_s=self.timeout_s,
+            join_s=self.join_s,
+        )
 
     def messages_in_all(self) -> int | None:
         """How many messages the whole group sends; None if nobody knows."""
@@ -79,16 +76,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             return None
         return self.messages * (len(self.members) if self.senders is None else len(self.senders))
 
-    def load(self) -> dict[str, object]:
-        """What the group sends, for the description of the run."""
-        return {"messages": self.messages, "size": self.size, "rate": self.rate, "senders": self.senders}
-
     def run_name(self, settings: Settings) -> str:
-        """The same at all members, because it follows from what must be equal at all of them."""
-        facts = (self.group, self.members, settings.protocol, settings.options, self.load())
-        return f"{settings.protocol}-{sha256(msgspec.json.encode(facts, order='sorted')).hexdigest()[:8]}"
+        return run_name(settings, self.described())
 
-    def _check_load(self) -> None:
+    def check_load(self) -> None:
         if self.messages is not None and not 1 <= self.messages <= MESSAGES_MAX:
             raise BadInput(f"messages must be from 1 to {MESSAGES_MAX}, not {self.messages}")
         if not 0 <= self.size <= SIZE_MAX:
@@ -119,15 +110,3 @@ def read_plan(path: Path) -> Plan:
     base = path.resolve().parent
     paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "out")}
     return msgspec.structs.replace(plan, **{name: str(base / text) for name, text in paths.items() if text is not None})
-
-
-def _read_secret(path: Path) -> bytes:
-    try:
-        return path.read_bytes().strip()
-    except OSError as error:
-        raise BadInput(f"cannot read the group's secret in {path}: {error.strerror}") from error
-
-
-def _certificates_of(directory: str, me: int) -> Certificates:
-    own = Path(directory.replace("{me}", str(me)))
-    return Certificates(own / "authority.pem", own / "certificate.pem", own / "key.pem")

@@ -16,6 +16,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
     sent: int
     delivered: int
+    unrecorded: str = ""
+    """Why its part of the trace will not be complete, as soon as that is known."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
@@ -27,6 +29,24 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     stopped: bool = False
     error: str = ""
     bad_input: bool = False
+
+
+class Standing(msgspec.Struct, frozen=True, tag="standing"):
+    """How things stand at a member of a group that changes, told whenever it is in another view, and regularly."""
+
+    sent: int
+    """How many messages were accepted from it, before a restart, too."""
+    acknowledged: int
+    """How many of these are known to be delivered."""
+    delivered: int
+    """How many messages this process has delivered."""
+    view: int
+    members: tuple[str, ...]
+    """Of its view."""
+    event: str = ""
+    """What has just happened to it: `excluded`, `blocked`, `unblocked`, `restored`; empty if nothing has."""
+    unrecorded: str = ""
+    """Why its part of the trace will not be complete, as soon as that is known."""
 
 
 Tell = Callable[[Progress], None]

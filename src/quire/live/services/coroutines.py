@@ -39,7 +39,8 @@ class LoopRuntime(Runtime):
         self._uniform = SystemRandom().random
 
     def now(self) -> int:
-        return Host.now()
+        assert self.host is not None
+        return self.host.now()
 
     def perform(self, effects: Effects) -> None:
         assert self.host is not None

@@ -1,72 +1,78 @@
 """A node of a service in a process of its own: the mesh carries its packets, the event loop wakes it.
 
 Nodes repair a bad network themselves. So where a link is full, because its peer is slow or gone, a packet is dropped
-instead of anybody waiting; and where a service survives the loss of members, a lost one is given up and the rest go on.
+instead of anybody waiting; and where a service survives the loss of members, the rest go on without a lost one, and with
+it again when it is heard again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
 
-from quire.live.errors import GroupFailed, MemberUnreachable, NotDelivered
-from quire.live.events import Listener
+from quire.live import clock
+from quire.live.errors import GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved
+from quire.live.events import Event, Listener
 from quire.live.network.mesh import Mesh
-from quire.live.settings import Settings
-from quire.live.spool import Spool
-from quire.model.errors import QuireError
+from quire.live.network.peers import Peer
+from quire.live.network.rosters import Roster
+from quire.live.recording import LEFT_EARLY, Recording
+from quire.live.settings import Address, Settings
+from quire.model.errors import QuireError, TooLarge
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
-from quire.trace.scribe import Scribe
+from quire.trace.event_recorder import EventRecorder
 
-SPILL_RECORDS = 1 << 14
-
-Told = Callable[["Host", Notice], None]
+OnNotice = Callable[["Host", Notice], None]
 """The application of a node: called with each notice, when everything before it in the same step was performed."""
 
 
-class Host(Scribe):
-    """Use it in `async with`, which waits until all members are there. `survives`: go on without members that are lost."""
+class Host(EventRecorder):
+    """Use it in `async with`, which waits until all members are there. `survives`: go on without members that
+    are lost, until they are heard again."""
 
     def __init__(
         self,
         settings: Settings,
         node: Node,
-        told: Told,
+        on_notice: OnNotice,
         *,
-        spool: Spool | None = None,
+        roster: Roster | None = None,
+        recording: Recording | None = None,
         survives: bool = False,
         on_event: Listener | None = None,
     ) -> None:
-        super().__init__(spool.recorder if spool is not None else None)
+        super().__init__(recording.log if recording is not None else None)
         self.settings = settings
         self.node = node
-        self.told = told
+        self.on_notice = on_notice
         self.failure: QuireError | None = None
-        self.lost: set[int] = set()
-        """Members that were given up."""
-        self.on_lost: Callable[[int], None] | None = None
-        """Called with each of them, which never comes back."""
+        self.on_failed: Callable[[int | None, GroupFailed], bool] | None = None
+        """Asked first when a peer (None: nobody in particular) makes the service fail: whether that is dealt with."""
+        self.on_ended: Callable[[], None] | None = None
+        """Called once, when the service has ended here, well or by a `failure`."""
+        self.on_time_passed: Callable[[], None] | None = None
+        """Called now and then."""
         self.dropped = 0
-        """Packets that found no room on their link."""
+        """Packets that found no room on their link, or were on it already."""
         self._survives = survives
-        self._spool = spool
-        self._mesh = self._make_mesh()
+        self._recording = recording
+        self._mesh = Mesh(settings, type(node).packets, self, roster)
         self._mesh.report.listener = on_event
+        self._clock: Callable[[], float] = clock.now
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0
         self._closing = False
         self._ended = asyncio.Event()
         self._news = asyncio.Event()
-        """Set when somebody closes, is lost or ends."""
-
-    def _make_mesh(self) -> Mesh:
-        return Mesh(self.settings, type(self.node).packets, self)
+        """Set when somebody closes, is lost or ends, and now and then."""
 
     async def __aenter__(self) -> Host:
+        self._clock = clock.reader()
         await self._mesh.start()
+        if self._recording is not None:
+            self._recording.begin(self._mesh.incarnation, self._mesh.incarnations(), self._mesh.report)
         self.act(())
         return self
 
@@ -76,15 +82,14 @@ class Host(Scribe):
         if kind is None:
             await self.close()
         else:
-            await self._stop()
+            await self.stop(LEFT_EARLY)
 
-    @staticmethod
-    def now() -> int:
-        """The time that the node is told."""
-        return time.monotonic_ns()
+    def now(self) -> int:
+        """The time that the node is told, in nanoseconds."""
+        return int(self._clock() * 1e9)
 
     def time_ns(self) -> int:
-        return time.time_ns()
+        return clock.wall_ns() if self._recording is None else self._recording.wall_ns()
 
     def act(self, effects: Effects) -> None:
         """Perform the effects of one step of the node."""
@@ -94,17 +99,44 @@ class Host(Scribe):
             if isinstance(effect, Send):
                 self._send(effect)
             else:
-                self.told(self, effect)
+                self.on_notice(self, effect)
         self._set_alarm()
-        if self._spool is not None and self._spool.recorder.pending_records() > SPILL_RECORDS:
-            self._spool.spill()
+        if self._recording is not None:
+            self._recording.keep_up()
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """The members that nothing is heard of, so that the others go on without them."""
+        return frozenset(member for member, peer in self._mesh.peers.items() if peer.away)
+
+    def give_up(self, member: int) -> None:
+        """Have no more to do with a member, which cannot come back."""
+        self._mesh.give_up(member)
+        self._news.set()
 
     async def until_closing(self, members: Iterable[int]) -> None:
-        """Return when these members have no more to do, or are given up, or the service has ended here."""
-        needed = frozenset(members)
-        while not self._ended.is_set() and any(not self._mesh.has_left(member) for member in needed):
+        """Return when none of these members has more to do, or the service has ended here."""
+        needed = tuple(members)
+        while not self._ended.is_set() and not self._is_over_with(needed):
             self._news.clear()
             await self._news.wait()
+
+    def _is_over_with(self, members: tuple[int, ...]) -> bool:
+        """Whether each of these members is closing or lost. Where all are lost, it may be this process that was cut off:
+        they are waited for as long as they would be at the start."""
+        peers = [self._mesh.peers[member] for member in members]
+        if not all(peer.has_left() or peer.away for peer in peers):
+            return False
+        patience_s = self.settings.timeout_s + self.settings.join_s
+        return any(peer.has_left() for peer in peers) or all(peer.away_s() > patience_s for peer in peers)
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    def report(self, event: Event) -> None:
+        """Tell whoever runs this process."""
+        self._mesh.report(event)
 
     async def until_ended(self) -> None:
         """Return when the service has ended here, well or by a `failure`."""
@@ -132,9 +164,27 @@ class Host(Scribe):
                     await self._ended.wait()
             except TimeoutError:
                 self.fail(GroupFailed("the service did not close in time"))
-        await self._stop()
+        await self.stop()
         if self.failure is not None:
             raise NotDelivered(0, 0, self._mesh.who_is_missing()) from self.failure
+
+    async def leave(self, unheard: Callable[[], bool], within_s: float) -> None:
+        """Say that this node closes, wait for so long while something of it is `unheard`, and stop. The others go on."""
+        if not self._ended.is_set():
+            self._mesh.say_closing(0)
+            deadline = clock.now() + within_s
+            while unheard() and clock.now() < deadline:
+                await asyncio.sleep(0.002)
+        await self.stop()
+
+    def listens_at(self) -> str:
+        """Where others reach this node; empty: nowhere."""
+        listen, port = self.settings.listen, self._mesh.port
+        return "" if listen is None or port is None else str(Address(listen.host, port))
+
+    def dial(self, peer: Peer, address: Address) -> None:
+        """Keep a connection to another peer, which listens there."""
+        self._mesh.dial(peer, address)
 
     # What the mesh reports.
 
@@ -151,37 +201,65 @@ class Host(Scribe):
         self._check_closing()
 
     def everybody_done(self) -> None:
-        self._ended.set()
-        self._news.set()
+        self._end()
 
     def failed(self, error: GroupFailed) -> None:
+        by = error.member if isinstance(error, MemberUnreachable | PeerMisbehaved) else None
+        if self._is_dealt_with(by, error):
+            return
         if self._survives and isinstance(error, MemberUnreachable):
-            self.lost.add(error.member)
-            self._mesh.give_up(error.member)
-            if self.on_lost is not None:
-                self.on_lost(error.member)
+            self._mesh.peers[error.member].away = True
             self._news.set()
             self._check_closing()
         else:
             self.fail(error)
 
+    def given_up(self, by: int, error: GroupFailed) -> None:
+        """Another member has given the service up, and says why."""
+        if self._is_dealt_with(by, error):
+            return
+        if self._survives:
+            self._mesh.lose(by, str(error))
+        else:
+            self.fail(error)
+
+    def _is_dealt_with(self, by: int | None, error: GroupFailed) -> bool:
+        return self.on_failed is not None and self.on_failed(by, error)
+
     def time_passed(self) -> None:
+        self._news.set()
         self._check_closing()
+        if self.on_time_passed is not None:
+            self.on_time_passed()
 
     def fail(self, error: QuireError) -> None:
         if not self._ended.is_set():
             self.failure = error
-            self._ended.set()
-            self._news.set()
+            self._mesh.failure_notices.has_failed(error)
+            self._end()
+
+    def _end(self) -> None:
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        self._news.set()
+        if self.on_ended is not None:
+            self.on_ended()
 
     def _send(self, send: Send) -> None:
         packet, me, mesh = send.packet, self.node.address, self._mesh
         lamport = self.tick()
-        there = tuple(member for member in send.to if member != me and mesh.has_room_to(member))
+        there = tuple(member for member in send.to if member != me and mesh.has_use_for(packet, member))
         away = sum(member != me for member in send.to)
         self.dropped += away - len(there)
         run = packet.carried()
-        header = mesh.transmit(packet, there, lamport)
+        try:
+            header = mesh.transmit(packet, there, lamport)
+        except TooLarge as error:
+            # It is as good as lost on the way, and whoever waits for it does what it does then.
+            self.dropped += len(there)
+            mesh.report(Event("too_large", there, why=str(error)))
+            return
         self.record_packet(packet.name, away, header, run.payload_bytes() if run is not None else 0)
         if me in send.to:
             asyncio.get_running_loop().call_soon(self._to_itself, packet, lamport)
@@ -192,12 +270,14 @@ class Host(Scribe):
 
     def _set_alarm(self) -> None:
         due = self.node.due()
+        if due is None or (self._alarm is not None and self._alarm_at <= due):
+            # One that goes off too early looks again, which is seldom: nodes put off what they wait for with every packet.
+            return
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = None
-        if due is not None:
-            delay_s = max(0, due - self.now()) / 1e9
-            self._alarm = asyncio.get_running_loop().call_later(delay_s, self._wake)
+        self._alarm_at = due
+        delay_s = max(0, due - self.now()) / 1e9
+        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._wake)
 
     def _wake(self) -> None:
         self._alarm = None
@@ -210,12 +290,11 @@ class Host(Scribe):
             self._mesh.say_closing(0)
             self._mesh.check_done([0] * len(self.settings.members))
 
-    async def _stop(self) -> None:
-        self._ended.set()
+    async def stop(self, why: str = "") -> None:
+        """End at once. `why`: for what reason, if it is not a good one."""
+        self._end()
         if self._alarm is not None:
             self._alarm.cancel()
         await self._mesh.stop()
-        if self._spool is not None:
-            loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-            finish: Callable[[], Any] = self._spool.finish
-            await loop.run_in_executor(None, finish)
+        if self._recording is not None:
+            await self._recording.end(str(self.failure or why))

@@ -1,4 +1,4 @@
-"""Live groups of objects: what an application holds, and the share of a process in `quire run --protocol objects`."""
+"""Live groups of objects: what an application holds, and the role of a process in `quire run --protocol objects`."""
 
 from __future__ import annotations
 
@@ -6,39 +6,47 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
+from quire.live import clock
 from quire.live.errors import GroupClosed
 from quire.live.events import Listener
+from quire.live.identity import identify, run_name
+from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.nodes import Host
-from quire.live.services.serving import Service, Share
-from quire.live.settings import Certificates, Settings, read_settings
-from quire.live.spool import Spool
+from quire.live.services.service import Role, Service
+from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.objects.call import Call
 from quire.objects.executor import Executor, Program
 from quire.objects.placing import Placement, catalogue_of, described, objects_at
 from quire.objects.record import conflicts, record
-from quire.objects.workload import Aborted, Options, placements, random_program
+from quire.objects.workload import Aborted, ObjectWorkloadOptions, placements, random_program
 from quire.protocols.node import Notice
+from quire.protocols.objects.declarations import Catalogue
 from quire.protocols.objects.errors import CallAborted
-from quire.protocols.objects.exchange import Options as ProtocolOptions
+from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Answered, Refused, Started
 from quire.protocols.registry import convert_options
+from quire.trace.parts.description import RunIdentity
 
 NAME = "objects"
+ANSWER_BYTES_MAX = 256 << 20
+"""How long an answer may be; what goes into it is bounded by the calls of which it tells."""
 AT_ONCE = 4
 """How many roots of a planned load a process has open."""
 
 
-class _Shown(ProtocolOptions, frozen=True, kw_only=True):
+class _Shown(ObjectOptions, frozen=True, kw_only=True):
     """What members compare before they start: the options, and a digest of which objects there are and what conflicts."""
 
     objects: str
@@ -52,10 +60,10 @@ class ObjectGroup:
         settings: Settings,
         objects: Mapping[str, Placement],
         *,
-        spool: Spool | None = None,
+        recording: Recording | None = None,
         on_event: Listener | None = None,
     ) -> None:
-        assert isinstance(settings.options, ProtocolOptions)
+        assert isinstance(settings.options, ObjectOptions)
         self.settings = settings
         self.catalogue = catalogue_of(len(settings.members), objects)
         self.objects = objects_at(settings.me, objects)
@@ -65,7 +73,9 @@ class ObjectGroup:
         self._runtime = LoopRuntime()
         node = ObjectNode(settings.me, self.catalogue, settings.options)
         self._executor = Executor(node, self.objects, self._runtime)
-        self._host = self._runtime.host = Host(settings, node, self._told, spool=spool, on_event=on_event)
+        # An answer says what may have to be taken back, of its own request too, besides its result.
+        settings = msgspec.structs.replace(settings, packet_bytes_max=ANSWER_BYTES_MAX)
+        self._host = self._runtime.host = Host(settings, node, self._on_notice, recording=recording, on_event=on_event)
 
     @property
     def me(self) -> int:
@@ -117,12 +127,13 @@ class ObjectGroup:
         """Why two messages, each given by its sender and its number there, are ordered at this member, or that they are not."""
         return self._executor.node.explain(first, second).because
 
-    def _told(self, host: Host, notice: Notice) -> None:
+    def _on_notice(self, host: Host, notice: Notice) -> None:
         record(host, self.settings.me, notice)
         self.delivered += isinstance(notice, Started | Refused | Answered)
-        self._executor.told(notice)
+        self._executor.on_notice(notice)
 
 
+@takes_network_options
 def join_objects(
     group: str,
     *,
@@ -130,60 +141,58 @@ def join_objects(
     members: Sequence[str],
     objects: Mapping[str, Placement],
     options: Mapping[str, object] | None = None,
-    secret: bytes | str | None = None,
-    certificates: Certificates | None = None,
-    insecure: bool = False,
-    listen: str | None = None,
-    timeout_s: float = 10.0,
-    on_event: Listener | None = None,
+    **network: Unpack[NetworkOptions],
 ) -> ObjectGroup:
     """A member of a live group of objects, to be used in `async with`. `objects` maps names to what `place` makes, the same at
     all members; the rest is as in `join`. Raises BadInput where it makes no sense, and on entering where another member
     was given other objects."""
     if not objects:
         raise BadInput("a group of objects needs at least one object")
-    catalogue_of(len(members), objects)
-    plain = convert_options(NAME, ProtocolOptions, options or {})
+    catalogue = catalogue_of(len(members), objects)
+    plain = convert_options(NAME, ObjectOptions, options or {})
     digest = sha256(msgspec.json.encode(described(objects))).hexdigest()[:16]
     shown = _Shown(**msgspec.structs.asdict(plain), objects=digest)
-    settings = read_settings(
-        group,
-        me,
-        members,
-        protocol=NAME,
-        options=shown,
-        secret=secret,
-        certificates=certificates,
-        insecure=insecure,
-        listen=listen,
-        timeout_s=timeout_s,
-    )
-    return ObjectGroup(settings, objects, on_event=on_event)
+    given = Network(**network)
+    settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
+    recording = None if given.trace is None else Recording(Path(given.trace), identify_objects(settings, catalogue), me)
+    return ObjectGroup(settings, objects, recording=recording, on_event=given.on_event)
 
 
-class ObjectShare(Share):
+def identify_objects(settings: Settings, catalogue: Catalogue, load: Mapping[str, object] | None = None) -> RunIdentity:
+    groups = {NAME: tuple(range(len(settings.members)))}
+    promises = frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.SIGNIFICANT})
+    return identify(settings, promises, groups, about={"conflicts": conflicts(catalogue)}, load=load)
+
+
+def identify_run(settings: Settings, load: Mapping[str, object] | None) -> RunIdentity:
+    assert isinstance(settings.options, ObjectWorkloadOptions)
+    members = len(settings.members)
+    return identify_objects(settings, catalogue_of(members, placements(members, settings.options)), load)
+
+
+class ObjectRole(Role):
     """Starts the roots of a planned load, some at once, and serves the others' calls until all are done."""
 
     async def take_part(self) -> None:
-        plan, settings, options = self.plan, self.settings, self.settings.options
-        assert isinstance(options, Options)
-        self.group = ObjectGroup(settings, placements(len(settings.members), options), spool=self.spool)
+        load, settings, options = self.load, self.settings, self.settings.options
+        assert isinstance(options, ObjectWorkloadOptions)
+        self.group = ObjectGroup(settings, placements(len(settings.members), options), recording=self.recording)
         self.aborted = 0
-        roots = (plan.messages or 0) if plan.sends(settings.me) else 0
-        random, left = Random(f"{plan.run_name(settings)}/{settings.me}"), iter(range(roots))  # noqa: S311
+        roots = (load.messages or 0) if load.sends(settings.me) else 0
+        random, left = Random(f"{run_name(settings, load.described())}/{settings.me}"), iter(range(roots))  # noqa: S311
         async with self.group:
-            began = asyncio.get_running_loop().time()
+            began = clock.now()
             workers = [self._work(random, left, began) for _ in range(min(AT_ONCE, roots))]
             await asyncio.gather(*workers)
         self.delivered = self.group.delivered
 
     async def _work(self, random: Random, left: Any, began: float) -> None:
-        assert isinstance(self.settings.options, Options)
+        assert isinstance(self.settings.options, ObjectWorkloadOptions)
         for number in left:
             if self.stopping:
                 return
-            if self.plan.rate is not None:
-                await asyncio.sleep(max(0.0, began + number / self.plan.rate - asyncio.get_running_loop().time()))
+            if self.load.rate is not None:
+                await asyncio.sleep(max(0.0, began + number / self.load.rate - clock.now()))
             try:
                 await self.group.run(random_program(random, self.settings.options))
             except (Aborted, CallAborted):
@@ -191,32 +200,24 @@ class ObjectShare(Share):
             self.sent += 1
             self.delivered = self.group.delivered
 
-    def promises(self) -> frozenset[Guarantee]:
-        return frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.SIGNIFICANT})
-
-    def groups(self) -> Mapping[str, tuple[int, ...]]:
-        return {NAME: tuple(range(len(self.settings.members)))}
-
-    def run_settings(self) -> dict[str, object]:
-        return {"conflicts": conflicts(self.group.catalogue)}
-
     def details(self) -> dict[str, object]:
         states = {name: vars(each) for name, each in self.group.objects.items() if name.startswith("r")}
         digest = sha256(msgspec.json.encode(states, order="sorted")).hexdigest()[:16]
         return {"roots": self.sent, "retries": self.group.retries, "aborted": self.aborted, "replicas": digest}
 
 
-def summarise(shares: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Counts of all together, and whether all replicas are equal at the end."""
-    counts = {name: sum(share[name] for share in shares) for name in ("roots", "retries", "aborted")}
-    return {**counts, "replicas_equal": len({share["replicas"] for share in shares}) == 1}
+    counts = {name: sum(report[name] for report in reports) for name in ("roots", "retries", "aborted")}
+    return {**counts, "replicas_equal": len({report["replicas"] for report in reports}) == 1}
 
 
 OBJECTS = Service(
     NAME,
     "objects that call each other: only what conflicts is ordered",
-    Options,
-    ObjectShare,
+    ObjectWorkloadOptions,
+    ObjectRole,
+    identify_run,
     messages=200,
     summarise=summarise,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from quire.live.services.objects import OBJECTS
 from quire.live.services.sequencing import SEQUENCER
-from quire.live.services.serving import Service
+from quire.live.services.service import Service
 from quire.live.services.transactions import TRANSACTIONS
 
 _SERVICES: tuple[Service, ...] = (OBJECTS, SEQUENCER, TRANSACTIONS)

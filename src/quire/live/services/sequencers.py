@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
+from typing import Unpack
 
 import msgspec
 
 from quire.live.events import Listener
-from quire.live.network.hub import VISITORS
+from quire.live.identity import identify
+from quire.live.network.hub import VISITORS, HubRoster
+from quire.live.network.peer_links import ClientRoster
+from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.recording import Recording
+from quire.live.services.laggards import Laggards
 from quire.live.services.nodes import Host
 from quire.live.services.session import Session
-from quire.live.services.visiting import FellowHost, HubHost
-from quire.live.settings import Address, Certificates, Settings, read_settings
+from quire.live.services.visiting import HubHost
+from quire.live.settings import Address, Settings, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.node import Notice
 from quire.protocols.registry import convert_options
-from quire.protocols.sequencing import Client, Options, Sequencer
+from quire.protocols.sequencing import Client, Sequencer, SequencingOptions
+from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
 from quire.protocols.sequencing.events import LEAVE
 from quire.protocols.sequencing.notices import Changed
-from quire.protocols.sequencing.office import Office
 
 NAME = "sequencer"
 SERVICE = "quire"
@@ -32,52 +39,56 @@ WILDCARDS = ("0.0.0.0", "::")  # noqa: S104
 
 
 def _settings(
-    service: str,
-    me: int,
-    sequencers: Sequence[str],
-    options: Mapping[str, object] | None,
-    secret: bytes | str | None,
-    certificates: Certificates | None,
-    insecure: bool,
-    timeout_s: float,
-    listen: str | None = None,
+    service: str, me: int, sequencers: Sequence[str], options: Mapping[str, object] | None, network: Network
 ) -> Settings:
-    chosen = convert_options(NAME, Options, options or {})
-    settings = read_settings(
-        service, me, sequencers, protocol=NAME, options=chosen, secret=secret, certificates=certificates,
-        insecure=insecure, timeout_s=timeout_s, listen=listen,
-    )  # fmt: skip
+    chosen = convert_options(NAME, SequencingOptions, options or {})
+    settings = read_settings(service, me, sequencers, protocol=NAME, options=chosen, network=network)
     return msgspec.structs.replace(settings, visitors=VISITORS)
 
 
+@takes_network_options
 def serve(
     sequencers: Sequence[str],
     me: int = 0,
     *,
     service: str = SERVICE,
     options: Mapping[str, object] | None = None,
-    secret: bytes | str | None = None,
-    certificates: Certificates | None = None,
-    insecure: bool = False,
-    timeout_s: float = 10.0,
-    listen: str | None = None,
-    on_event: Listener | None = None,
+    **network: Unpack[NetworkOptions],
 ) -> HubHost:
-    """The sequencer at place `me` of `sequencers`, the addresses of all, in the same order everywhere. Use it in `async
-    with`, which waits until all sequencers are there, and ends it. Raises BadInput where these make no sense."""
-    settings = _settings(service, me, sequencers, options, secret, certificates, insecure, timeout_s, listen)
-    assert isinstance(settings.options, Options)
+    """A sequencer, to be used in `async with`, which waits up to `join_s` until all sequencers have joined; leaving the block
+    stops it. `sequencers` are the addresses of all, in the same order everywhere; `me` is this one's index in that list. Raises
+    BadInput if the arguments make no sense."""
+    given = Network(**network)
+    settings = _settings(service, me, sequencers, options, given)
+    assert isinstance(settings.options, SequencingOptions)
     units = range(len(sequencers))
-    node = Office(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
-    host = HubHost(settings, node, _nothing_to_tell, on_event=on_event)
-    host.on_lost = lambda client: host.act(node.suspect(client))
-    return host
+    node = CombinedSequencer(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
+    roster, recording = HubRoster(settings), _recording(settings, given.trace)
+    hub = HubHost(settings, node, _nothing_to_tell, roster, recording=recording, on_event=given.on_event)
+    hub.on_lost = lambda client: hub.host.act(node.suspect(client))
+    laggards = Laggards(settings.timeout_s)
+
+    def evict_laggards() -> None:
+        for client, why in laggards.look(node.holding_up()):
+            hub.dismiss(client, why)
+
+    hub.host.on_time_passed = evict_laggards
+    return hub
+
+
+def _recording(settings: Settings, trace: str | Path | None) -> Recording | None:
+    if trace is None:
+        return None
+    assert isinstance(settings.options, SequencingOptions)
+    relays = tuple(range(len(settings.members)))
+    return Recording(Path(trace), identify(settings, settings.options.promises(), {}, relays=relays), settings.me)
 
 
 def _nothing_to_tell(_host: object, _notice: Notice) -> None:
     """Sequencers say nothing to an application."""
 
 
+@takes_network_options
 def connect(
     sequencers: str | Sequence[str],
     *,
@@ -85,57 +96,59 @@ def connect(
     service: str = SERVICE,
     order: str | None = None,
     options: Mapping[str, object] | None = None,
-    secret: bytes | str | None = None,
-    certificates: Certificates | None = None,
-    insecure: bool = False,
-    timeout_s: float = 10.0,
-    listen: str | None = None,
-    on_event: Listener | None = None,
+    **network: Unpack[NetworkOptions],
 ) -> Connected:
-    """A client of the sequencing service, to be used in `async with`, which connects to all sequencers.
+    """A client of the sequencing service, to be used in `async with`, which waits up to `join_s` until it is connected to all
+    sequencers.
 
-    `sequencers` are their addresses, in the same order everywhere; `order` and `options` as the sequencers have them. `me`
-    is this client's number among clients: drawn at random if not given, as it may be unless certificates name it. Beyond
-    loopback give the service's `secret` or `certificates`, or say `insecure`. With `bodies=direct` other clients connect to
-    this one: `listen` says where, a free port of loopback if not given and all is there; elsewhere, if not given, nobody does,
-    and what they send is relayed. Raises BadInput where these make no sense, and on entering where the sequencers run
-    something else; GroupFailed when a sequencer is lost.
+    `sequencers` are their addresses, in the same order everywhere; `order` and `options` must be those of the sequencers. `me`
+    is this client's number among the clients; if not given, it is drawn at random (with certificates, it must be given). Beyond
+    loopback, give the service's `secret` or `certificates`, or set `insecure`. With `bodies=direct`, other clients connect to
+    this one at `listen`. If `listen` is not given, that is a free port if everything is on loopback; otherwise no client
+    connects, and messages are relayed. The other arguments are as in `join`.
+
+    Raises BadInput if the arguments make no sense. Entering the block raises BadInput if the sequencers have other settings,
+    and MemberUnreachable if one cannot be reached within `join_s`; calls raise it if one is silent for `timeout_s` later.
     """
     addresses = tuple(sequencers.split(",")) if isinstance(sequencers, str) else tuple(sequencers)
-    if me is None and certificates is not None:
-        raise BadInput("certificates name their client by its number: say which it is with me=")
+    given = Network(**network)
+    if me is None and given.certificates is not None:
+        raise BadInput("a client's certificate names its number: give it with me=")
     if me is not None and not 0 <= me < VISITORS:
         raise BadInput(f"me must be from 0 to {VISITORS - 1}, not {me}")
-    given = {**(options or {}), **({} if order is None else {"order": order})}
-    settings = _settings(service, 0, addresses, given, secret, certificates, insecure, timeout_s, listen)
+    chosen = {**(options or {}), **({} if order is None else {"order": order})}
+    settings = _settings(service, 0, addresses, chosen, given)
     number = len(addresses) + (secrets.randbelow(VISITORS) if me is None else me)
-    where = None if listen is None else settings.listen
-    assert isinstance(settings.options, Options)
+    where = None if given.listen is None else settings.listen
+    assert isinstance(settings.options, SequencingOptions)
     if where is not None and (settings.options.bodies != "direct" or where.host in WILDCARDS):
-        raise BadInput(f"a client listens at {where} only with bodies=direct, and where others can reach it")
-    if settings.options.bodies == "direct" and listen is None and all(each.is_loopback() for each in settings.members):
+        raise BadInput(f"listen={where} needs bodies=direct and an address that other clients can reach")
+    if settings.options.bodies == "direct" and given.listen is None and all(each.is_loopback() for each in settings.members):
         where = ANY_PORT
-    return Connected(msgspec.structs.replace(settings, me=number, listen=where), on_event)
+    settings = msgspec.structs.replace(settings, me=number, listen=where)
+    return Connected(settings, _recording(settings, given.trace), given.on_event)
 
 
 class Connected(Session):
     """A client that is connected while it is in its `async with`."""
 
-    def __init__(self, settings: Settings, on_event: Listener | None = None) -> None:
-        assert isinstance(settings.options, Options)
+    def __init__(self, settings: Settings, recording: Recording | None = None, on_event: Listener | None = None) -> None:
+        assert isinstance(settings.options, SequencingOptions)
         client = Client(settings.me, range(len(settings.members)), 0, settings.options)
-        super().__init__(client, settings.inbox_messages_max, settings.run_messages_max)
-        self._visit = FellowHost(settings, client, self._told, on_event=on_event)
-        client.spreading.linked = self._visit.linked
+        super().__init__(client, settings)
+        self.settings = settings
+        self._roster = ClientRoster(settings)
+        self._visit = HubHost(settings, client, self._on_notice, self._roster, recording=recording, on_event=on_event)
+        client.spreading.linked = self._roster.linked
 
-    def _told(self, host: Host, notice: Notice) -> None:
+    def _on_notice(self, host: Host, notice: Notice) -> None:
         if isinstance(notice, Changed):
-            for fellow, at in notice.at.items():
-                if fellow != self.me:
-                    self._visit.link(fellow, at)
+            for other, at in notice.at.items():
+                if other != self.me and (found := self._roster.want(other, at)) is not None:
+                    host.dial(*found)
             if notice.kind == LEAVE:
-                self._visit.keep_only({client for view in self.client.views.values() for client in view})
-        self.told(host, notice)
+                self._roster.keep_only({client for view in self.client.views.values() for client in view})
+        self.on_notice(host, notice)
 
     @property
     def me(self) -> int:
@@ -144,8 +157,8 @@ class Connected(Session):
 
     async def __aenter__(self) -> Connected:
         await self._visit.__aenter__()
-        self.client.at = self._visit.listens_at()
-        self.begin(self._visit)
+        self.client.at = self._visit.host.listens_at()
+        self.begin(self._visit.host)
         return self
 
     async def __aexit__(
@@ -155,8 +168,7 @@ class Connected(Session):
         exception ends the block."""
         try:
             if kind is None and self._visit.failure is None:
-                self.on_delivered = lambda _: None  # Nobody takes what comes from now on.
-                self._visit.resume()
+                self.stop_handing_over()
                 await self.flushed()
                 for group in tuple(self.client.hold.delivered):
                     await self.leave_group(group)

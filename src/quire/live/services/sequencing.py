@@ -1,4 +1,4 @@
-"""The share of a process in `quire run --protocol sequencer`.
+"""The role of a process in `quire run --protocol sequencer`.
 
 Members come first and are clients; then come the sequencers, the first of which keeps the directory too. Clients create and
 join their groups as `ring` lays them out, send to them in turn, leave some and come back, and have groups moved meanwhile.
@@ -11,19 +11,22 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
+from quire.live.identity import identify
+from quire.live.load import Pace
 from quire.live.services.nodes import Host
-from quire.live.services.serving import NodeShare, Service
+from quire.live.services.service import NodeRole, Service
 from quire.live.services.session import Session
-from quire.model.orders import Guarantee
+from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice
 from quire.protocols.sequencing import Client, Sequencer
-from quire.protocols.sequencing.office import Office
+from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
 from quire.protocols.sequencing.ring import RingOptions
+from quire.trace.parts.description import RunIdentity
 
 NAME = "sequencer"
 
 
-class SequencerShare(NodeShare):
+class SequencerRole(NodeRole):
     @property
     def options(self) -> RingOptions:
         assert isinstance(self.settings.options, RingOptions)
@@ -38,17 +41,17 @@ class SequencerShare(NodeShare):
         self.node: Node
         if me < self.clients:
             client = Client(me, units, units[0], self.options)
-            self.session = Session(client, self.settings.inbox_messages_max, self.settings.run_messages_max)
+            self.session = Session(client, self.settings)
             self.session.on_delivered = lambda _: None
             self.node = client
         elif me == units[0]:
-            self.node = Office(me, units, self.options)
+            self.node = CombinedSequencer(me, units, self.options)
         else:
             self.node = Sequencer(me, units, units[0], self.options)
         return self.node
 
-    def told(self, host: Host, notice: Notice) -> None:
-        self.session.told(host, notice)
+    def on_notice(self, host: Host, notice: Notice) -> None:
+        self.session.on_notice(host, notice)
         self.delivered = self.session.delivered
 
     async def work(self, host: Host) -> None:
@@ -63,24 +66,16 @@ class SequencerShare(NodeShare):
         for group in own:
             await session.join_group(group)
         restless = asyncio.ensure_future(self._change(own))
-        if self.plan.sends(me):
+        if self.load.sends(me):
             await self._send(own or list(groups))
         await restless
         await session.flushed()
 
     async def _send(self, groups: Sequence[str]) -> None:
-        plan, loop = self.plan, asyncio.get_running_loop()
-        payload = (bytes(range(256)) * (plan.size // 256 + 1))[: plan.size]
-        batch = [payload] * max(1, min(self.settings.run_messages_max, self.settings.run_bytes_max // max(plan.size, 1)))
-        targets, total, began = cycle(groups), plan.messages or 0, loop.time()
-        while self.sent < total and not self.stopping:
-            count = min(total - self.sent, len(batch), max(1, total // (4 * len(groups))))
-            if plan.rate is not None:
-                due = int((loop.time() - began) * plan.rate) + 1 - self.sent
-                if due <= 0:
-                    await asyncio.sleep(self.sent / plan.rate - (loop.time() - began))
-                    continue
-                count = min(count, due)
+        load, settings = self.load, self.settings
+        batch, pace, targets = load.batch(settings.run_messages_max, settings.run_bytes_max), Pace(load), cycle(groups)
+        most = min(len(batch), max(1, (load.messages or 0) // (4 * len(groups))))
+        while (count := await pace.take(most)) and not self.stopping:
             await self.session.multicast_many(next(targets), batch[:count])
             self.sent += count
 
@@ -97,14 +92,11 @@ class SequencerShare(NodeShare):
             self.session.move_group(groups[number % len(groups)], units[(number + 1) % len(units)])
             await asyncio.sleep(options.tick_ms / 1000)
 
-    def promises(self) -> frozenset[Guarantee]:
-        return self.options.promises()
-
     def groups(self) -> Mapping[str, tuple[int, ...]]:
         return self.options.layout(self.clients)
 
     def details(self) -> dict[str, object]:
-        if isinstance(self.node, Office):
+        if isinstance(self.node, CombinedSequencer):
             return {f"load of {self.node.address}": self.node.sequencer.numbered, "groups_moved": self.node.directory.moved}
         return {f"load of {self.node.address}": self.node.numbered} if isinstance(self.node, Sequencer) else {}
 
@@ -115,6 +107,20 @@ def processes(members: int, options: RingOptions) -> int:
     return members + options.sequencers
 
 
+def identify_ring(settings: Settings, load: Mapping[str, object] | None) -> RunIdentity:
+    options = settings.options
+    assert isinstance(options, RingOptions)
+    clients = len(settings.members) - options.sequencers
+    relays = tuple(range(clients, len(settings.members)))
+    return identify(settings, options.promises(), options.layout(clients), load=load, relays=relays)
+
+
 SEQUENCER = Service(
-    NAME, "overlapping groups over several sequencers (Kindberg)", RingOptions, SequencerShare, processes, messages=1000
+    NAME,
+    "overlapping groups over several sequencers (Kindberg)",
+    RingOptions,
+    SequencerRole,
+    identify_ring,
+    processes,
+    messages=1000,
 )

@@ -1,27 +1,32 @@
 """A client of the sequencing service as an application holds it: create, join, leave, multicast, iterate.
 
-What is multicast to a group while the event loop is busy leaves together as one run at its next turn. Every queue has a
-bound: a full window makes `multicast` wait, and a slow application makes this client read nothing more.
+What is multicast to a group while the event loop is busy leaves together at its next turn, in runs of so many messages and
+bytes. Every queue has a bound: a full window makes `multicast` wait, and a slow application makes this client read nothing
+more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from quire.live.errors import GroupClosed
+from quire.live.held import Held
+from quire.live.inbox import Inbox
+from quire.live.outbox import Outbox
 from quire.live.services.nodes import Host
+from quire.live.settings import Settings
 from quire.model.messages import pack
-from quire.protocols.node import Notice
+from quire.model.payloads import BytesLike, as_messages
+from quire.protocols.node import Effects, Notice
 from quire.protocols.sequencing import Client
 from quire.protocols.sequencing.errors import Evicted, GapUnrecoverable
-from quire.protocols.sequencing.events import JOIN, LEAVE
+from quire.protocols.sequencing.events import JOIN, LEAVE, NO_RUN
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
-from quire.trace.recorder import Address
+from quire.trace.log import Address
 
 OPS = {JOIN: "join", LEAVE: "leave"}
 
@@ -51,28 +56,27 @@ Delivery: TypeAlias = GroupMessage | Membership
 class Session:
     """Use it after its host has started. All calls belong to the event loop that started it."""
 
-    def __init__(self, client: Client, inbox_messages_max: int, run_messages_max: int) -> None:
+    def __init__(self, client: Client, settings: Settings) -> None:
         self.client = client
         self.delivered = 0
         self.on_delivered: Callable[[Delivered | Changed], None] | None = None
         """Takes deliveries as they come, run by run, instead of the iterator."""
         self._host: Host | None = None
-        self._inbox_max = inbox_messages_max
-        self._run_max = run_messages_max
-        self._inbox: deque[Delivered | Changed | Failed] = deque()
-        self._inbox_messages = 0
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
+        self._inbox: Inbox[Delivered | Changed | Failed] = Inbox(settings.inbox_messages_max, settings.inbox_bytes_max)
+        run_messages_max = min(settings.run_messages_max, client.options.window)
+        self._outbox: Outbox[str] = Outbox(run_messages_max, settings.run_bytes_max)
+        self._flush_scheduled = False
+        self._patience_s = settings.timeout_s / 4
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._request: asyncio.Future[None] | None = None
-        self._unsent: list[tuple[str, list[bytes]]] = []
-        self._unsent_count = 0
         self._views: dict[str, tuple[int, ...]] = {}
         self._deferred: dict[int, int] = {}
         """Own runs by their first message: their places in the records, until it is known who is to deliver them."""
 
     def begin(self, host: Host) -> None:
         self._host = host
+        host.on_ended = self._ended
+        host.on_time_passed = self._time_passed
 
     @property
     def host(self) -> Host:
@@ -80,16 +84,33 @@ class Session:
             raise GroupClosed("the client is not connected; use it in `async with`")
         return self._host
 
+    def _check_open(self) -> None:
+        """Raise what has ended the connection, if it has ended."""
+        if self.host.ended:
+            raise self.host.failure or GroupClosed("the connection to the service is closed")
+
+    def _ended(self) -> None:
+        """The connection has ended: everybody who waits is told."""
+        error = self.host.failure or GroupClosed("the connection to the service is closed")
+        for waiting in (*self._asked.values(), self._request):
+            _resolve(waiting, error)
+        self._inbox.wake()
+        self._outbox.wake()
+
+    def _time_passed(self) -> None:
+        if (news := self._inbox.news(self.client.address, self._patience_s)) is not None:
+            self.host.report(news)
+
     # Groups.
 
     async def create_group(self, group: str) -> None:
         """Found a group of this name, if there is none. Its founder is not in it: it may join."""
-        if group not in self.client.places:
+        if group not in self.client.locations:
             await self._ask(group, self.client.create)
 
     async def find_group(self, group: str) -> None:
         """Raises NoSuchGroup where nobody has created it."""
-        if group not in self.client.places:
+        if group not in self.client.locations:
             await self._ask(group, self.client.find)
 
     async def join_group(self, group: str) -> None:
@@ -106,112 +127,123 @@ class Session:
         """Have the group moved, with all that must go with it; for whoever runs the service."""
         self.host.act(self.client.move(self.host.now(), group, sequencer))
 
-    async def _ask(self, group: str, ask: Callable[[int, str], object]) -> None:
+    async def _ask(self, group: str, ask: Callable[[int, str], Effects]) -> None:
+        self._check_open()
         waiting = self._asked.get(group)
         if waiting is None:
+            effects = ask(self.host.now(), group)
             waiting = self._asked[group] = asyncio.get_running_loop().create_future()
-            self.host.act(ask(self.host.now(), group))  # type: ignore[arg-type]
-        await self._or_failure(waiting)
+            self.host.act(effects)
+        # Others may wait for the same answer when one of them gives up.
+        await asyncio.shield(waiting)
 
-    async def _ask_for_membership(self, group: str, ask: Callable[[int, str], object]) -> None:
+    async def _ask_for_membership(self, group: str, ask: Callable[[int, str], Effects]) -> None:
+        self._check_open()
         self._flush()
-        self.host.act(ask(self.host.now(), group))  # type: ignore[arg-type]
+        effects = ask(self.host.now(), group)
         self._request = asyncio.get_running_loop().create_future()
-        await self._or_failure(self._request)
-
-    async def _or_failure(self, waiting: asyncio.Future[None] | asyncio.Task[None]) -> None:
-        """Wait for it, or for the end of the connection."""
-        ended = asyncio.ensure_future(self.host.until_ended())
-        try:
-            await asyncio.wait((asyncio.ensure_future(waiting), ended), return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
-                raise self.host.failure or GroupClosed("the connection to the service is closed")
-            waiting.result()
-        finally:
-            ended.cancel()
+        self.host.act(effects)
+        await asyncio.shield(self._request)
 
     # Sending.
 
-    async def multicast(self, group: str, payload: bytes) -> int:
+    async def multicast(self, group: str, payload: BytesLike) -> int:
         """Send a message to a group, as a member or not. Returns its number at this client once it is accepted; waits
-        while too many have no number in their groups yet."""
+        while too many have no number in their groups yet. Raises BadInput for what is not bytes, and TooLarge."""
         return await self.multicast_many(group, (payload,))
 
-    async def multicast_many(self, group: str, payloads: Sequence[bytes]) -> int:
+    async def multicast_many(self, group: str, payloads: Sequence[BytesLike]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
-        if self.host.failure is not None:
-            raise self.host.failure
-        if group not in self.client.places:
-            await self.find_group(group)
-        first = -1
-        for start in range(0, len(payloads), self._run_max):
-            part = payloads[start : start + self._run_max]
-            while self.client.outbox.messages + self._unsent_count + len(part) > self.client.options.window:
-                self._flush()
-                self._room.clear()
-                await self._or_failure(asyncio.ensure_future(self._wait_for_room()))
-            number = self.client.next_number + self._unsent_count
-            first = number if first < 0 else first
-            self._submit(group, part)
+        messages = as_messages(payloads)
+        self._check_open()
+        await self.find_group(group)
+        first = self._outbox.accept(messages, group)
+        self._flush_soon()
+        while self._outbox.is_full():
+            await self._outbox.changed()
+            self._check_open()
         return first
 
-    async def _wait_for_room(self) -> None:
-        await self._room.wait()
+    def _flush_soon(self) -> None:
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            asyncio.get_running_loop().call_soon(self._scheduled_flush)
 
-    def _submit(self, group: str, payloads: Iterable[bytes]) -> None:
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._flush)
-        if not self._unsent or self._unsent[-1][0] != group or len(self._unsent[-1][1]) >= self._run_max:
-            self._unsent.append((group, []))
-        batch = self._unsent[-1][1]
-        before = len(batch)
-        batch.extend(payloads)
-        self._unsent_count += len(batch) - before
+    def _scheduled_flush(self) -> None:
+        self._flush_scheduled = False
+        self._flush(rest=False)
+        if len(self._outbox) and self._outbox.may_wait():
+            self._flush_soon()
 
-    def _flush(self) -> None:
-        unsent, self._unsent, self._unsent_count = self._unsent, [], 0
-        for group, payloads in unsent:
-            client, body = self.client, pack(payloads)
-            first = client.next_number
-            effects = client.multicast(self.host.now(), group, body, len(payloads))
-            if self.host.recorder is not None:
-                size = len(body.payload) // len(payloads)
-                self._deferred[first] = self.host.defer_send(client.address, first, size, len(payloads))
+    def _flush(self, *, rest: bool = True) -> None:
+        """Send what was accepted, in as few runs as possible, as far as the window has room; without the rest, if that may
+        wait."""
+        client, outbox = self.client, self._outbox
+        while len(outbox) and not self.host.ended and client.outbox.has_room(*outbox.next_run()):
+            if not rest and outbox.may_wait():
+                break
+            run = outbox.take_run()
+            group, count = run.to, len(run.payloads)
+            assert group is not None
+            first, body = client.next_number, pack(run.payloads, run.lengths)
+            effects = client.multicast(self.host.now(), group, body, count)
+            if self.host.log is not None:
+                size = run.bytes // count
+                address = Address(group, None)
+                self._deferred[first] = self.host.defer_send(client.address, first, address, size, count)
             self.host.act(effects)
+        if not outbox.is_full():
+            outbox.wake()
 
     async def flushed(self) -> None:
         """Returns when everything that this client sent is delivered everywhere."""
         self._flush()
-        while not self.client.outbox.idle() or self.client.unstable:
-            await self._or_failure(asyncio.ensure_future(asyncio.sleep(self.client.options.tick_ms / 4000)))
+        while len(self._outbox) or not self.client.outbox.idle() or self.client.unstable:
+            self._check_open()
+            await asyncio.sleep(self.client.options.tick_ms / 4000)
 
     # Deliveries.
+
+    def waiting(self) -> Sequence[Held]:
+        """Why is nothing delivered? Where this client reads nothing more, because its application does not take what was
+        delivered: the first that it has not taken, since when, and the application's client as who is waited for."""
+        unread_s, notice = self._inbox.unread_s(), self._inbox.first()
+        if unread_s is None or notice is None:
+            return ()
+        run = notice.run if isinstance(notice, Delivered) else NO_RUN
+        return (Held(run.origin, run.first, run.count, (self.client.address,), self._inbox.why(), unread_s),)
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
         return self._deliveries()
 
-    async def _deliveries(self) -> AsyncIterator[Delivery]:
-        """Everything in the groups in which this client is, in order. Raises GapUnrecoverable where some of it is lost."""
-        while True:
-            while not self._inbox:
-                self._arrived.clear()
-                await self._or_failure(asyncio.ensure_future(self._wait_for_arrival()))
-            notice = self._inbox.popleft()
-            if isinstance(notice, Failed):
-                raise notice.error
-            if isinstance(notice, Changed):
-                yield Membership(notice.group, notice.seq, OPS[notice.kind], notice.who, notice.members)
-                continue
-            for number, payload in enumerate(notice.run.payloads(), notice.seq):
-                yield GroupMessage(notice.group, number, notice.run.origin, payload)
-            self._inbox_messages -= notice.run.count
-            if self._inbox_messages <= self._inbox_max // 2:
-                self.host.resume()
+    async def _deliveries(self) -> AsyncGenerator[Delivery, None]:
+        """Everything in the groups in which this client is, in order. Ends when the client has left the service; raises
+        GapUnrecoverable where something is lost, and what ended the connection otherwise."""
+        inbox = self._inbox
+        inbox.takers += 1
+        try:
+            while True:
+                while (notice := inbox.take()) is not None:
+                    if inbox.has_room_again():
+                        self.host.resume()
+                    for delivery in _shown(notice):
+                        yield delivery
+                if self.host.failure is not None:
+                    raise self.host.failure
+                if self.host.ended:
+                    return
+                await inbox.changed()
+        finally:
+            inbox.takers -= 1
 
-    async def _wait_for_arrival(self) -> None:
-        await self._arrived.wait()
+    def stop_handing_over(self) -> None:
+        """The application leaves: what comes from now on is not for it. Whoever is iterating gets what came before."""
+        self.on_delivered = lambda _: None
+        if not self._inbox.takers:
+            self._inbox.discard()
+        self.host.resume()
 
-    def told(self, host: Host, notice: Notice) -> None:
+    def on_notice(self, host: Host, notice: Notice) -> None:
         """What the client says, as its host hands it on."""
         match notice:
             case Delivered():
@@ -219,7 +251,8 @@ class Session:
             case Numbered():
                 if notice.members is not None:
                     self._settle(host, notice.group, notice.first, notice.members)
-                self._room.set()
+                if len(self._outbox):
+                    self._flush_soon()
             case Changed():
                 self._changed(host, notice)
             case Found():
@@ -229,40 +262,49 @@ class Session:
                 if isinstance(notice.error, Evicted):
                     host.fail(notice.error)
                 elif isinstance(notice.error, GapUnrecoverable):
-                    self._hand_over(notice)
+                    self._hand_over(host, notice, 0, 0)
 
     def _delivered(self, host: Host, notice: Delivered) -> None:
         run = notice.run
         self.delivered += run.count
-        if host.recorder is not None:
+        if host.log is not None:
             host.record_delivery(run.origin, run.first, Address(notice.group), run.payload_bytes() // run.count, run.count)
         if run.origin == self.client.address:
             self._settle(host, notice.group, run.first, self._views[notice.group])
-        self._hand_over(notice)
-        if self.on_delivered is None:
-            self._inbox_messages += run.count
-            if self._inbox_messages > self._inbox_max:
-                host.pause()
+        self._hand_over(host, notice, run.count, run.payload_bytes())
 
     def _changed(self, host: Host, notice: Changed) -> None:
         self._views[notice.group] = notice.members
         host.record_view(notice.who, notice.seq, Address(notice.group, notice.members, op=OPS[notice.kind]))
-        self._hand_over(notice)
+        self._hand_over(host, notice, 1, 0)
         if notice.who == self.client.address:
             _resolve(self._request)
 
-    def _hand_over(self, notice: Delivered | Changed | Failed) -> None:
+    def _hand_over(self, host: Host, notice: Delivered | Changed | Failed, messages: int, size: int) -> None:
         if self.on_delivered is not None:
             if not isinstance(notice, Failed):
                 self.on_delivered(notice)
             return
-        self._inbox.append(notice)
-        self._arrived.set()
+        self._inbox.put(notice, messages, size)
+        if self._inbox.is_full():
+            host.pause()
 
     def _settle(self, host: Host, group: str, first: int, members: tuple[int, ...]) -> None:
-        place = self._deferred.pop(first, None)
-        if place is not None:
-            host.settle(place, Address(group, tuple(sorted(members))))
+        record = self._deferred.pop(first, None)
+        if record is not None:
+            host.settle(record, Address(group, tuple(sorted(members))))
+
+
+def _shown(notice: Delivered | Changed | Failed) -> Iterator[Delivery]:
+    """What an application is handed, one by one; raises what it is told of that cannot be repaired."""
+    match notice:
+        case Failed():
+            raise notice.error
+        case Changed():
+            yield Membership(notice.group, notice.seq, OPS[notice.kind], notice.who, notice.members)
+        case Delivered():
+            for number, payload in enumerate(notice.run.payloads(), notice.seq):
+                yield GroupMessage(notice.group, number, notice.run.origin, payload)
 
 
 def _resolve(waiting: asyncio.Future[None] | None, error: Exception | None = None) -> None:
@@ -272,3 +314,5 @@ def _resolve(waiting: asyncio.Future[None] | None, error: Exception | None = Non
         waiting.set_result(None)
     else:
         waiting.set_exception(error)
+        # Whoever asked may have given up meanwhile, and then nobody ever looks at it; that is no mistake to complain of.
+        waiting.exception()

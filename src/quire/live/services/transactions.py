@@ -1,39 +1,45 @@
-"""Live stores: what an application holds, and the share of a process in `quire run --protocol transactions`."""
+"""Live stores: what an application holds, and the role of a process in `quire run --protocol transactions`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
+from quire.live import clock
 from quire.live.errors import GroupClosed
 from quire.live.events import Listener
+from quire.live.identity import identify, run_name
+from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.nodes import Host
-from quire.live.services.serving import Service, Share
-from quire.live.settings import Certificates, Settings, read_settings
-from quire.live.spool import Spool
+from quire.live.services.service import Role, Service
+from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.protocols.node import Notice
 from quire.protocols.registry import convert_options
 from quire.protocols.transactions.cells import Cell
 from quire.protocols.transactions.errors import TransactionError
+from quire.protocols.transactions.notices import GaveUp
 from quire.protocols.transactions.omission import Counts
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
 from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.protocols.transactions.timestamps import UNWRITTEN
+from quire.trace.parts.description import RunIdentity
 from quire.transactions.codecs import BYTES, Codec
 from quire.transactions.nodes import StoreOptions, make_node, placement
 from quire.transactions.record import record
 from quire.transactions.store import Retries, Store
-from quire.transactions.workload import Options, random_program
+from quire.transactions.workload import TransactionWorkloadOptions, random_program
 
 NAME = "transactions"
 
@@ -56,7 +62,8 @@ class StoreMember:
         *,
         codec: Codec = BYTES,
         retries: Retries | None = None,
-        spool: Spool | None = None,
+        timeout_s: float | None = None,
+        recording: Recording | None = None,
         on_event: Listener | None = None,
     ) -> None:
         processes = len(settings.members)
@@ -68,11 +75,11 @@ class StoreMember:
         self._store: Store | None = None
         if settings.me in self._clients:
             assert isinstance(self.node, Processor | QuorumClient)
-            self._store = Store(self.node, self._runtime, codec=codec, retries=retries)
+            self._store = Store(
+                self.node, self._runtime, codec=codec, retries=retries, timeout_s=timeout_s or settings.timeout_s
+            )
         survives = options.replication == "majority"
-        self._host = Host(settings, self.node, self._told, spool=spool, survives=survives, on_event=on_event)
-        if isinstance(self.node, QuorumReplica):
-            self._host.on_lost = self.node.gone
+        self._host = Host(settings, self.node, self._on_notice, recording=recording, survives=survives, on_event=on_event)
         self._runtime.host = self._host
         self._watch: asyncio.Task[None] | None = None
 
@@ -80,13 +87,15 @@ class StoreMember:
     def store(self) -> Store:
         """The store of a client."""
         if self._store is None:
-            raise BadInput(f"process {self.settings.me} is a replica; transactions are run by the clients after the replicas")
+            raise BadInput(
+                f"process {self.settings.me} is a replica; only clients, which come after the replicas, run transactions"
+            )
         return self._store
 
     @property
     def lost(self) -> frozenset[int]:
-        """The processes that were given up."""
-        return frozenset(self._host.lost)
+        """The processes that nothing is heard of at the moment."""
+        return self._host.lost
 
     async def __aenter__(self) -> StoreMember:
         await self._host.__aenter__()
@@ -110,12 +119,15 @@ class StoreMember:
         if self._store is not None:
             self._store.give_up(self._host.failure or GroupClosed("the store is closed"))
 
-    def _told(self, host: Host, notice: Notice) -> None:
+    def _on_notice(self, host: Host, notice: Notice) -> None:
         record(host, notice)
+        if isinstance(notice, GaveUp):
+            host.give_up(notice.replica)
         if self._store is not None:
-            self._store.told(notice)
+            self._store.on_notice(notice)
 
 
+@takes_network_options
 def join_store(
     group: str,
     *,
@@ -125,73 +137,59 @@ def join_store(
     options: Mapping[str, object] | None = None,
     codec: Codec = BYTES,
     retries: Retries | None = None,
-    secret: bytes | str | None = None,
-    certificates: Certificates | None = None,
-    insecure: bool = False,
-    listen: str | None = None,
-    timeout_s: float = 10.0,
-    on_event: Listener | None = None,
+    **network: Unpack[NetworkOptions],
 ) -> StoreMember:
     """A process of a live store, to be used in `async with`. The first `replicas` of the members keep the keys, the others are
-    their clients; the rest is as in `join`. Raises BadInput where it makes no sense, and on entering where another process
-    was given something else."""
+    their clients; the rest is as in `join`. `timeout_s` is also how long a call of the store may take where the call says
+    nothing else. Raises BadInput where it makes no sense, and on entering where another process was given something else."""
     if not 1 <= replicas < len(members):
         raise BadInput(
             f"a store of {len(members)} processes needs 1 to {len(members) - 1} replicas and a client, not {replicas}"
         )
     plain = convert_options(NAME, StoreOptions, options or {})
     placement(replicas, plain)
-    settings = read_settings(
-        group,
-        me,
-        members,
-        protocol=NAME,
-        options=_Shown(**msgspec.structs.asdict(plain), replicas=replicas),
-        secret=secret,
-        certificates=certificates,
-        insecure=insecure,
-        listen=listen,
-        timeout_s=timeout_s,
-    )
-    return StoreMember(settings, replicas, plain, codec=codec, retries=retries, on_event=on_event)
+    given, shown = Network(**network), _Shown(**msgspec.structs.asdict(plain), replicas=replicas)
+    settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
+    recording = None if given.trace is None else Recording(Path(given.trace), identify_store(settings, replicas), me)
+    return StoreMember(settings, replicas, plain, codec=codec, retries=retries, recording=recording, on_event=given.on_event)
 
 
-class TransactionShare(Share):
+def identify_store(settings: Settings, replicas: int, load: Mapping[str, object] | None = None) -> RunIdentity:
+    groups = {"replicas": tuple(range(replicas))}
+    return identify(settings, frozenset({Guarantee.SERIALISABLE}), groups, about={"versions": "timestamp"}, load=load)
+
+
+def identify_run(settings: Settings, load: Mapping[str, object] | None) -> RunIdentity:
+    assert isinstance(settings.options, TransactionWorkloadOptions)
+    return identify_store(settings, len(settings.members) - settings.options.clients, load)
+
+
+class TransactionRole(Role):
     """A replica serves until the clients are done; a client runs its transactions one after the other."""
 
     async def take_part(self) -> None:
-        plan, settings, options = self.plan, self.settings, self.settings.options
-        assert isinstance(options, Options)
+        load, settings, options = self.load, self.settings, self.settings.options
+        assert isinstance(options, TransactionWorkloadOptions)
         replicas = len(settings.members) - options.clients
-        self.member = StoreMember(settings, replicas, options, retries=Retries(tries=options.tries), spool=self.spool)
+        retries, timeout_s = Retries(tries=options.tries), options.patience_ms / 1000
+        self.member = StoreMember(settings, replicas, options, retries=retries, timeout_s=timeout_s, recording=self.recording)
         self.given_up = 0
         async with self.member:
             if settings.me >= replicas:
-                await self._work(options, Random(f"{plan.run_name(settings)}/{settings.me}"))  # noqa: S311
+                await self._work(options, Random(f"{run_name(settings, load.described())}/{settings.me}"))  # noqa: S311
 
-    async def _work(self, options: Options, random: Random) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        for number in range(self.plan.messages or 0):
+    async def _work(self, options: TransactionWorkloadOptions, random: Random) -> None:
+        began = clock.now()
+        for number in range(self.load.messages or 0):
             if self.stopping:
                 return
-            if self.plan.rate is not None:
-                await asyncio.sleep(max(0.0, began + number / self.plan.rate - loop.time()))
+            if self.load.rate is not None:
+                await asyncio.sleep(max(0.0, began + number / self.load.rate - clock.now()))
             try:
-                await self.member.store.run(random_program(random, options, self.plan.size or 0))
+                await self.member.store.run(random_program(random, options, self.load.size or 0))
             except TransactionError:
                 self.given_up += 1
             self.sent += 1
-
-    def promises(self) -> frozenset[Guarantee]:
-        return frozenset({Guarantee.SERIALISABLE})
-
-    def groups(self) -> Mapping[str, tuple[int, ...]]:
-        assert isinstance(self.settings.options, Options)
-        return {"replicas": tuple(range(len(self.settings.members) - self.settings.options.clients))}
-
-    def run_settings(self) -> dict[str, object]:
-        return {"versions": "timestamp"}
 
     def details(self) -> dict[str, object]:
         node = self.member.node
@@ -203,28 +201,28 @@ class TransactionShare(Share):
 
     def _digests(self, cells: Mapping[str, Cell]) -> dict[str, str]:
         """For each set of replicas, one digest of all keys that they hold."""
-        assert isinstance(self.settings.options, Options)
-        places = placement(len(self.settings.members) - self.settings.options.clients, self.settings.options)
+        assert isinstance(self.settings.options, TransactionWorkloadOptions)
+        replica_sets = placement(len(self.settings.members) - self.settings.options.clients, self.settings.options)
         held: dict[str, list[object]] = {}
         for key, cell in sorted(cells.items()):
             if cell.wts != UNWRITTEN:
                 digest = sha256(cell.value or b"").hexdigest()
-                held.setdefault(str(places.of(key)), []).append([key, cell.wts, digest])
+                held.setdefault(str(replica_sets.of(key)), []).append([key, cell.wts, digest])
         return {group: sha256(msgspec.json.encode(keys)).hexdigest()[:16] for group, keys in held.items()}
 
 
-def summarise(shares: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Counts of all clients together, what replicas omitted, and whether they are equal at the end."""
-    replicas = [share for share in shares if "keys" in share]
-    clients = [share for share in shares if "keys" not in share]
+    replicas = [report for report in reports if "keys" in report]
+    clients = [report for report in reports if "keys" not in report]
     counts, digests = Counts(), dict[str, set[str]]()
-    for share in replicas:
-        counts.add(msgspec.convert(share["requests"], Counts))
-        for group, digest in share["keys"].items():
+    for report in replicas:
+        counts.add(msgspec.convert(report["requests"], Counts))
+        for group, digest in report["keys"].items():
             digests.setdefault(group, set()).add(digest)
     equal = all(len(found) == 1 for found in digests.values())
     return {
-        **{name: sum(share[name] for share in clients) for name in ("committed", "aborted", "retries", "given_up")},
+        **{name: sum(report[name] for report in clients) for name in ("committed", "aborted", "retries", "given_up")},
         "ratio": round(counts.ratio, 6),
         "queue_depth": round(counts.depth, 6),
         "replicas_equal": equal,
@@ -235,8 +233,9 @@ def summarise(shares: Sequence[Mapping[str, Any]]) -> dict[str, object]:
 TRANSACTIONS = Service(
     NAME,
     "transactions over replicated keys (Enokido, Tachikawa, Takizawa)",
-    Options,
-    TransactionShare,
+    TransactionWorkloadOptions,
+    TransactionRole,
+    identify_run,
     processes=lambda members, options: members + options.clients,
     messages=200,
     summarise=summarise,

@@ -1,65 +1,85 @@
-"""Nodes whose peers come and go: members of a hub, and its visitors, with links to each other or without."""
+"""Nodes whose peers come and go: members of a hub, and its visitors."""
 
 from __future__ import annotations
 
-from quire.live.errors import GroupFailed, MemberUnreachable, PeerMisbehaved
-from quire.live.network.fellows import Fellowship
-from quire.live.network.hub import Hub
-from quire.live.network.mesh import Mesh
-from quire.live.services.nodes import Host
-from quire.live.settings import Address
+from collections.abc import Callable
+from types import TracebackType
+
+from quire.live.errors import Dismissed, GroupFailed
+from quire.live.events import Event, Listener
+from quire.live.network.hub import OpenRoster
+from quire.live.recording import LEFT_EARLY, Recording
+from quire.live.services.nodes import Host, OnNotice
+from quire.live.settings import Settings
+from quire.model.errors import QuireError
+from quire.protocols.node import Node
+from quire.protocols.sequencing.errors import Evicted
+
+CLOSE_S = 2.0
+"""How long a visitor that leaves waits until its last packets have arrived."""
 
 
-class HubHost(Host):
-    """A node at a hub, as a member or as a visitor. To a member, a visitor that is lost is lost for good."""
+class HubHost:
+    """One process of a service whose clients come and go: a sequencer, or a client. Use it in `async with`. A client that is
+    lost cannot come back."""
 
-    _mesh: Hub
+    def __init__(
+        self,
+        settings: Settings,
+        node: Node,
+        on_notice: OnNotice,
+        roster: OpenRoster,
+        *,
+        recording: Recording | None = None,
+        on_event: Listener | None = None,
+    ) -> None:
+        self.settings = settings
+        self.host = Host(settings, node, on_notice, roster=roster, recording=recording, on_event=on_event)
+        self.host.on_failed = self._failed
+        self.on_lost: Callable[[int], None] | None = None
+        """Called with each visitor that is lost and never comes back."""
+        self._roster = roster
 
-    def _make_mesh(self) -> Mesh:
-        return Hub(self.settings, type(self.node).packets, self)
+    async def __aenter__(self) -> HubHost:
+        await self.host.__aenter__()
+        return self
 
-    def failed(self, error: GroupFailed) -> None:
-        visitor = error.member if isinstance(error, MemberUnreachable) else self._mesh.served
-        about_visitor = visitor is not None and self._mesh.is_visitor(visitor)
-        if about_visitor and isinstance(error, MemberUnreachable | PeerMisbehaved):
-            assert visitor is not None
-            self._mesh.dismiss(visitor)
-            if self.on_lost is not None:
-                self.on_lost(visitor)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            await self.close()
         else:
-            super().failed(error)
+            await self.host.stop(LEFT_EARLY)
+
+    @property
+    def failure(self) -> QuireError | None:
+        """What has ended the service here, if it did not end well."""
+        return self.host.failure
+
+    async def until_ended(self) -> None:
+        """Return when the service has ended here, well or by a `failure`."""
+        await self.host.until_ended()
+
+    def dismiss(self, visitor: int, why: str) -> None:
+        """Have no more to do with a visitor, and tell it why."""
+        if visitor in self._roster.peers:
+            self._roster.dismiss(visitor, why)
+        if self.on_lost is not None:
+            self.host.report(Event("evicted", (visitor,), why=why))
+            self.on_lost(visitor)
 
     async def close(self) -> None:
-        """A visitor goes when nothing of its own is unfinished; a member at once."""
-        if not self._ended.is_set():
-            await self._mesh.said_everything()
-        await self._stop()
+        """A visitor leaves when nothing of its own is unfinished; a member at once."""
+        await self.host.leave(self._roster.unheard, CLOSE_S)
         if self.failure is not None:
             raise self.failure
 
-
-class FellowHost(HubHost):
-    """A node that visits a hub and has links to fellows."""
-
-    _mesh: Fellowship
-
-    def _make_mesh(self) -> Mesh:
-        return Fellowship(self.settings, type(self.node).packets, self)
-
-    @property
-    def linked(self) -> set[int]:
-        """The fellows to which there is a link at the moment."""
-        return self._mesh.linked
-
-    def listens_at(self) -> str:
-        """Where fellows reach this node; empty: nowhere."""
-        listen, port = self.settings.listen, self._mesh.port
-        return "" if listen is None or port is None else str(Address(listen.host, port))
-
-    def link(self, fellow: int, at: str) -> None:
-        self._mesh.link(fellow, at)
-
-    def keep_only(self, fellows: set[int]) -> None:
-        """Have no more to do with other fellows."""
-        for fellow in (self._mesh.linked | self._mesh.wanted.keys()) - fellows:
-            self._mesh.dismiss(fellow)
+    def _failed(self, by: int | None, error: GroupFailed) -> bool:
+        if by is not None and self._roster.is_visitor(by):
+            self.dismiss(by, str(error))
+        elif isinstance(error, Dismissed):
+            self.host.fail(Evicted(error.why))
+        else:
+            return False
+        return True

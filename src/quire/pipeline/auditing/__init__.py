@@ -1,1 +1,1 @@
-"""The audit: which orders hold in a trace, and the smallest story of each violation."""
+"""The audit: which orders hold in a trace, and a minimal counterexample for each violation."""

@@ -1,4 +1,4 @@
-"""The audit: which of the orders hold in a trace, judged on Spark where the trace is.
+"""The audit: which guarantees hold in a trace, judged on Spark where the trace is.
 
 The driver reads footers, hands out tasks, and puts their summaries together; no trace is ever collected.
 """
@@ -6,20 +6,19 @@ The driver reads footers, hands out tasks, and puts their summaries together; no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee, implied_by, in_order
-from quire.pipeline.auditing.deliveries import DeliveriesTask
-from quire.pipeline.auditing.findings import Findings, judge_trace
-from quire.pipeline.auditing.history import parse_versions
-from quire.pipeline.auditing.serialisable import SerialisableTask
-from quire.pipeline.auditing.significant import SignificantTask, parse_conflicts
-from quire.pipeline.auditing.stories import Story
-from quire.pipeline.auditing.tasks import AUDIT, Task
+from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee
+from quire.pipeline.auditing.check import AuditCheck, Question
+from quire.pipeline.auditing.checks.needs import NUMBERS
+from quire.pipeline.auditing.explanations import Explanation, look_up
+from quire.pipeline.auditing.findings import Orders
+from quire.pipeline.auditing.judging import judge_trace
+from quire.pipeline.auditing.registry import audit_job, find_checks, with_implied
+from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
-from quire.pipeline.auditing.witness import tell
 from quire.pipeline.layout import Layout, check_segments, lay_out, segment_count
 from quire.pipeline.tasks import Runner, run_on
 from quire.trace.schema import RunInfo
@@ -28,25 +27,9 @@ from quire.trace.store import open_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_HOLDS = {
-    Guarantee.INTEGRITY: "every delivery was of a message sent to that member, and happened once",
-    Guarantee.AGREEMENT: "every correct destination delivered what it had to",
-    Guarantee.FIFO: "no member delivered a message before an earlier one of the same sender",
-    Guarantee.CAUSAL: "no member delivered a message before one that had happened before it",
-    Guarantee.TOTAL: "no two members delivered two messages in different orders",
-    Guarantee.ACYCLIC: "one order of all messages explains every member's deliveries",
-    Guarantee.HYBRID: "every group was delivered in one order, and no member delivered a message before one that had caused it",
-    Guarantee.SPELLS: "every member delivered one slice of each group's log, from its join to its leave",
-    Guarantee.SIGNIFICANT: "conflicting requests began in their significant order, and everywhere alike",
-    Guarantee.SERIALISABLE: "one order of the committed transactions explains what each of them read",
-}
-
-_NUMBERED = {Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL, Guarantee.HYBRID}
-"""What needs messages that are numbered without gaps, and destinations."""
-
 
 def audit(
-    spark: SparkSession, directory: str | Path, *, expect: Iterable[Guarantee] | None = None, segments: int | None = None
+    spark: SparkSession, directory: str | Path, *, expect: Iterable[str] | None = None, segments: int | None = None
 ) -> Audit:
     """Check a run directory, in `segments` parallel pieces (by default as many as its size suggests).
 
@@ -54,11 +37,11 @@ def audit(
     what they imply, decide the verdict, by default those that the run promises. Raises BadInput, in one sentence, for
     what is not a whole trace of one run.
     """
-    return audit_with(run_on(spark, AUDIT), Path(directory), expect=expect, segments=segments)
+    return audit_with(run_on(spark, audit_job()), Path(directory), expect=expect, segments=segments)
 
 
 def audit_with(
-    run_tasks: Runner, directory: Path, *, expect: Iterable[Guarantee] | None = None, segments: int | None = None
+    run_tasks: Runner, directory: Path, *, expect: Iterable[str] | None = None, segments: int | None = None
 ) -> Audit:
     """The same with any way to run tasks."""
     began = time.perf_counter()
@@ -66,93 +49,63 @@ def audit_with(
     stored = open_run(directory)
     layout = lay_out(stored)
     expected, expectation = _expectation(expect, stored.info)
-    wanted = in_order({*OF_ANY_MESSAGES, *expected})
-    found = judge_trace(
+    checks = find_checks([*OF_ANY_MESSAGES, *(check.guarantee for check in expected)])
+    question = Question(layout, stored.info, frozenset(check.guarantee for check in checks))
+    kinds = dict.fromkeys(kind for check in checks for kind in check.tasks)
+    results = judge_trace(
         layout,
         segments or segment_count(layout),
         run_tasks,
-        _beside(layout, wanted, stored.info),
-        sparse=_NUMBERED.isdisjoint(expected),
+        [kind.make(question) for kind in kinds],
+        sparse=not any(NUMBERS in check.needs for check in expected),
+        viewed=Guarantee.VIRTUAL_SYNCHRONY in {*stored.info.promises, *question.wanted},
     )
-    checks = _checks(wanted, found, tell(layout, found, run_tasks), layout)
+    not_applicable = {check.guarantee: why for check in checks if check not in expected and (why := _lacks(check, results))}
+    checks = tuple(check for check in checks if check.guarantee not in not_applicable)
+    explanations = _explain(checks, results, layout, run_tasks)
+    found = results.of(Orders)
     wall_s = time.perf_counter() - began
     return Audit(
         run=stored.info.run,
         events=layout.rows,
         processes=stored.info.members,
         messages=found.messages,
-        checks=checks,
-        expected=expected,
+        checks={check.guarantee: _verdict(check, results, explanations, layout) for check in checks},
+        expected=tuple(check.guarantee for check in expected),
         expectation=expectation,
+        not_applicable=not_applicable,
+        notes=stored.info.outcome.notes,
         segments=found.segments,
         wall_s=round(wall_s, 6),
         events_per_s=round(layout.rows / wall_s, 1),
     )
 
 
-def _expectation(expect: Iterable[Guarantee] | None, info: RunInfo) -> tuple[tuple[Guarantee, ...], str]:
+def _expectation(expect: Iterable[str] | None, info: RunInfo) -> tuple[tuple[AuditCheck, ...], str]:
     if expect is not None:
-        return in_order(implied_by(expect)), "as asked"
+        return find_checks(with_implied(expect)), "as asked"
     if info.promises:
-        return in_order(implied_by(info.promises)), "as the run promises"
-    return in_order(RELIABLE), "the run promises no order, so only integrity and agreement are expected"
+        return find_checks(with_implied(info.promises)), "as the run promises"
+    return find_checks(RELIABLE), "the run promises no order, so only integrity and agreement are expected"
 
 
-def _beside(layout: Layout, wanted: Sequence[Guarantee], info: RunInfo) -> list[Task]:
-    """The tasks for what cannot be judged in segments."""
-    grouped = Guarantee.HYBRID in wanted or Guarantee.SPELLS in wanted
-    tasks: list[Task] = [DeliveriesTask(layout.world, layout.groups, grouped)]
-    if Guarantee.SIGNIFICANT in wanted:
-        tasks.append(SignificantTask(layout.world, layout.groups, parse_conflicts(info.settings)))
-    if Guarantee.SERIALISABLE in wanted:
-        tasks.append(SerialisableTask(layout.world, layout.groups, parse_versions(info.settings.get("versions"))))
-    return tasks
+def _lacks(check: AuditCheck, results: Results) -> str:
+    """Why a trace of this kind cannot have the check; empty if it can."""
+    return next((need.why for need in check.needs if need.lacking(results)), "")
 
 
-def _checks(
-    wanted: Sequence[Guarantee], found: Findings, stories: dict[Guarantee, Story], layout: Layout
-) -> dict[Guarantee, Check]:  # fmt: skip
-    counts = {
-        Guarantee.INTEGRITY: found.breaches,
-        Guarantee.AGREEMENT: found.lost,
-        Guarantee.FIFO: found.late[0],
-        Guarantee.CAUSAL: found.late[1],
-        Guarantee.TOTAL: found.total.pairs,
-        Guarantee.ACYCLIC: found.total.knots,
-        Guarantee.HYBRID: found.within.pairs + found.late[1],
-        Guarantee.SPELLS: found.spells.violations,
-        Guarantee.SIGNIFICANT: found.significant.violations,
-        Guarantee.SERIALISABLE: found.serialisable.violations,
-    }
-    checks = {}
-    for guarantee in wanted:
-        count = counts[guarantee]
-        if count:
-            witness, because = stories[guarantee]
-            checks[guarantee] = Check(verdict=Verdict.VIOLATED, violations=count, witness=witness, because=because)
-        elif reason := _undecided(guarantee, found):
-            checks[guarantee] = Check(verdict=Verdict.UNDECIDED, because=reason)
-        else:
-            because = _HOLDS[guarantee] if layout.rows else "nothing happened"
-            checks[guarantee] = Check(verdict=Verdict.HOLDS, because=because)
-    return checks
+def _explain(checks: Iterable[AuditCheck], results: Results, layout: Layout, run: Runner) -> dict[str, Explanation]:
+    """What is violated, explained, from one or two small jobs over the trace."""
+    violated = [check for check in checks if check.count(results)]
+    messages = [message for check in violated for message in check.mentions(results)]
+    log = look_up(layout, messages, run, timed=not results.of(Orders).rebuilt)
+    return {check.guarantee: check.explain(results, log) for check in violated}
 
 
-def _undecided(guarantee: Guarantee, found: Findings) -> str:
-    """Why a check without a violation cannot be said to hold, or nothing."""
-    if guarantee is Guarantee.SPELLS:
-        return "" if found.spells.changes else "the trace records no joins and leaves: it has no rows of the kind view"
-    if guarantee is Guarantee.SIGNIFICANT:
-        return found.significant.why
-    if guarantee is Guarantee.SERIALISABLE:
-        return found.serialisable.why
-    if found.unjudged and guarantee in _NUMBERED:
-        return found.unjudged
-    if guarantee is Guarantee.HYBRID and not found.within.grouped:
-        return "the trace does not say to which groups its messages were sent"
-    if found.unordered and guarantee in (Guarantee.CAUSAL, Guarantee.HYBRID):
-        origin, seq = found.unordered
-        return f"the logs contradict each other: a delivery of {origin}:{seq} happened before it was sent"
-    if found.unrecorded and guarantee in _NUMBERED:
-        return f"the trace does not say to whom {found.unrecorded} of its {found.messages} messages were addressed"
-    return ""
+def _verdict(check: AuditCheck, results: Results, explanations: dict[str, Explanation], layout: Layout) -> Check:
+    if check.guarantee in explanations:
+        witness, because = explanations[check.guarantee]
+        return Check(verdict=Verdict.VIOLATED, violations=check.count(results), witness=witness, because=because)
+    if reason := _lacks(check, results) or check.undecided(results):
+        return Check(verdict=Verdict.UNDECIDED, because=reason)
+    return Check(verdict=Verdict.HOLDS, because=check.holds if layout.rows else "nothing happened")

@@ -10,26 +10,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from quire.pipeline.auditing.inversions import first_inversion
+from quire.pipeline.auditing.total import first_inversion
 from quire.pipeline.compiled import compiled
 
-Opposite = tuple[int, int, int, int, int]
-"""How many pairs of destinations disagree; of the first, the destinations and two requests that the first begins in this
-order."""
+
+class Opposites(NamedTuple):
+    """How many pairs of destinations disagree; of the first pair, two requests that the one begins in this order."""
+
+    pairs: int = 0
+    one: int = -1
+    other: int = -1
+    first: int = -1
+    second: int = -1
 
 
 def opposite_orders(
     bounds: np.ndarray, request: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray, requests: int
-) -> Opposite:
+) -> Opposites:
     """Compare the sequences of requests begun at each destination; those of destination d are at `bounds[d]` to
     `bounds[d + 1]`."""
     edges, nodes = connect(bounds, request, op, kind, conflicts, requests)
     left = unsorted(edges, nodes, np.ones(nodes, np.bool_))
     if not left[:requests].any():
-        return 0, -1, -1, -1, -1
+        return Opposites()
     left = unsorted(edges[:, ::-1].copy(), nodes, left)
     kept = np.flatnonzero(left[request])
     at: defaultdict[int, list[int]] = defaultdict(list)
@@ -40,15 +47,14 @@ def opposite_orders(
     for indices in at.values():
         for one, other in combinations(indices, 2):
             common[int(destination[one]), int(destination[other])].append((one, other))
-    found: Opposite = (0, -1, -1, -1, -1)
+    found = Opposites()
     for pair in sorted(common):
-        places = np.array(sorted(common[pair]), np.int64)
+        here, there = np.array(sorted(common[pair]), np.int64).T
         both = conflicts[kind[pair[0]]] & conflicts[kind[pair[1]]]
-        first, second = first_inversion(places[:, 1].copy(), op[places[:, 0]], both)
-        if first >= 0 and not found[0]:
-            found = (1, *pair, int(request[places[first, 0]]), int(request[places[second, 0]]))
-        elif first >= 0:
-            found = (found[0] + 1, *found[1:])
+        first, second = first_inversion(there.copy(), op[here], both)
+        if first >= 0 and not found.pairs:
+            found = Opposites(0, *pair, int(request[here[first]]), int(request[here[second]]))
+        found = found._replace(pairs=found.pairs + (first >= 0))
     return found
 
 
@@ -61,12 +67,12 @@ def connect(
     edges = np.empty((len(request) * (operations + 2), 2), np.int64)
     count, nodes = 0, requests
     gathered = np.empty(operations, np.int64)
-    for place in range(len(bounds) - 1):
+    for destination in range(len(bounds) - 1):
         gathered[:] = -1
-        for index in range(bounds[place], bounds[place + 1]):
+        for index in range(bounds[destination], bounds[destination + 1]):
             own = op[index]
             for other in range(operations):
-                if gathered[other] >= 0 and conflicts[kind[place], own, other]:
+                if gathered[other] >= 0 and conflicts[kind[destination], own, other]:
                     edges[count] = (gathered[other], request[index])
                     count += 1
             if gathered[own] >= 0:

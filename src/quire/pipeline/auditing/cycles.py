@@ -1,4 +1,4 @@
-"""Cycles of a directed graph: its strongly connected parts, and the shortest cycle in them."""
+"""Cycles of a directed graph: its strongly connected components, and the shortest cycle in them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def outgoing(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def parts(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, int]:
-    """For each node the number of its strongly connected part, -1 where it is alone; and how many parts there are (Tarjan,
+def strongly_connected(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, int]:
+    """For each node the number of its strongly connected component, -1 where it is alone; and how many there are (Tarjan,
     without recursion). From node n edges lead to `out[begin[n]:begin[n + 1]]`."""
     nodes = len(begin) - 1
     number = np.full(nodes, -1, np.int64)
     low = np.zeros(nodes, np.int64)
     on_stack = np.zeros(nodes, np.bool_)
-    part = np.full(nodes, -1, np.int64)
+    component = np.full(nodes, -1, np.int64)
     edge = begin[:nodes].copy()
     stack = np.empty(nodes, np.int64)
-    way = np.empty(nodes, np.int64)
+    path = np.empty(nodes, np.int64)
     depth, counter, count = 0, 0, 0
     for root in range(nodes):
         if number[root] >= 0:
             continue
-        way[0], length = root, 1
+        path[0], length = root, 1
         while length > 0:
-            node = way[length - 1]
+            node = path[length - 1]
             if number[node] < 0:
                 number[node] = low[node] = counter
                 counter += 1
@@ -52,31 +52,31 @@ def parts(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, int]:
                 following = out[edge[node]]
                 edge[node] += 1
                 if number[following] < 0:
-                    way[length] = following
+                    path[length] = following
                     length += 1
                 elif on_stack[following] and number[following] < low[node]:
                     low[node] = number[following]
                 continue
             length -= 1
-            if length > 0 and low[node] < low[way[length - 1]]:
-                low[way[length - 1]] = low[node]
+            if length > 0 and low[node] < low[path[length - 1]]:
+                low[path[length - 1]] = low[node]
             if low[node] == number[node]:
                 alone = stack[depth - 1] == node
                 while True:
                     depth -= 1
                     on_stack[stack[depth]] = False
                     if not alone:
-                        part[stack[depth]] = count
+                        component[stack[depth]] = count
                     if stack[depth] == node:
                         break
                 if not alone:
                     count += 1
-    return part, count
+    return component, count
 
 
 @compiled
-def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, part: np.ndarray, steps_max: int) -> np.ndarray:
-    """The edges of the shortest cycle, searched from every node of a part as long as that is affordable."""
+def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, component: np.ndarray, steps_max: int) -> np.ndarray:
+    """The edges of the shortest cycle, searched from every node of a component as long as that is affordable."""
     nodes = len(begin) - 1
     best = np.empty(0, np.int64)
     queue = np.empty(nodes, np.int64)
@@ -85,7 +85,7 @@ def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, part: np.n
     far = np.zeros(nodes, np.int64)
     steps = 0
     for source in range(nodes):
-        if part[source] < 0:
+        if component[source] < 0:
             continue
         if len(best) == 2 or (len(best) and steps > steps_max):
             break
@@ -102,7 +102,7 @@ def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, part: np.n
                 if following == source:
                     closing = order[index]
                     break
-                if part[following] == part[source] and seen[following] != source:
+                if component[following] == component[source] and seen[following] != source:
                     seen[following], far[following], came[following] = source, far[node] + 1, order[index]
                     queue[tail] = following
                     tail += 1

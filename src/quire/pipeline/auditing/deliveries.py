@@ -9,13 +9,19 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from quire.pipeline.auditing.group_history import COLUMNS, find_history
+from quire.pipeline.auditing.group_logs import GroupLogsResult, compare_logs
 from quire.pipeline.auditing.groups import Together, WithinGroups, disagreements_within
-from quire.pipeline.auditing.memberships import COLUMNS, find_memberships
-from quire.pipeline.auditing.segments import correct_members
-from quire.pipeline.auditing.spells import SpellsResult, judge_spells
-from quire.pipeline.auditing.total import TotalResult, identify, judge_deliveries, judge_sequences, labels
+from quire.pipeline.auditing.total import (
+    Disagreement,
+    TotalResult,
+    identify,
+    judge_deliveries,
+    judge_sequences,
+    labels,
+)
 from quire.pipeline.labels import Labelled, read_labelled
-from quire.pipeline.layout import RowGroup, World
+from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.slices import read_events
 from quire.trace.schema import DELIVER
 
@@ -28,9 +34,9 @@ class DeliveriesTask(msgspec.Struct, tag="deliveries"):
 
 
 class DeliveriesResult(msgspec.Struct, kw_only=True):
-    total: TotalResult
+    total: TotalResult = msgspec.field(default_factory=TotalResult)
     within: WithinGroups = WithinGroups()
-    spells: SpellsResult = msgspec.field(default_factory=SpellsResult)
+    logs: GroupLogsResult = msgspec.field(default_factory=GroupLogsResult)
 
 
 def judge_all_deliveries(task: DeliveriesTask) -> DeliveriesResult:
@@ -50,21 +56,21 @@ def judge_grouped(rows: Labelled, correct: np.ndarray) -> DeliveriesResult:
     numbers, size = identify(origin, seq)
     ids = np.zeros(len(rows.kind), np.int64)
     ids[is_message] = numbers
-    known = find_memberships(rows, ids, size, correct)
-    index = np.flatnonzero(known.first)
+    history = find_history(rows, ids, size, correct)
+    index = np.flatnonzero(history.first)
     start = np.searchsorted(index, rows.start).astype(np.int64)
-    together = Together(known, rows.start[1:])
+    together = Together(history, rows.start[1:])
     total = judge_sequences(
         ids[index], start, size,
         lambda names: labels(origin, seq, numbers, names),
-        lambda ids, start, size, places: together.disagreements(ids, start, size, index[places]),
+        lambda ids, start, size, chosen: together.disagreements(ids, start, size, index[chosen]),
     )  # fmt: skip
-    group = known.group[index]
+    group = history.group[index]
     within = WithinGroups(grouped=bool((group >= 0).any()) or not len(group))
-    pairs, of, one, other, before, after = disagreements_within(ids[index], start, group, size, len(known.dynamic))
-    if pairs:
-        first, second = labels(origin, seq, numbers, np.array([before, after]))
-        within = WithinGroups(
-            grouped=True, pairs=pairs, group=rows.words["group"][of], disagreement=(one, other, first, second)
-        )
-    return DeliveriesResult(total=total, within=within, spells=judge_spells(rows, known, ids))
+    found = disagreements_within(ids[index], start, group, size, len(history.dynamic))
+    if found.pairs:
+        before, after = labels(origin, seq, numbers, np.array([found.first.before, found.first.after]))
+        disagreement = Disagreement(int(found.first.one), int(found.first.other), before, after)
+        name = rows.words["group"][found.group]
+        within = WithinGroups(grouped=True, pairs=found.pairs, group=name, disagreement=disagreement)
+    return DeliveriesResult(total=total, within=within, logs=compare_logs(rows, history, ids))

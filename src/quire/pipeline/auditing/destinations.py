@@ -1,4 +1,4 @@
-"""Whom messages were for, where their senders could not say: those in whose spell of the group their numbers fall.
+"""Whom messages were for, where their senders could not say: those in whose membership of the group their numbers fall.
 
 A sender that is no member of a group never learns what number its message got, and one that ended before its message
 came back did not either. Whoever delivered it knows.
@@ -9,26 +9,23 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from quire.pipeline.auditing.memberships import Memberships, find_memberships
-from quire.pipeline.auditing.total import identify
+from quire.pipeline.auditing.group_history import FIRST, GROUP, LAST, PROCESS, GroupHistory, find_history
+from quire.pipeline.auditing.total import message_ids
 from quire.pipeline.labels import Labelled
 from quire.pipeline.slices import Events
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.schema import SEND
 
 
 def with_destinations(events: Events, rows: Labelled) -> Events:
     """The events with the destinations of those sends that do not record them, as far as the rows tell."""
-    is_message = rows.kind <= DELIVER
-    numbers, size = identify(rows.origin[is_message], rows.seq[is_message])
-    ids = np.zeros(len(rows.kind), np.int64)
-    ids[is_message] = numbers
-    known = find_memberships(rows, ids, size, np.ones(len(rows.start) - 1, np.bool_))
-    claims = np.flatnonzero(known.first & (known.number >= 0))[::-1]
+    ids, size = message_ids(rows)
+    history = find_history(rows, ids, size, np.ones(len(rows.start) - 1, np.bool_))
+    claims = np.flatnonzero(history.first & (history.number >= 0))[::-1]
     number, group = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    number[ids[claims]], group[ids[claims]] = known.number[claims], known.group[claims]
+    number[ids[claims]], group[ids[claims]] = history.number[claims], history.group[claims]
     sent = ids[rows.kind == SEND]
     missing = np.flatnonzero((events.dest_count < 0) & (number[sent] >= 0))
-    send, process = _covering(known, number[sent[missing]], group[sent[missing]])
+    send, process = _covering(history, number[sent[missing]], group[sent[missing]])
     found = events.dest_count.copy()
     found[missing] = np.bincount(send, minlength=len(missing))
     kept = np.repeat(np.arange(len(found)), np.maximum(events.dest_count, 0))
@@ -37,10 +34,10 @@ def with_destinations(events: Events, rows: Labelled) -> Events:
     return msgspec.structs.replace(events, dest_count=found, dests=dests)
 
 
-def _covering(known: Memberships, number: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of a message, given by its number in its group, and a process that has a spell around it."""
+def _covering(history: GroupHistory, number: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of a message, given by its number in its group, and a process that has a membership around it."""
     messages, processes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for process, of, first, last in known.spells[:, :4].tolist():
+    for process, of, first, last in history.memberships[:, [PROCESS, GROUP, FIRST, LAST]].tolist():
         inside = np.flatnonzero((group == of) & (first < number) & (number < last))
         messages.append(inside)
         processes.append(np.full(len(inside), process))

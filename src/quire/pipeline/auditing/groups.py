@@ -1,21 +1,22 @@
 """Total order where there are groups: within each of them, and across them where members come and go.
 
 Within a group, the deliveries of each member are split by group and merged like whole sequences in `total`. Across groups
-two members need agree on two messages only if they were together in both groups: in each of their two logs there is
-a moment at which both are members of both groups, in the spells in which the messages were delivered.
+two members need agree on two messages only if they were together in both groups: in each of their two logs there is a
+moment at which both are members of both groups, in the memberships in which the messages were delivered.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 
-from quire.pipeline.auditing.inversions import first_inversion
-from quire.pipeline.auditing.memberships import OPEN, Memberships
-from quire.pipeline.auditing.total import UNRANKED, Disagreement, Message, disagreements, take
+from quire.pipeline.auditing.group_history import FIRST, LAST, OPEN, GroupHistory
+from quire.pipeline.auditing.total import UNRANKED, Disagreement, Disagreements, disagreements, first_inversion, take
 
 _ALWAYS, _NEVER = -2, -1
-"""The spell of what is delivered in a group whose members never change, or in none; and of what is outside any spell."""
+"""The membership of what is delivered in a group whose members never change, or in none; and outside any membership."""
 
 
 class WithinGroups(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,15 +25,19 @@ class WithinGroups(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int = 0
     """How many pairs of members disagree, counted in each group."""
     group: str = ""
-    disagreement: tuple[int, int, Message, Message] | None = None
+    disagreement: Disagreement | None = None
 
 
-def disagreements_within(
-    ids: np.ndarray, start: np.ndarray, group: np.ndarray, size: int, groups: int
-) -> tuple[int, int, int, int, int, int]:
-    """Pairs of members that disagree, and the first: (pairs, group, one, other, before, after).
+class WithinGroup(NamedTuple):
+    """How many pairs of members disagree within groups; the first group in which some do, and the first of them there."""
 
-    `ids` are the first deliveries of every member, `start` where each member's begin, `group` the group of each."""
+    pairs: int
+    group: int
+    first: Disagreements
+
+
+def disagreements_within(ids: np.ndarray, start: np.ndarray, group: np.ndarray, size: int, groups: int) -> WithinGroup:
+    """`ids` are the first deliveries of every member, `start` where each member's begin, `group` the group of each."""
     members = len(start) - 1
     process = np.repeat(np.arange(members), np.diff(start))
     kept = np.flatnonzero(group >= 0)
@@ -40,7 +45,7 @@ def disagreements_within(
     ids, group = ids[kept], group[kept]
     bounds = np.searchsorted(group * members + process[kept], np.arange(groups * members + 1)).astype(np.int64)
     head, tail = bounds[:-1].copy(), bounds[1:].copy()
-    found = (0, -1, -1, -1, -1, -1)
+    found = WithinGroup(0, -1, Disagreements())
     if take(ids, head, tail, size, 1, UNRANKED) == len(ids):
         return found
     take(ids, head, tail, size, -1, UNRANKED)
@@ -50,73 +55,73 @@ def disagreements_within(
         own = np.concatenate([ids[low:high] for low, high in zip(head[first:last], tail[first:last], strict=True)])
         names, small = np.unique(own, return_inverse=True)
         spans = np.concatenate(([0], np.cumsum(tail[first:last] - head[first:last]))).astype(np.int64)
-        pairs, one, other, before, after = disagreements(small.astype(np.int64), spans, len(names))
-        if pairs and not found[0]:
-            found = (int(pairs), each, int(one), int(other), int(names[before]), int(names[after]))
-        elif pairs:
-            found = (found[0] + int(pairs), *found[1:])
+        own_first = disagreements(small.astype(np.int64), spans, len(names))
+        if own_first.pairs and not found.pairs:
+            before, after = int(names[own_first.before]), int(names[own_first.after])
+            found = WithinGroup(0, each, Disagreements(*own_first[:3], before, after))
+        found = found._replace(pairs=found.pairs + int(own_first.pairs))
     return found
 
 
 class Together:
     """Which messages two members had to deliver in the same order, given who was in which group when."""
 
-    def __init__(self, known: Memberships, ends: np.ndarray) -> None:
+    def __init__(self, history: GroupHistory, ends: np.ndarray) -> None:
         """`ends` are where in the trace the members' logs end."""
-        self._known = known
+        self._history = history
         self._ends = ends
-        inside = np.flatnonzero(known.spell >= 0)
-        self._events = inside[np.argsort(known.spell[inside], kind="stable")]
-        self._bounds = np.searchsorted(known.spell[self._events], np.arange(len(known.spells) + 1))
+        inside = np.flatnonzero(history.membership >= 0)
+        self._events = inside[np.argsort(history.membership[inside], kind="stable")]
+        self._bounds = np.searchsorted(history.membership[self._events], np.arange(len(history.memberships) + 1))
 
-    def disagreements(self, ids: np.ndarray, start: np.ndarray, size: int, index: np.ndarray) -> Disagreement:
+    def disagreements(self, ids: np.ndarray, start: np.ndarray, size: int, index: np.ndarray) -> Disagreements:
         """As `total.disagreements`, only between messages in whose groups the two members were together. `index` says
         which event of the trace each delivery is."""
-        members, group = len(start) - 1, self._known.group[index]
-        moving = (group >= 0) & self._known.dynamic[group] if len(self._known.dynamic) else group >= 0
-        spell = np.where(moving, self._known.spell[index], _ALWAYS)
-        place = np.full(size, -1, np.int64)
-        found = (0, -1, -1, -1, -1)
+        history = self._history
+        members, group = len(start) - 1, history.group[index]
+        changing = (group >= 0) & history.dynamic[group] if len(history.dynamic) else group >= 0
+        membership = np.where(changing, history.membership[index], _ALWAYS)
+        index_there = np.full(size, -1, np.int64)
+        found = Disagreements()
         for one in range(members):
             own = np.arange(start[one], start[one + 1])
-            own = own[spell[own] != _NEVER]
+            own = own[membership[own] != _NEVER]
             for other in range(one + 1, members):
                 theirs = np.arange(start[other], start[other + 1])
-                place[ids[theirs]] = theirs
-                there = place[ids[own]]
-                place[ids[theirs]] = -1
-                common = (there >= 0) & (spell[there] != _NEVER)
+                index_there[ids[theirs]] = theirs
+                there = index_there[ids[own]]
+                index_there[ids[theirs]] = -1
+                common = (there >= 0) & (membership[there] != _NEVER)
                 here, there = own[common], there[common]
                 if (there[1:] > there[:-1]).all():
                     continue
-                width = len(self._known.spells) + 2
-                shared, kind = np.unique((spell[here] + 2) * width + spell[there] + 2, return_inverse=True)
+                width = len(history.memberships) + 2
+                shared, kind = np.unique((membership[here] + 2) * width + membership[there] + 2, return_inverse=True)
                 meet = self._meet(np.stack(np.divmod(shared, width), axis=1) - 2, one, other)
                 before, after = first_inversion(there, kind.astype(np.int64), meet)
-                if before >= 0 and not found[0]:
-                    found = (1, one, other, int(ids[here[before]]), int(ids[here[after]]))
-                elif before >= 0:
-                    found = (found[0] + 1, *found[1:])
+                if before >= 0 and not found.pairs:
+                    found = Disagreements(0, one, other, int(ids[here[before]]), int(ids[here[after]]))
+                found = found._replace(pairs=found.pairs + (before >= 0))
         return found
 
     def _meet(self, shared: np.ndarray, one: int, other: int) -> np.ndarray:
-        """Of spells that two members shared, each given as the spell of one and that of the other: for any two of them,
+        """Of memberships that two members shared, each given as that of one and that of the other: for any two of them,
         whether in both logs the times in which both were members overlap."""
         low, high = np.empty((2, len(shared)), np.int64), np.empty((2, len(shared)), np.int64)
         for at, (mine, yours) in enumerate(shared.tolist()):
             if mine == _ALWAYS or yours == _ALWAYS:
                 low[:, at], high[:, at] = -1, OPEN
                 continue
-            spells = self._known.spells[[mine, yours]]
-            for side, (spell, member) in enumerate(((mine, one), (yours, other))):
-                low[side, at] = self._reach(spell, member, int(spells[:, 2].max()))
-                high[side, at] = self._reach(spell, member, int(spells[:, 3].min()))
+            both = self._history.memberships[[mine, yours]]
+            for side, (membership, member) in enumerate(((mine, one), (yours, other))):
+                low[side, at] = self._reach(membership, member, int(both[:, FIRST].max()))
+                high[side, at] = self._reach(membership, member, int(both[:, LAST].min()))
         meets = np.maximum(low[:, :, None], low[:, None, :]) <= np.minimum(high[:, :, None], high[:, None, :])
         result: np.ndarray = meets[0] & meets[1] | np.eye(len(shared), dtype=np.bool_)
         return result
 
-    def _reach(self, spell: int, member: int, number: int) -> int:
-        """Where in its log a member came to this number of a group in this spell; the log's end if it never did."""
-        events = self._events[self._bounds[spell] : self._bounds[spell + 1]]
-        at = int(np.searchsorted(np.maximum.accumulate(self._known.number[events]), number))
+    def _reach(self, membership: int, member: int, number: int) -> int:
+        """Where in its log a member came to this number of a group in this membership; the log's end if it never did."""
+        events = self._events[self._bounds[membership] : self._bounds[membership + 1]]
+        at = int(np.searchsorted(np.maximum.accumulate(self._history.number[events]), number))
         return int(events[at]) if at < len(events) else int(self._ends[member])

@@ -1,7 +1,7 @@
 """Looking things up again for a witness: all events of a few messages, and the shortest chain between two of them.
 
-Verdicts come from counting. The story behind one of them needs positions and intermediate messages, which nobody
-keeps while counting; a task fetches them afterwards and returns a handful of rows.
+Verdicts come from counting. A counterexample needs positions and intermediate messages, which nobody keeps while
+counting; a task fetches them afterwards and returns a handful of rows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from quire.model.messages import MessageId
 from quire.pipeline.compiled import compiled
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
@@ -19,9 +20,7 @@ from quire.pipeline.slices import read_events
 from quire.trace.schema import SEND
 
 _KEPT_PER_KIND = 2
-"""The first events of a kind tell the story; a message delivered a million times is not listed."""
-
-Message = tuple[int, int]
+"""The first events of a kind are enough; a message delivered a million times is not listed."""
 
 
 class FindTask(msgspec.Struct, tag="find"):
@@ -29,15 +28,14 @@ class FindTask(msgspec.Struct, tag="find"):
 
     world: World
     groups: tuple[RowGroup, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[MessageId, ...]
 
 
 class Found(msgspec.Struct, frozen=True, order=True):
     process: int
     pos: int
     kind: int
-    origin: int
-    seq: int
+    message: MessageId
     lamport: int
     dests: tuple[int, ...] | None = None
 
@@ -51,8 +49,8 @@ class ChainTask(msgspec.Struct, tag="chain"):
 
     world: World
     groups: tuple[RowGroup, ...]
-    first: Message
-    last: Message
+    first: MessageId
+    last: MessageId
     low: int | None
     high: int | None
 
@@ -61,10 +59,10 @@ class Link(msgspec.Struct, frozen=True):
     """`member` knew `message` at `pos`, by its own send or by a delivery, before it sent `then` at `then_pos`."""
 
     member: int
-    message: Message
+    message: MessageId
     delivered: bool
     pos: int
-    then: Message
+    then: MessageId
     then_pos: int
 
 
@@ -79,10 +77,10 @@ def find_events(task: FindTask) -> FoundEvents:
     send_index = np.cumsum(events.kind == SEND) - 1
     candidates = np.flatnonzero(np.isin(events.seq, np.array([seq for _, seq in task.messages], np.int64)))
     wanted = set(task.messages)
-    kept: dict[tuple[int, int, Message], int] = {}
+    kept: dict[tuple[int, int, MessageId], int] = {}
     found = []
     for index in candidates.tolist():
-        message = (int(events.origin[index]), int(events.seq[index]))
+        message = MessageId(int(events.origin[index]), int(events.seq[index]))
         process = int(np.searchsorted(events.start, index, side="right")) - 1
         key = (process, int(events.kind[index]), message)
         if message not in wanted or kept.get(key, 0) == _KEPT_PER_KIND:
@@ -92,7 +90,7 @@ def find_events(task: FindTask) -> FoundEvents:
         if events.kind[index] == SEND and events.dest_count[send_index[index]] >= 0:
             send = send_index[index]
             dests = tuple(events.dests[dest_start[send] : dest_start[send + 1]].tolist())
-        found.append(Found(process, int(events.pos[index]), key[1], *message, int(events.lamport[index]), dests))
+        found.append(Found(process, int(events.pos[index]), key[1], message, int(events.lamport[index]), dests))
     return FoundEvents(found)
 
 
@@ -112,9 +110,9 @@ def find_chain(task: ChainTask) -> Chain:
     )
     origins = np.repeat(np.arange(members), new)
 
-    def message(row: int) -> Message:
+    def message(row: int) -> MessageId:
         origin = int(origins[row])
-        return origin, int(row - first_row[origin] + base[origin])
+        return MessageId(origin, int(row - first_row[origin] + base[origin]))
 
     links = []
     row = rows[1]
@@ -176,9 +174,9 @@ def spread(
     return parent, sent_index, learned
 
 
-def by_message(found: Sequence[Found]) -> dict[Message, list[Found]]:
+def by_message(found: Sequence[Found]) -> dict[MessageId, list[Found]]:
     """The events of each message, ordered by process and position."""
-    events: dict[Message, list[Found]] = {}
+    events: dict[MessageId, list[Found]] = {}
     for event in sorted(found, key=lambda event: (event.process, event.pos)):
-        events.setdefault((event.origin, event.seq), []).append(event)
+        events.setdefault(event.message, []).append(event)
     return events

@@ -2,26 +2,31 @@
 
 Without a start state the segment is judged as if nothing came before it, and its *summary* says all that the segments
 around it need: what each process learned, which messages left it undelivered, which deliveries were foreign. With the
-exact start state it is judged again as far as the seam reaches, and only the verdicts on order count.
+exact start state it is judged again as far as its boundary matters, and only the verdicts on order count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
+from quire.model.messages import MessageId
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.destinations import with_destinations
-from quire.pipeline.auditing.memberships import COLUMNS
+from quire.pipeline.auditing.findings import Breach, Dated, Lost
+from quire.pipeline.auditing.group_history import COLUMNS
+from quire.pipeline.auditing.in_views import InViews, ViewTable, in_known_views, in_views, tells_of_views, without_views
 from quire.pipeline.auditing.ranks import Ranks, rank_deliveries
+from quire.pipeline.auditing.settling import Bound, settle
+from quire.pipeline.auditing.view_history import COLUMNS as VIEW_COLUMNS
 from quire.pipeline.labels import read_labelled
-from quire.pipeline.layout import RowGroup, World
+from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import NUMBER_END, UNKNOWN, gap, number_sends
-from quire.pipeline.slices import Events, read_events
+from quire.pipeline.slices import read_events
 from quire.trace.schema import SEND
 
 EXPORT_MAX = 50_000
@@ -39,6 +44,8 @@ class Rows(msgspec.Struct):
     """When it was sent, as the number of the event in its segment's order."""
     sent_in: np.ndarray
     """The segment in which it was sent."""
+    in_view: np.ndarray
+    """The view in which it was sent; -1 in none."""
 
 
 class StartState(msgspec.Struct):
@@ -64,6 +71,8 @@ class SegmentTask(msgspec.Struct, tag="segment"):
     """Do not refuse messages that are numbered with gaps: say that they cannot be judged."""
     ranked: bool = False
     """Say of the order of deliveries what total order needs."""
+    views: ViewTable | None = None
+    """The views of the whole trace, where it has some that are known."""
     start: StartState | None = None
     block_shift: int = kernel.BLOCK_SHIFT
 
@@ -78,43 +87,54 @@ class Summary(msgspec.Struct, kw_only=True):
     known: np.ndarray
     in_flight: Rows
     foreign: np.ndarray
-    breaches: np.ndarray
-    first_breach: np.ndarray
+    breaches: int = 0
+    first_breach: Dated[Breach] | None = None
     late: np.ndarray
+    """In each block: how many deliveries are out of FIFO order, and out of causal order."""
     first_late: np.ndarray
+    """The first of each, as the kernel writes it."""
     block_end: np.ndarray
     """The logical time of the last event of each block."""
     lost: int = 0
-    first_lost: tuple[int, int, int, int] | None = None
-    """(event of the send, origin, seq, process) of the first delivery that agreement lacks."""
+    first_lost: Dated[Lost] | None = None
+    """The first delivery that agreement lacks, by the time of its send."""
     unrecorded: int = 0
-    unordered: tuple[int, int] | None = None
+    unordered: MessageId | None = None
     """A message some delivery of which precedes its send, so that nothing is known about happened-before."""
     rebuilt: bool = False
     ranks: Ranks | None = None
+    in_view: np.ndarray
+    """To which view each process has come; -1 to none, as far as this segment tells."""
 
 
 def no_rows(members: int) -> Rows:
     nothing = np.empty(0, np.int64)
     cells = (0, members)
-    return Rows(nothing, nothing, np.empty(cells, np.int8), np.empty(cells, np.int32), nothing, nothing)
+    return Rows(nothing, nothing, np.empty(cells, np.int8), np.empty(cells, np.int32), nothing, nothing, np.empty(0, np.int32))
 
 
 def judge_segment(task: SegmentTask) -> Summary:
     """Read the segment's slice of every log and judge it."""
-    events = read_events(task.world, task.groups, task.low, task.high)
+    events = read_events(task.world, task.groups, task.low, task.high, pos=task.views is not None)
     if not events.ordered and not task.whole:
         return _unfit(task, "logical times do not ascend")
+    if task.views is not None:
+        return judge_events(task, in_known_views(events, task.views))
+    viewed = events.views and tells_of_views(task.world, task.groups)
+    if viewed and not task.whole:
+        return _unfit(task, "who has to deliver what depends on views before the segment and after it")
+    if viewed:
+        rows = read_labelled(task.world, task.groups, VIEW_COLUMNS)
+        return judge_events(task, in_views(events, rows, correct_members(task.world)))
     if task.whole and events.views and (events.dest_count < 0).any():
         events = with_destinations(events, read_labelled(task.world, task.groups, COLUMNS))
-    return judge_events(task, events)
+    return judge_events(task, without_views(events, task.world.members))
 
 
-def judge_events(task: SegmentTask, events: Events) -> Summary:
+def judge_events(task: SegmentTask, found_in: InViews) -> Summary:
     """The part of `judge_segment` that needs no files."""
-    members = task.world.members
-    state = task.start
-    base = state.base.copy() if state else np.full(members, 0 if task.whole else -1, np.int64)
+    events = found_in.events
+    base = task.start.base.copy() if task.start else np.full(task.world.members, 0 if task.whole else -1, np.int64)
     new, process, expected, found = number_sends(events.start, events.kind, events.origin, events.seq, base)
     if process >= 0:
         if not task.whole:
@@ -125,107 +145,129 @@ def judge_events(task: SegmentTask, events: Events) -> Summary:
         raise refusal
     if len(base) and int((base + new)[base < UNKNOWN].max(initial=0)) >= NUMBER_END:
         raise BadInput(f"a process sends more than {NUMBER_END - 1} messages, which is more than can be audited")
-
-    in_flight = state.in_flight if state else no_rows(members)
-    old = np.bincount(in_flight.origin, minlength=members).astype(np.int64)
-    first_row = np.concatenate(([0], np.cumsum(old + new))).astype(np.int64)
-    total = int(first_row[-1])
-    at = np.repeat(first_row[:-1], old) + np.arange(len(in_flight.seq)) - np.repeat(np.cumsum(old) - old, old)
-    events_count = int(events.start[-1])
-    stop = events_count
-    if state:
-        stop = min(stop, ((state.stop >> task.block_shift) + 1) << task.block_shift)
-    orders = [False] if events.ordered else []
-    for rebuilding in [*orders, True]:
-        if rebuilding and not task.whole:
-            return _unfit(task, "a delivery's logical time does not follow its send's")
-        unordered = None
-        if rebuilding:
-            turn, exists, stuck = rebuild(events.start, events.kind, events.origin, events.seq, new)
-            unordered = None if exists else tuple(stuck[stuck[:, 0] >= 0][0, :2].tolist())
-        else:
-            turn = merge_by_lamport(events.start, events.lamport)
-        row_seq = np.zeros(total, np.int64)
-        status = np.zeros((total, members), np.int8)
-        vector = np.zeros((total, members), np.int32)
-        sent_at = np.full(total, -1, np.int64)
-        row_seq[at], status[at], vector[at] = in_flight.seq, in_flight.status, in_flight.vector
-        process, number, destination, unrecorded = kernel.register(
-            events.start, events.kind, events.origin, events.seq, events.dest_count, events.dests,
-            base, first_row, old, row_seq, status,
-        )  # fmt: skip
-        if process >= 0:
-            raise BadInput(
-                f"message {process}:{number} is addressed to process {destination}, "
-                f"but the run has processes 0 to {members - 1}"
-            )
-        known = state.known.astype(np.int32) if state else np.zeros((members, members), np.int32)
-        blocks = (stop >> task.block_shift) + 1
-        breaches, first_breach = np.zeros(5, np.int64), np.zeros(5, np.int64)
-        late, first_late = np.zeros((blocks, 2), np.int64), np.zeros((blocks, 2, 6), np.int64)
-        block_end = np.zeros(blocks, np.int64)
-        foreign = np.zeros((1 if task.whole else EXPORT_MAX, 4), np.int64)
-        foreign_count, true_order = kernel.judge(
-            turn, stop, events.start, events.kind, events.origin, events.seq, events.lamport,
-            base, new, first_row, old, row_seq,
-            status, vector, known, sent_at, unordered is not None, breaches, first_breach, late, first_late,
-            task.block_shift, block_end, foreign,
-        )  # fmt: skip
-        if true_order:
-            break
-    if foreign_count > len(foreign) and not task.whole and not state:
+    judged = _judge(task, found_in, base, new, rebuilding=False) if events.ordered else None
+    if judged is None and task.whole:
+        judged = _judge(task, found_in, base, new, rebuilding=True)
+    if judged is None:
+        return _unfit(task, "a delivery's logical time does not follow its send's")
+    if judged.foreign > len(judged.found.foreign) and not task.whole and not task.start:
         return _unfit(task, "too many messages cross the segments")
-    if task.whole:
-        if foreign_count and (not breaches.sum() or foreign[0, 0] < first_breach[0]):
-            first_breach[:4], first_breach[4] = foreign[0], kernel.PHANTOM
-        breaches[kernel.PHANTOM] = foreign_count
-
-    summary = Summary(
-        messages=int(new.sum()), base=base, new=new, known=known, in_flight=no_rows(members), foreign=foreign[:foreign_count],
-        breaches=breaches, first_breach=first_breach, late=late, first_late=first_late, block_end=block_end,
-        unrecorded=unrecorded, unordered=unordered, rebuilt=rebuilding,
-    )  # fmt: skip
-    if not state:
-        flying = _settle(task, summary, first_row, row_seq, status, vector, sent_at)
-        if task.ranked and not events.views and not summary.why and not breaches.any():
-            summary.ranks = rank_deliveries(events, correct_members(task.world), base, first_row, flying)
+    summary = _summarise(task, judged)
+    if not task.start:
+        in_flight = _settle(task, summary, judged, found_in.bound)
+        if task.ranked and (task.views is not None or not events.views) and not summary.why:
+            summary.ranks = rank_deliveries(events, correct_members(task.world), base, judged.messages.first_row, in_flight)
     return summary
 
 
-def _settle(
-    task: SegmentTask, summary: Summary, first_row: np.ndarray, row_seq: np.ndarray,
-    status: np.ndarray, vector: np.ndarray, sent_at: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+class _Judged(NamedTuple):
+    """A segment after the kernel has gone through it."""
+
+    messages: kernel.Messages
+    state: kernel.State
+    found: kernel.Found
+    foreign: int
+    unrecorded: int
+    unordered: MessageId | None
+    rebuilt: bool
+
+
+def _judge(task: SegmentTask, found_in: InViews, base: np.ndarray, new: np.ndarray, *, rebuilding: bool) -> _Judged | None:
+    """Judge the events in the order of their logical times, or in one that is rebuilt from the logs; None where the former
+    turns out to be no true order."""
+    events = found_in.events
+    logs = kernel.Logs(events.start, events.kind, events.origin, events.seq, events.lamport, found_in.in_view)
+    unordered = None
+    if rebuilding:
+        turn, exists, stuck = rebuild(*logs[:4], new)
+        unordered = None if exists else MessageId(*stuck[stuck[:, 0] >= 0][0, :2].tolist())
+    else:
+        turn = merge_by_lamport(logs.start, logs.lamport)
+    members, start = task.world.members, task.start
+    messages = _rows(start.in_flight if start else no_rows(members), base, new, viewed=len(found_in.in_view) > 0)
+    wrong = kernel.register(logs, events.dest_count, events.dests, messages)
+    if wrong.process >= 0:
+        raise BadInput(
+            f"message {wrong.process}:{wrong.seq} is addressed to process {wrong.destination}, "
+            f"but the run has processes 0 to {members - 1}"
+        )
+    stop = int(logs.start[-1])
+    if start:
+        stop = min(stop, ((start.stop >> task.block_shift) + 1) << task.block_shift)
+    known = start.known.astype(np.int32) if start else np.zeros((members, members), np.int32)
+    state = kernel.new_state(members, messages.first_row, known)
+    found = kernel.nothing_found((stop >> task.block_shift) + 1, 1 if task.whole else EXPORT_MAX)
+    foreign, true_order = kernel.judge(turn, stop, logs, messages, state, found, task.block_shift, unordered is not None)
+    if not true_order:
+        return None
+    return _Judged(messages, state, found, foreign, wrong.unrecorded, unordered, rebuilding)
+
+
+def _rows(in_flight: Rows, base: np.ndarray, new: np.ndarray, *, viewed: bool) -> kernel.Messages:
+    """Rows for the messages in flight, and empty ones for those that are sent in the segment."""
+    members = len(base)
+    old = np.bincount(in_flight.origin, minlength=members).astype(np.int64)
+    first_row = np.concatenate(([0], np.cumsum(old + new))).astype(np.int64)
+    at = np.repeat(first_row[:-1], old) + np.arange(len(in_flight.seq)) - np.repeat(np.cumsum(old) - old, old)
+    total = int(first_row[-1])
+    seq = np.zeros(total, np.int64)
+    status, vector = np.zeros((total, members), np.int8), np.zeros((total, members), np.int32)
+    seq[at], status[at], vector[at] = in_flight.seq, in_flight.status, in_flight.vector
+    view = np.full(total if viewed else 0, -1, np.int32)
+    if viewed:
+        view[at] = in_flight.in_view
+    return kernel.Messages(first_row, old, new, base, seq, status, vector, np.full(total, -1, np.int64), view)
+
+
+def _summarise(task: SegmentTask, judged: _Judged) -> Summary:
+    messages, found = judged.messages, judged.found
+    if task.whole:
+        # Nothing came before, so that nobody sent what is foreign here.
+        if judged.foreign and (not found.breaches.any() or found.foreign[0, 0] < found.first_breach[0]):
+            found.first_breach[:4], found.first_breach[4] = found.foreign[0], kernel.PHANTOM
+        found.breaches[kernel.PHANTOM] = judged.foreign
+    return Summary(
+        messages=int(messages.new.sum()), base=messages.base, new=messages.new, known=judged.state.known,
+        in_flight=no_rows(task.world.members), foreign=found.foreign[: judged.foreign], breaches=int(found.breaches.sum()),
+        first_breach=_dated(task, found.first_breach) if found.breaches.any() else None, late=found.late,
+        first_late=found.first_late, block_end=found.block_end, unrecorded=judged.unrecorded, unordered=judged.unordered,
+        rebuilt=judged.rebuilt, in_view=judged.state.in_view,
+    )  # fmt: skip
+
+
+def _settle(task: SegmentTask, summary: Summary, judged: _Judged, bound: Bound) -> np.ndarray:
     """Agreement, as far as this segment can tell, and the messages that leave it in flight. Returns which rows do."""
-    flying = np.zeros(len(row_seq), np.bool_)
-    correct = correct_members(task.world)
-    lost, row, process, count = kernel.settle(first_row, status, sent_at, correct, task.later, flying)
-    summary.lost = lost
-    origins = np.repeat(np.arange(task.world.members), np.diff(first_row))
-    if row >= 0:
-        summary.first_lost = (int(sent_at[row]), int(origins[row]), int(row_seq[row]), process)
-    if count > EXPORT_MAX:
+    messages = judged.messages
+    in_flight = np.zeros(len(messages.seq), np.bool_)
+    settled = settle(messages, judged.state.in_view, correct_members(task.world), bound, task.later, in_flight)
+    summary.lost = settled.lost
+    origins = np.repeat(np.arange(task.world.members), np.diff(messages.first_row))
+    if settled.lost:
+        message = MessageId(int(origins[settled.row]), int(messages.seq[settled.row]))
+        lost = Lost(message, settled.process, settled.because_of)
+        summary.first_lost = Dated(task.segment, int(messages.sent_at[settled.row]), lost)
+    if settled.in_flight > EXPORT_MAX:
         summary.why = "too many messages cross the segments"
-        return flying
-    rows = np.flatnonzero(flying)
+        return in_flight
+    rows = np.flatnonzero(in_flight)
+    segment = np.full(len(rows), task.segment, np.int64)
+    view = messages.in_view[rows] if len(messages.in_view) else np.full(len(rows), -1, np.int32)
     summary.in_flight = Rows(
-        origins[rows], row_seq[rows], status[rows], vector[rows], sent_at[rows], np.full(len(rows), task.segment, np.int64)
+        origins[rows], messages.seq[rows], messages.status[rows], messages.vector[rows], messages.sent_at[rows], segment, view
     )
-    return flying
+    return in_flight
 
 
-def correct_members(world: World) -> np.ndarray:
-    correct = np.ones(world.members, np.bool_)
-    correct[[member for member in world.crashed if 0 <= member < world.members]] = False
-    return correct
+def _dated(task: SegmentTask, breach: np.ndarray) -> Dated[Breach]:
+    event, process, origin, seq, kind = breach.tolist()
+    return Dated(task.segment, event, Breach(process, MessageId(origin, seq), kind))
 
 
 def _unfit(task: SegmentTask, why: str) -> Summary:
     members = task.world.members
-    nothing: Sequence[int] = ()
     return Summary(
         why=why, base=np.empty(0, np.int64), new=np.empty(0, np.int64), known=np.empty((0, 0), np.int32),
-        in_flight=no_rows(members), foreign=np.empty((0, 4), np.int64), breaches=np.zeros(5, np.int64),
-        first_breach=np.array(nothing, np.int64), late=np.zeros((0, 2), np.int64), first_late=np.zeros((0, 2, 6), np.int64),
-        block_end=np.empty(0, np.int64),
+        in_flight=no_rows(members), foreign=np.empty((0, 4), np.int64),
+        late=np.zeros((0, 2), np.int64), first_late=np.zeros((0, 2, 6), np.int64), block_end=np.empty(0, np.int64),
+        in_view=np.empty(0, np.int32),
     )  # fmt: skip

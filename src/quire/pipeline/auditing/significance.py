@@ -33,12 +33,12 @@ def sequence(start: np.ndarray, turn: np.ndarray) -> np.ndarray:
 
 @compiled
 def build(
-    order: np.ndarray, what: np.ndarray, message: np.ndarray, instance: np.ndarray, place: np.ndarray, op: np.ndarray,
+    order: np.ndarray, what: np.ndarray, message: np.ndarray, instance: np.ndarray, replica: np.ndarray, op: np.ndarray,
     conflicts: np.ndarray, kind: np.ndarray, messages: int, instances: int, nodes: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """The node of each message (-1: never sent), and for each node its two predecessors (-1: none) and its message (-1: none).
 
-    `place` numbers the object and the member of a start, `kind` says which of the `conflicts` applies there.
+    `replica` numbers the object and the member of a start, `kind` says which of the `conflicts` applies there.
     """
     node_of = np.full(messages, -1, np.int64)
     before = np.full((nodes, 2), -1, np.int64)
@@ -68,7 +68,7 @@ def build(
                 count += 1
         elif what[event] == START or what[event] == RECEIVE:
             if what[event] == START and began_at[mine] < 0:
-                at, own = place[event], op[event]
+                at, own = replica[event], op[event]
                 began_at[mine], began_as[mine] = at, own
                 for other in range(operations):
                     if done[at, other] >= 0 and conflicts[kind[at], own, other]:

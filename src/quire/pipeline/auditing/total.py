@@ -2,42 +2,73 @@
 
 The delivery sequences are merged: a message is taken when it comes next at every member that delivers it. If all are
 taken, one order explains every member, so no two members disagree and nothing is cyclic. If the merge gets stuck, it
-is run backwards from the ends too, and what neither reaches holds the trouble: its strongly connected parts are the
-cycles, and only messages in one part can be delivered in different orders by two members.
+is run backwards from the ends too, and what neither reaches holds the cycles: they are in its strongly connected
+components, and only messages in one component can be delivered in different orders by two members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from quire.pipeline.auditing.cycles import parts
+from quire.model.messages import MessageId
+from quire.pipeline.auditing.cycles import strongly_connected
 from quire.pipeline.compiled import compiled
+from quire.pipeline.labels import Labelled
 from quire.pipeline.slices import Events
 from quire.trace.schema import DELIVER
 
 _SEARCH_STEPS_MAX = 2_000_000_000
-"""The cycle with the fewest members is searched from every message of a knot as long as that is affordable."""
+"""The cycle with the fewest members is searched from every message of a component as long as that is affordable."""
 UNRANKED = np.empty(0, np.int32)
 
-Message = tuple[int, int]
+
+class InOrder(msgspec.Struct, frozen=True):
+    """A member delivered one message before another."""
+
+    member: int
+    before: MessageId
+    after: MessageId
+
+
+class Disagreement(msgspec.Struct, frozen=True):
+    """The one member delivered `before` before `after`, the other member after it."""
+
+    one: int
+    other: int
+    before: MessageId
+    after: MessageId
+
+    def steps(self) -> tuple[InOrder, ...]:
+        """The same as a cycle."""
+        return InOrder(self.one, self.before, self.after), InOrder(self.other, self.after, self.before)
 
 
 class TotalResult(msgspec.Struct, kw_only=True):
     pairs: int = 0
-    knots: int = 0
-    disagreement: tuple[int, int, Message, Message] | None = None
-    """The first two members that disagree, and two messages that the first delivers in this order, the second not."""
-    cycle: tuple[tuple[int, Message, Message], ...] = ()
-    """(member, a, b): the member delivered a before b; the last b is the first a."""
+    """How many pairs of members disagree."""
+    cycles: int = 0
+    """How many sets of messages there are that the members' orders, taken together, put in a cycle: strongly connected
+    components."""
+    disagreement: Disagreement | None = None
+    """Of the first two members that disagree."""
+    cycle: tuple[InOrder, ...] = ()
+    """Each step begins with the message with which the one before ends, the first with that of the last."""
 
 
-Disagreement = tuple[int, int, int, int, int]
-"""How many pairs of members disagree; of the first such pair, the two members and two messages that the first delivers in
-this order."""
+class Disagreements(NamedTuple):
+    """How many pairs of members disagree; of the first such pair, two messages, as numbers, that the one delivers in this
+    order."""
+
+    pairs: int = 0
+    one: int = -1
+    other: int = -1
+    before: int = -1
+    after: int = -1
 
 
 def judge_deliveries(events: Events) -> TotalResult:
@@ -59,13 +90,13 @@ def judge_deliveries(events: Events) -> TotalResult:
 
 def judge_sequences(
     ids: np.ndarray, start: np.ndarray, size: int,
-    label: Callable[[np.ndarray], list[Message]],
-    disagree: Callable[[np.ndarray, np.ndarray, int, np.ndarray], Disagreement],
+    label: Callable[[np.ndarray], list[MessageId]],
+    disagree: Callable[[np.ndarray, np.ndarray, int, np.ndarray], Disagreements],
 ) -> TotalResult:  # fmt: skip
     """Merge sequences of different messages, numbered below `size`; those of member p are at `start[p]` to `start[p + 1]`.
 
-    `label` names messages by their numbers. `disagree` is asked about what is in knots: sequences as here, with other
-    numbers, and for each of their entries its place in `ids`.
+    `label` names messages by their numbers. `disagree` is asked about what is in cycles: sequences as here, with other
+    numbers, and for each of their entries its index in `ids`.
     """
     head, tail = start[:-1].copy(), start[1:].copy()
     if take(ids, head, tail, size, 1, UNRANKED) == len(ids):
@@ -75,22 +106,20 @@ def judge_sequences(
     kept = np.concatenate([np.arange(low, high) for low, high in zip(head, tail, strict=True)])
     names, ids = np.unique(ids[kept], return_inverse=True)
     start = np.concatenate(([0], np.cumsum(tail - head))).astype(np.int64)
-    part = knots(ids, start, len(names))
-    knotted = part >= 0
-    keep = knotted[ids]
+    component = components(ids, start, len(names))
+    keep = component[ids] >= 0
     start = np.concatenate(([0], np.cumsum(keep)))[start].astype(np.int64)
     used, ids = np.unique(ids[keep], return_inverse=True)
-    names, part = names[used], part[used]
+    names, component = names[used], component[used]
     found = disagree(ids, start, len(names), kept[keep])
     name = label(names)
-    result = TotalResult(pairs=int(found[0]), knots=len(np.unique(part)))
-    if found[0]:
-        first, second, before, after = (int(value) for value in found[1:])
-        result.disagreement = (first, second, name[before], name[after])
-        result.cycle = ((first, name[before], name[after]), (second, name[after], name[before]))
+    result = TotalResult(pairs=int(found.pairs), cycles=len(np.unique(component)))
+    if found.pairs:
+        result.disagreement = Disagreement(int(found.one), int(found.other), name[found.before], name[found.after])
+        result.cycle = result.disagreement.steps()
     else:
-        steps = shortest_cycle(ids, start, part, _SEARCH_STEPS_MAX)
-        result.cycle = tuple((int(member), name[int(a)], name[int(b)]) for member, a, b in steps)
+        steps = shortest_cycle(ids, start, component, _SEARCH_STEPS_MAX)
+        result.cycle = tuple(InOrder(int(member), name[int(a)], name[int(b)]) for member, a, b in steps)
     return result
 
 
@@ -110,11 +139,20 @@ def identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
     return ids.reshape(-1).astype(np.int64), len(names)
 
 
-def labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarray) -> list[Message]:
+def message_ids(rows: Labelled) -> tuple[np.ndarray, int]:
+    """For every send and delivery the number of its message, for other events 0; and how many numbers there may be."""
+    is_message = rows.kind <= DELIVER
+    numbers, size = identify(rows.origin[is_message], rows.seq[is_message])
+    ids = np.zeros(len(rows.kind), np.int64)
+    ids[is_message] = numbers
+    return ids, size
+
+
+def labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarray) -> list[MessageId]:
     """The messages with these numbers."""
     order = np.argsort(ids, kind="stable")
     at = order[np.searchsorted(ids[order], names)]
-    return [(int(o), int(s)) for o, s in zip(origin[at], seq[at], strict=True)]
+    return [MessageId(int(o), int(s)) for o, s in zip(origin[at], seq[at], strict=True)]
 
 
 @compiled
@@ -139,7 +177,7 @@ def first_deliveries(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[np.
 def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: int, rank: np.ndarray) -> int:
     """Take messages from the fronts (step 1) or the ends (step -1) of all sequences while every holder agrees.
 
-    Returns how many deliveries were taken; `rank` is told as how many of these each message came, unless it is empty.
+    Returns how many deliveries were taken. Unless `rank` is empty, each message's turn is written to it.
     """
     members = len(head)
     holders = np.zeros(size, np.int32)
@@ -180,8 +218,8 @@ def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: i
 
 
 @compiled
-def knots(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
-    """For each message the number of its strongly connected part, -1 where it is alone."""
+def components(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
+    """For each message the number of its strongly connected component, -1 where it is alone."""
     members = len(start) - 1
     out_start = np.zeros(size + 1, np.int64)
     for member in range(members):
@@ -196,22 +234,22 @@ def knots(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
             message = ids[index]
             out[edge[message]] = ids[index + 1]
             edge[message] += 1
-    return parts(out_start, out)[0]
+    return strongly_connected(out_start, out)[0]
 
 
 @compiled
-def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[int, int, int, int, int]:
-    """How many pairs of members disagree; for the first such pair, two messages the first delivers in this order."""
+def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> Disagreements:
+    """Which pairs of members deliver some two messages in different orders."""
     members = len(start) - 1
-    place = np.full(size, -1, np.int64)
+    index_there = np.full(size, -1, np.int64)
     pairs, first, second, before, after = 0, -1, -1, -1, -1
     for one in range(members):
         for other in range(one + 1, members):
             for index in range(start[other], start[other + 1]):
-                place[ids[index]] = index
+                index_there[ids[index]] = index
             furthest, at = -1, -1
             for index in range(start[one], start[one + 1]):
-                there = place[ids[index]]
+                there = index_there[ids[index]]
                 if there < 0:
                     continue
                 if there < furthest:
@@ -221,22 +259,39 @@ def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[int, i
                     break
                 furthest, at = there, index
             for index in range(start[other], start[other + 1]):
-                place[ids[index]] = -1
-    return pairs, first, second, before, after
+                index_there[ids[index]] = -1
+    return Disagreements(pairs, first, second, before, after)
 
 
 @compiled
-def shortest_cycle(ids: np.ndarray, start: np.ndarray, part: np.ndarray, steps_max: int) -> np.ndarray:
+def first_inversion(there: np.ndarray, kind: np.ndarray, ordered: np.ndarray) -> tuple[int, int]:
+    """Two messages in the order of one member that another has the other way round, where the order of their kinds
+    matters: `there` is where the other has each of them."""
+    furthest = np.full(len(ordered), -1, np.int64)
+    at = np.full(len(ordered), -1, np.int64)
+    for index in range(len(there)):
+        mine = kind[index]
+        for other in range(len(ordered)):
+            if ordered[mine, other] and furthest[other] > there[index]:
+                return at[other], index
+        if there[index] > furthest[mine]:
+            furthest[mine] = there[index]
+            at[mine] = index
+    return -1, -1
+
+
+@compiled
+def shortest_cycle(ids: np.ndarray, start: np.ndarray, component: np.ndarray, steps_max: int) -> np.ndarray:
     """The cycle of the fewest members, as rows (member, a, b): the member delivered a before b.
 
-    From a message one step leads to all that some member delivers later. For each member only the earliest place
+    From a message one step leads to all that some member delivers later. For each member only the earliest index
     reached matters, so a search visits every delivery at most once.
     """
-    members, size = len(start) - 1, len(part)
-    place = np.full((members, size), -1, np.int64)
+    members, size = len(start) - 1, len(component)
+    index_at = np.full((members, size), -1, np.int64)
     for member in range(members):
         for index in range(start[member], start[member + 1]):
-            place[member, ids[index]] = index
+            index_at[member, ids[index]] = index
     best = np.empty((0, 3), np.int64)
     queue = np.empty(size, np.int64)
     steps = 0
@@ -255,13 +310,13 @@ def shortest_cycle(ids: np.ndarray, start: np.ndarray, part: np.ndarray, steps_m
             if len(best) and far + 1 >= len(best):
                 break
             for member in range(members):
-                at = place[member, message]
+                at = index_at[member, message]
                 if at < 0:
                     continue
                 for index in range(at + 1, reached[member]):
                     steps += 1
                     following = ids[index]
-                    if part[following] != part[source] or distance[following] >= 0:
+                    if component[following] != component[source] or distance[following] >= 0:
                         continue
                     distance[following] = far + 1
                     parent[following, 0] = member

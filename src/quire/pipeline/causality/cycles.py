@@ -40,10 +40,10 @@ class Contradiction(QuireError):
 
 
 def shortest_cycle(events: Events, stuck: np.ndarray) -> list[CycleStep]:
-    """Of the circles in which processes wait for each other's messages, the one of the fewest, from its least member on.
+    """Of the cycles in which processes wait for each other's messages, the one of the fewest, from its least member on.
 
     `stuck` is what `rebuild` says of a standstill. Every process that waits, waits for the sender of one message, and that
-    one waits too, so following them from anywhere leads into a circle.
+    one waits too, so following them from anywhere leads into a cycle.
     """
     waiting = {process: int(origin) for process, origin in enumerate(stuck[:, 0].tolist()) if origin >= 0}
     best: list[int] = []
@@ -51,13 +51,13 @@ def shortest_cycle(events: Events, stuck: np.ndarray) -> list[CycleStep]:
         path = [process]
         while (following := waiting[path[-1]]) not in path:
             path.append(following)
-        circle = path[path.index(following) :]
-        if not best or (len(circle), min(circle)) < (len(best), min(best)):
-            best = circle
+        cycle = path[path.index(following) :]
+        if not best or (len(cycle), min(cycle)) < (len(best), min(best)):
+            best = cycle
     least = best.index(min(best))
-    circle = best[least:] + best[:least]
+    cycle = best[least:] + best[:least]
     steps = []
-    for before, member in zip([circle[-1], *circle], circle, strict=False):
+    for before, member in zip([cycle[-1], *cycle], cycle, strict=False):
         index = int(stuck[member, 2])
         wanted = (member, int(stuck[before, 1]))
         own = np.flatnonzero(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
 from quire.pipeline.layout import RowGroup, World
+from quire.pipeline.reading import TraceReader
 from quire.pipeline.slices import read_events
 from quire.trace.schema import SEND
 
@@ -91,19 +90,19 @@ def parse_event(text: str) -> Event | MessageId:
 
 def find_matches(task: MatchTask) -> Matches:
     found: list[Event] = []
-    for process, own in groupby(task.groups, key=lambda group: group.process):
-        left = task.limit
-        for group in own:
-            if not left:
-                break
-            column = _column(group, task.column)
+    left = dict.fromkeys((group.process for group in task.groups), task.limit)
+    with TraceReader(task.world.run) as reader:
+        for group in task.groups:
+            if not left[group.process]:
+                continue
+            column = _words(reader.read([group], (task.column,)), task.column)
             try:
                 hits = pc.match_substring_regex(column, pattern=task.pattern)
             except pa.ArrowInvalid as error:
                 raise BadInput(f"{task.pattern!r} is no regular expression: {str(error).splitlines()[0]}") from error
-            places = pc.indices_nonzero(hits.combine_chunks()).to_pylist()[:left]
-            left -= len(places)
-            found.extend(Event(process, group.first_pos + place) for place in places)
+            indices = pc.indices_nonzero(hits.combine_chunks()).to_pylist()[: left[group.process]]
+            left[group.process] -= len(indices)
+            found.extend(Event(group.process, group.first_pos + index) for index in indices)
     return Matches(found)
 
 
@@ -113,14 +112,8 @@ def find_send(task: SendTask) -> Matches:
     return Matches([Event(task.origin, int(events.pos[index])) for index in hits[:1]])
 
 
-def _column(group: RowGroup, name: str) -> Any:
-    try:
-        with pq.ParquetFile(group.path) as file:
-            if name not in file.schema_arrow.names:
-                raise BadInput(f"{group.path} has no column {name!r}")
-            column = file.read_row_group(group.index, columns=[name])[name]
-    except (OSError, pa.ArrowException) as error:
-        raise BadInput(f"{group.path} cannot be read: {str(error).splitlines()[0]}") from error
+def _words(table: pa.Table, name: str) -> Any:
+    column = table[name]
     if isinstance(column.type, pa.DictionaryType):
         column = column.cast(column.type.value_type)
     if column.type != pa.string():
@@ -130,20 +123,18 @@ def _column(group: RowGroup, name: str) -> Any:
 
 def describe(task: DescribeTask) -> Descriptions:
     found = []
-    for group in task.groups:
-        wanted = [event for event in task.events if holds(group, event)]
-        if not wanted:
-            continue
-        with pq.ParquetFile(group.path) as file:
-            names = ["kind", "origin", "seq", "lamport", "time_ns", *([TEXT] if TEXT in file.schema_arrow.names else [])]
-            table = file.read_row_group(group.index, columns=names)
-        for event in wanted:
-            row = table.slice(event.pos - group.first_pos, 1).to_pylist()[0]
-            known = row["origin"] is not None and row["seq"] is not None
-            message = str(MessageId(row["origin"], row["seq"])) if known else None
-            found.append(
-                Described(event.process, event.pos, row["kind"], message, row.get(TEXT), row["lamport"], row["time_ns"])
-            )
+    columns = ("kind", "origin", "seq", "lamport", "time_ns")
+    with TraceReader(task.world.run) as reader:
+        for group, table in reader.read_each(groups_of(task.groups, task.events), columns, optional=(TEXT,)):
+            for event in task.events:
+                if not holds(group, event):
+                    continue
+                row = table.slice(event.pos - group.first_pos, 1).to_pylist()[0]
+                known = row["origin"] is not None and row["seq"] is not None
+                message = str(MessageId(row["origin"], row["seq"])) if known else None
+                found.append(
+                    Described(event.process, event.pos, row["kind"], message, row.get(TEXT), row["lamport"], row["time_ns"])
+                )
     return Descriptions(found)
 
 

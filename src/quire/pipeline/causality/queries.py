@@ -152,7 +152,7 @@ class Questions:
         return found
 
     def critical_path(self, by: str = "events") -> Path:
-        """The chain that decided when the last event could happen."""
+        """The chain that determined when the last event could happen."""
         if by not in BY:
             raise BadInput(f"a critical path goes by {' or '.join(BY)}, not by {by!r}")
         whole = Piece(self.layout.world, self.layout.groups, None, None, whole=True, rebuild=self.rebuilt)

@@ -98,7 +98,7 @@ def _complete(vector: np.ndarray, heard: np.ndarray, entered: np.ndarray, older:
     for process in range(vector.shape[1]):
         seen = vector[:, process] > 0
         complete[seen] = np.maximum(complete[seen], entered[process])
-        told = np.flatnonzero(heard[:, process] > 0)
-        rows = np.searchsorted(keys, (process << _SHIFT) | (heard[told, process].astype(np.int64) - 1))
-        complete[told] = np.maximum(complete[told], carried[rows])
+        informed = np.flatnonzero(heard[:, process] > 0)
+        rows = np.searchsorted(keys, (process << _SHIFT) | (heard[informed, process].astype(np.int64) - 1))
+        complete[informed] = np.maximum(complete[informed], carried[rows])
     return complete

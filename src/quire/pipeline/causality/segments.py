@@ -16,7 +16,7 @@ from quire.pipeline.causality import kernel
 from quire.pipeline.causality.cycles import CycleStep, shortest_cycle
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
-from quire.pipeline.numbering import NUMBER_END, number_sends
+from quire.pipeline.numbering import NUMBER_END, gap, number_sends
 from quire.pipeline.slices import Events, read_events
 
 BLOCK_STEPS = 65_536
@@ -95,10 +95,7 @@ def survey(task: SurveyTask) -> Survey:
     if process >= 0:
         if not piece.whole:
             return unfit
-        raise BadInput(
-            f"process {process} sends message {process}:{found} where {process}:{expected} is due; "
-            "a process numbers its messages 0, 1, 2 and so on"
-        )
+        raise gap(process, expected, found)
     if len(events.pos) and int(events.pos.max()) >= NUMBER_END:
         raise BadInput(f"a process has more than {NUMBER_END} events, which is more than vector times can count")
     if events.ordered and not piece.rebuild:

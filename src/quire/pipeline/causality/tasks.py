@@ -28,7 +28,7 @@ from quire.pipeline.causality.segments import (
     survey,
     vector_times,
 )
-from quire.pipeline.tasks import Job
+from quire.pipeline.tasks import job_of
 
 
 class AskTask(msgspec.Struct, tag="ask"):
@@ -72,38 +72,14 @@ def ask(task: AskTask) -> Answer:
     return Answer(found=found, clocks=np.array(clocks, np.int64).reshape(-1, members), after=after, ordered=ordered)
 
 
-Task = SurveyTask | SummaryTask | AskTask | MatchTask | SendTask | DescribeTask | PathTask
-Result = Survey | Summary | Answer | Matches | Descriptions | Path
-
-
-def _perform(task: Task) -> Result:
-    match task:
-        case SurveyTask():
-            return survey(task)
-        case SummaryTask():
-            return summarise(task)
-        case AskTask():
-            return ask(task)
-        case MatchTask():
-            return find_matches(task)
-        case SendTask():
-            return find_send(task)
-        case DescribeTask():
-            return describe(task)
-        case PathTask():
-            return critical_path(task)
-
-
-CAUSALITY = Job(
-    Task,
-    _perform,
+CAUSALITY = job_of(
     {
-        SurveyTask: Survey,
-        SummaryTask: Summary,
-        AskTask: Answer,
-        MatchTask: Matches,
-        SendTask: Matches,
-        DescribeTask: Descriptions,
-        PathTask: Path,
-    },
+        SurveyTask: (survey, Survey),
+        SummaryTask: (summarise, Summary),
+        AskTask: (ask, Answer),
+        MatchTask: (find_matches, Matches),
+        SendTask: (find_send, Matches),
+        DescribeTask: (describe, Descriptions),
+        PathTask: (critical_path, Path),
+    }
 )

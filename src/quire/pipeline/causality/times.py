@@ -56,7 +56,7 @@ class Causality(Questions):
 def happened_before(spark: SparkSession, directory: str | Path, *, segments: int | None = None) -> Causality:
     """Follow the causality of a run directory, in `segments` parallel pieces (by default as many as its size suggests).
 
-    Raises Contradiction, with the circle, where a delivery precedes its own send, and BadInput for what is not a whole trace.
+    Raises Contradiction, with the cycle, where a delivery precedes its own send, and BadInput for what is not a whole trace.
     """
     return follow(run_on(spark, CAUSALITY), Path(directory), segments=segments)
 

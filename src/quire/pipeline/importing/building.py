@@ -10,8 +10,8 @@ from quire.model.errors import BadInput
 from quire.pipeline.causality.cycles import CycleStep, shortest_cycle
 from quire.pipeline.causality.kernel import logical_times, older_deliveries
 from quire.pipeline.importing.defects import Defects
-from quire.pipeline.importing.gathering import Source, Teller, flatten
-from quire.pipeline.importing.workshop import Workshop
+from quire.pipeline.importing.gathering import DefectReporter, Source, flatten
+from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.slices import Events
 from quire.trace.schema import DELIVER, LOCAL, SEND
@@ -20,7 +20,7 @@ from quire.trace.schema import DELIVER, LOCAL, SEND
 class NumberTask(msgspec.Struct, tag="number"):
     """Number the messages of some processes of an execution."""
 
-    workshop: Workshop
+    scratch: Scratch
     execution: int
     active: tuple[int, ...]
     """All processes that have records."""
@@ -35,7 +35,7 @@ class Numbered(msgspec.Struct):
 class StampTask(msgspec.Struct, tag="stamp"):
     """Give every row of an execution a logical time; raises BadInput where there is none."""
 
-    workshop: Workshop
+    scratch: Scratch
     source: Source
     execution: int
     hosts: tuple[str, ...]
@@ -60,46 +60,46 @@ class Rows(msgspec.Struct):
 
 
 def number(task: NumberTask) -> Numbered:
-    kinds = {process: np.asarray(task.workshop.load("local", task.execution, process)["kind"]) for process in task.processes}
+    kinds = {process: np.asarray(task.scratch.load("local", task.execution, process)["kind"]) for process in task.processes}
     named = {process: kind == SEND for process, kind in kinds.items()}
     for process in task.active:
-        source, index = _sources(task.workshop, "edges", task.execution, process)[1:]
+        source, index = _sources(task.scratch, "edges", task.execution, process)[1:]
         for own, flags in named.items():
             flags[index[source == own]] = True
     messages = 0
     for process, flags in named.items():
         if not task.clocked:
-            flags[_sources(task.workshop, "again", task.execution, process)[0]] = False
+            flags[_sources(task.scratch, "again", task.execution, process)[0]] = False
         numbers = np.where(flags, np.cumsum(flags) - 1, -1).astype(np.int64)
-        task.workshop.save_numbers("numbers", task.execution, process, numbers)
+        task.scratch.save_numbers("numbers", task.execution, process, numbers)
         messages += int(flags.sum())
     return Numbered(messages)
 
 
-def lay_rows(workshop: Workshop, execution: int, process: int, clocked: bool) -> Rows:
+def lay_rows(scratch: Scratch, execution: int, process: int, clocked: bool) -> Rows:
     """The rows of a process, in local order."""
-    kinds = np.asarray(workshop.load("local", execution, process)["kind"])
-    row, source, index = _sources(workshop, "edges", execution, process)
+    kinds = np.asarray(scratch.load("local", execution, process)["kind"])
+    row, source, index = _sources(scratch, "edges", execution, process)
     deliveries = np.bincount(row, minlength=len(kinds)).astype(np.int64)
     sizes = deliveries + (kinds != DELIVER)
     record = np.repeat(np.arange(len(kinds)), sizes)
     rank = np.arange(len(record)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_delivery = rank < deliveries[record]
-    numbers = workshop.load_numbers("numbers", execution, process)
+    numbers = scratch.load_numbers("numbers", execution, process)
     own = numbers[record]
     kind = np.where(is_delivery, DELIVER, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
     origin, seq = np.full(len(record), process, np.int32), own.astype(np.int64)
-    origin[is_delivery], seq[is_delivery] = source, _messages(workshop, execution, source, index)
+    origin[is_delivery], seq[is_delivery] = source, _messages(scratch, execution, source, index)
     if not clocked:
-        again, first, where = _sources(workshop, "again", execution, process)
+        again, first, where = _sources(scratch, "again", execution, process)
         at = np.cumsum(sizes)[again] - 1
-        kind[at], origin[at], seq[at] = SEND, first, _messages(workshop, execution, first, where)
+        kind[at], origin[at], seq[at] = SEND, first, _messages(scratch, execution, first, where)
     return Rows(kind, origin, seq, record, rank)
 
 
 def stamp(task: StampTask) -> Stamped:
-    workshop, execution = task.workshop, task.execution
-    laid = {process: lay_rows(workshop, execution, process, task.clocked) for process in task.active}
+    scratch, execution = task.scratch, task.execution
+    laid = {process: lay_rows(scratch, execution, process, task.clocked) for process in task.active}
     nothing = Rows(
         np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     )
@@ -111,7 +111,7 @@ def stamp(task: StampTask) -> Stamped:
     kind, origin, seq = (np.concatenate([getattr(its, name) for its in rows]) for name in ("kind", "origin", "seq"))
     new = np.zeros(len(rows), np.int64)
     for process in task.active:
-        new[process] = (workshop.load_numbers("numbers", execution, process) >= 0).sum()
+        new[process] = (scratch.load_numbers("numbers", execution, process) >= 0).sum()
     times = None if any(its is None for its in given) else np.concatenate([its for its in given if its is not None])
     kept = times is not None and _fits(times, start, kind, origin, seq, new)
     if not kept:
@@ -120,17 +120,17 @@ def stamp(task: StampTask) -> Stamped:
             positions = np.concatenate([np.arange(len(its.kind)) for its in rows]).astype(np.int64)
             nowhere = np.empty(0, np.int64)
             events = Events(start, kind, origin, seq, nowhere, positions, nowhere, nowhere, False, nowhere, False)
-            raise BadInput(_tell_circle(task, laid, shortest_cycle(events, stuck)))
+            raise BadInput(_explain_cycle(task, laid, shortest_cycle(events, stuck)))
         times = logical_times(turn, start, kind, origin, seq, new)
     assert times is not None
     for process in task.active:
-        workshop.save_numbers("times", execution, process, times[start[process] : start[process + 1]])
+        scratch.save_numbers("times", execution, process, times[start[process] : start[process + 1]])
     return Stamped(kept)
 
 
-def clock_times(workshop: Workshop, execution: int, process: int, rows: Rows, stride: int) -> np.ndarray:
+def clock_times(scratch: Scratch, execution: int, process: int, rows: Rows, stride: int) -> np.ndarray:
     """Logical times from vector clocks: what happens after an event has a clock of a greater sum."""
-    offsets, _, counts = flatten(workshop.load("local", execution, process), "clock_hosts", "clock_counts")
+    offsets, _, counts = flatten(scratch.load("local", execution, process), "clock_hosts", "clock_counts")
     sums = np.add.reduceat(np.append(counts, 0), offsets[:-1])
     times: np.ndarray = sums[rows.record] * stride + rows.rank
     return times
@@ -138,7 +138,7 @@ def clock_times(workshop: Workshop, execution: int, process: int, rows: Rows, st
 
 def _given(task: StampTask, process: int, rows: Rows) -> np.ndarray | None:
     """The logical times of the log itself, where each of its records is one row and has one."""
-    column = task.workshop.load("local", task.execution, process)["lamport"]
+    column = task.scratch.load("local", task.execution, process)["lamport"]
     if column.null_count or (rows.rank > 0).any():
         return None
     return np.asarray(column).astype(np.int64)
@@ -155,28 +155,28 @@ def _fits(
     return bool(older_deliveries(turn, start, kind, origin, seq, np.zeros(len(new), np.int64), new)[1])
 
 
-def _tell_circle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep]) -> str:
+def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep]) -> str:
     steps = []
     for step in cycle:
         rows = laid[step.member]
-        teller = Teller(task.source, "", task.workshop.load("local", task.execution, step.member), Defects([], {}))
-        heard, said = (teller.place(int(rows.record[pos])) for pos in (step.pos, step.then_pos))
+        reporter = DefectReporter(task.source, "", task.scratch.load("local", task.execution, step.member), Defects([], {}))
+        heard, said = (reporter.where(int(rows.record[pos])) for pos in (step.pos, step.then_pos))
         steps.append(
             f"{task.hosts[step.member]} heard of {task.hosts[step.delivered[0]]} at {heard} before what it said at {said}"
         )
-    return f"the log contradicts itself in a circle: {', and '.join(steps)}"
+    return f"the log contradicts itself in a cycle: {', and '.join(steps)}"
 
 
-def _messages(workshop: Workshop, execution: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
+def _messages(scratch: Scratch, execution: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
     """The numbers of the messages that these records sent; what nobody sent keeps its name."""
     seq = index.copy()
     for process in np.unique(source[source >= 0]).tolist():
         chosen = source == process
-        seq[chosen] = workshop.load_numbers("numbers", execution, process)[index[chosen]]
+        seq[chosen] = scratch.load_numbers("numbers", execution, process)[index[chosen]]
     return seq
 
 
-def _sources(workshop: Workshop, stage: str, execution: int, process: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    table = workshop.load(stage, execution, process)
+def _sources(scratch: Scratch, stage: str, execution: int, process: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    table = scratch.load(stage, execution, process)
     row, source, index = (np.asarray(table[name]) for name in ("row", "source", "index"))
     return row, source, index

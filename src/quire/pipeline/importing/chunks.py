@@ -16,6 +16,8 @@ from quire.model.errors import BadInput
 CHUNK_BYTES = 8 << 20
 LINE_MAX = 16 << 20
 """A longer line is taken for a file that is no log."""
+RECORD_MAX = 1 << 20
+"""How far a record may go over the end of its chunk."""
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -62,7 +64,7 @@ def _line_start(file: object, path: str, offset: int) -> int:
     file.seek(offset - 1)  # type: ignore[attr-defined]
     line: bytes = file.readline(LINE_MAX)  # type: ignore[attr-defined]
     if len(line) == LINE_MAX:
-        raise BadInput(f"{path} has a line of more than {LINE_MAX >> 20} MiB, so it is hardly a log")
+        raise BadInput(f"{path} has a line of more than {LINE_MAX >> 20} MiB; is it a log?")
     return offset - 1 + len(line)
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from quire.pipeline.importing.defects import DefectKind, Defects
-from quire.pipeline.importing.gathering import Member, Source, Teller, flatten
-from quire.pipeline.importing.workshop import EDGES, Workshop
+from quire.pipeline.importing.gathering import DefectReporter, Member, Source, flatten
+from quire.pipeline.importing.scratch import EDGES, Scratch
 
 
 class ResolveTask(msgspec.Struct, tag="resolve"):
-    workshop: Workshop
+    scratch: Scratch
     source: Source
     execution: int
     hosts: tuple[str, ...]
@@ -57,33 +57,33 @@ def resolve(task: ResolveTask) -> Resolved:
 
     def of(process: int) -> _Clocks:
         if process not in clocks:
-            clocks[process] = _Clocks(task.workshop.load("local", task.execution, process))
+            clocks[process] = _Clocks(task.scratch.load("local", task.execution, process))
         return clocks[process]
 
     for member in task.members:
-        teller = Teller(
-            task.source, member.host, task.workshop.load("local", task.execution, member.process), found.defects
+        reporter = DefectReporter(
+            task.source, member.host, task.scratch.load("local", task.execution, member.process), found.defects
         )  # fmt: skip
         mine = of(member.process)
-        learned = task.workshop.load("learned", task.execution, member.process)
+        learned = task.scratch.load("learned", task.execution, member.process)
         rows, hosts, counts = (np.asarray(learned[name]) for name in ("row", "host", "count"))
         edges: list[tuple[int, int, int]] = []
         borders = [0, *(np.flatnonzero(rows[1:] != rows[:-1]) + 1).tolist(), len(rows)] if len(rows) else []
         for begin, end in pairwise(borders):
             row = int(rows[begin])
             named = list(zip(hosts[begin:end].tolist(), counts[begin:end].tolist(), strict=True))
-            edges += _causes(task, teller, member.process, mine.at(row), row, named, of)
+            edges += _causes(task, reporter, member.process, mine.at(row), row, named, of)
         found.sum_max = max(found.sum_max, sum(mine.at(len(mine.own) - 1).values()))
         causes = np.bincount([row for row, *_ in edges]) if edges else np.zeros(1, np.int64)
         found.causes_max = max(found.causes_max, int(causes.max()))
         table = np.array(edges, np.int64).reshape(-1, 3)
         columns = [pa.array(table[:, 0]), pa.array(table[:, 1].astype(np.int32)), pa.array(table[:, 2])]
-        task.workshop.save("edges", task.execution, member.process, pa.table(columns, schema=EDGES))
+        task.scratch.save("edges", task.execution, member.process, pa.table(columns, schema=EDGES))
     return found
 
 
 def _causes(
-    task: ResolveTask, teller: Teller, own: int, clock: dict[int, int], row: int,
+    task: ResolveTask, reporter: DefectReporter, own: int, clock: dict[int, int], row: int,
     named: Sequence[tuple[int, int]], of: Callable[[int], _Clocks],
 ) -> list[tuple[int, int, int]]:  # fmt: skip
     """The events that this one is an immediate consequence of."""
@@ -92,20 +92,20 @@ def _causes(
         index = of(host).find(count)
         if index is None:
             because = f"its clock names event {count} of {task.hosts[host]}, which is not there"
-            teller.tell(row, DefectKind.NOT_THERE, because)
+            reporter.report(row, DefectKind.NOT_THERE, because)
             continue
         theirs = of(host).at(index)
         there[host] = (index, theirs)
         if theirs.get(own, 0) >= clock[own]:
             because = f"its clock names event {count} of {task.hosts[host]}, whose clock names this event"
-            teller.tell(row, DefectKind.CIRCLE, because)
+            reporter.report(row, DefectKind.CYCLE, because)
         for other, known in theirs.items():
             if clock.get(other, 0) < known:
                 because = (
                     f"its clock names event {count} of {task.hosts[host]}, "
                     f"but says less of {task.hosts[other]} than that event's clock"
                 )
-                teller.tell(row, DefectKind.NOT_COVERED, because)
+                reporter.report(row, DefectKind.NOT_COVERED, because)
                 break
     counts = dict(named)
     return [

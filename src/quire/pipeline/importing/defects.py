@@ -11,7 +11,7 @@ import msgspec
 from quire.model.errors import BadInput
 
 KEPT_MAX = 50
-"""So many of each kind are told, and the others counted."""
+"""So many of each kind are listed, and the others counted."""
 
 
 class DefectKind(StrEnum):
@@ -19,14 +19,14 @@ class DefectKind(StrEnum):
     DUPLICATE = "duplicate"
     BACKWARDS = "goes backwards"
     NOT_COVERED = "not covered"
-    CIRCLE = "circle"
+    CYCLE = "cycle"
     UNKNOWN_HOST = "unknown host"
     NOT_THERE = "not there"
     GAP = "gap"
 
 
 FATAL = frozenset(
-    {DefectKind.NO_OWN_ENTRY, DefectKind.DUPLICATE, DefectKind.BACKWARDS, DefectKind.NOT_COVERED, DefectKind.CIRCLE}
+    {DefectKind.NO_OWN_ENTRY, DefectKind.DUPLICATE, DefectKind.BACKWARDS, DefectKind.NOT_COVERED, DefectKind.CYCLE}
 )
 """After these nobody knows what happened before what. After the others a reference is left out, or a delivery has no send."""
 
@@ -46,13 +46,13 @@ class Defect(msgspec.Struct, frozen=True, order=True):
 class Defects(msgspec.Struct):
     """The first of each kind, and how many there are of it."""
 
-    told: list[Defect] = []
+    listed: list[Defect] = []
     counts: dict[DefectKind, int] = {}
 
     def add(self, defect: Defect) -> None:
         self.counts[defect.kind] = self.counts.get(defect.kind, 0) + 1
         if self.counts[defect.kind] <= KEPT_MAX:
-            self.told.append(defect)
+            self.listed.append(defect)
 
 
 def gather(found: Iterable[Defects]) -> Defects:
@@ -61,13 +61,13 @@ def gather(found: Iterable[Defects]) -> Defects:
     counts: Counter[DefectKind] = Counter()
     for defects in every:
         counts.update(defects.counts)
-    told: list[Defect] = []
+    listed: list[Defect] = []
     kept: Counter[DefectKind] = Counter()
-    for defect in sorted(defect for defects in every for defect in defects.told):
+    for defect in sorted(defect for defects in every for defect in defects.listed):
         kept[defect.kind] += 1
         if kept[defect.kind] <= KEPT_MAX:
-            told.append(defect)
-    return Defects(told, dict(counts))
+            listed.append(defect)
+    return Defects(listed, dict(counts))
 
 
 class Unusable(BadInput):
@@ -77,9 +77,9 @@ class Unusable(BadInput):
         fatal = fatal_ones(defects)
         others = sum(count for kind, count in defects.counts.items() if kind in FATAL) - 1
         more = f" ({others:,} more like this)" if others else ""
-        super().__init__(f"{fatal[0]}{more}; no order can be told from such a log, so nothing was written")
+        super().__init__(f"{fatal[0]}{more}; no order can be derived from such a log, so nothing was written")
         self.defects = defects
 
 
 def fatal_ones(defects: Defects) -> Sequence[Defect]:
-    return [defect for defect in defects.told if defect.kind in FATAL]
+    return [defect for defect in defects.listed if defect.kind in FATAL]

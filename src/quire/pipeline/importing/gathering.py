@@ -13,7 +13,7 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
 from quire.pipeline.importing.keys import save_keys
 from quire.pipeline.importing.records import RECORDS
-from quire.pipeline.importing.workshop import Workshop, load_batch
+from quire.pipeline.importing.scratch import Scratch, load_batch
 
 LEARNED = pa.schema([("row", pa.int64()), ("host", pa.int32()), ("count", pa.int64())])
 
@@ -34,7 +34,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class GatherTask(msgspec.Struct, tag="gather"):
-    workshop: Workshop
+    scratch: Scratch
     source: Source
     execution: int
     hosts: tuple[str, ...]
@@ -57,24 +57,24 @@ def gather(task: GatherTask) -> Gathered:
             table = _by_clock(task, member, table, defects)
         else:
             table = table.take(pc.sort_indices(table, [("order", "ascending"), ("file", "ascending"), ("line", "ascending")]))
-            save_keys(task.workshop, task.execution, member.process, table, task.buckets)
-        task.workshop.save("local", task.execution, member.process, table)
+            save_keys(task.scratch, task.execution, member.process, table, task.buckets)
+        task.scratch.save("local", task.execution, member.process, table)
         rows += table.num_rows
     return Gathered(defects, rows)
 
 
-class Teller:
-    """Tells defects of one host's records."""
+class DefectReporter:
+    """Reports defects of one host's records, with where they are."""
 
     def __init__(self, source: Source, host: str, table: pa.Table, defects: Defects) -> None:
         self._source, self._host, self._defects = source, host, defects
         self._file, self._line = table["file"], table["line"]
 
-    def tell(self, row: int, kind: DefectKind, because: str) -> None:
+    def report(self, row: int, kind: DefectKind, because: str) -> None:
         file = self._source.files[self._file[row].as_py()]
         self._defects.add(Defect(file, self._line[row].as_py(), self._host, kind, because, self._source.unit))
 
-    def place(self, row: int) -> str:
+    def where(self, row: int) -> str:
         return f"{self._source.files[self._file[row].as_py()]} {self._source.unit} {self._line[row].as_py()}"
 
 
@@ -90,27 +90,31 @@ def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defect
     offsets, names, counts = flatten(table, "clock_hosts", "clock_counts")
     row_of = np.repeat(np.arange(len(own)), np.diff(offsets))
     host = np.asarray(pc.index_in(names, pa.array(task.hosts, pa.string())).fill_null(-1)).astype(np.int32)
-    teller = Teller(task.source, member.host, table, defects)
+    reporter = DefectReporter(task.source, member.host, table, defects)
     for row in np.flatnonzero(own == 0).tolist():
-        teller.tell(row, DefectKind.NO_OWN_ENTRY, "its clock has no entry for the host itself")
+        reporter.report(row, DefectKind.NO_OWN_ENTRY, "its clock has no entry for the host itself")
     for row in (np.flatnonzero((own[1:] == own[:-1]) & (own[1:] > 0)) + 1).tolist():
-        teller.tell(
+        reporter.report(
             row, DefectKind.DUPLICATE,
-            f"its own entry is {own[row]}, as at {teller.place(row - 1)}; --delimiter separates several executions",
+            f"its own entry is {own[row]}, as at {reporter.where(row - 1)}; --delimiter separates several executions",
         )  # fmt: skip
     before = np.concatenate(([0], own[:-1]))
     for row in np.flatnonzero((own > before + 1) & (own > 0)).tolist():
-        teller.tell(row, DefectKind.GAP, f"its own entry is {own[row]}, but there is no event {before[row] + 1} of the host")
+        reporter.report(
+            row, DefectKind.GAP, f"its own entry is {own[row]}, but there is no event {before[row] + 1} of the host"
+        )
     for entry in np.flatnonzero(host < 0).tolist():
         name = names[entry].as_py()
-        teller.tell(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names {name}, of which there is no event")
+        reporter.report(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names {name}, of which there is no event")
     keep = host >= 0
     row_of, host, counts = row_of[keep], host[keep], counts[keep]
     offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of, minlength=len(own))))).astype(np.int64)
     learned, backwards = learn(offsets, host, counts, member.process, len(task.hosts))
     for row, which in backwards.tolist():
-        teller.tell(row, DefectKind.BACKWARDS, f"its clock says less of {task.hosts[which]} than the host's event before it")
-    task.workshop.save(
+        reporter.report(
+            row, DefectKind.BACKWARDS, f"its clock says less of {task.hosts[which]} than the host's event before it"
+        )
+    task.scratch.save(
         "learned", task.execution, member.process,
         pa.table([learned[:, 0], learned[:, 1].astype(np.int32), learned[:, 2]], schema=LEARNED),
     )  # fmt: skip

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from quire.files.replacing import Staging, check_replaceable, scratch_for
 from quire.model.errors import BadInput
+from quire.pipeline.codec import encode
 from quire.pipeline.importing.building import NumberTask, Stamped, StampTask
+from quire.pipeline.importing.choosing import Choice, choose
 from quire.pipeline.importing.chunks import Chunk, cut_files
 from quire.pipeline.importing.clocks import ResolveTask
 from quire.pipeline.importing.defects import FATAL, Defect, Defects, Unusable, gather
 from quire.pipeline.importing.gathering import GatherTask, Member, Source
 from quire.pipeline.importing.keys import CollectTask, JoinTask
-from quire.pipeline.importing.parsing import Counts, CountTask, Options, Parsed, ParseTask
+from quire.pipeline.importing.parsing import Counts, CountTask, Parsed, ParseTask
+from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.importing.tasks import IMPORT
-from quire.pipeline.importing.wishes import Wanted, choose_options
-from quire.pipeline.importing.workshop import Workshop
 from quire.pipeline.importing.writing import WriteTask, Written
 from quire.pipeline.tasks import Runner, run_on
 from quire.trace.schema import Outcome, RunInfo
+from quire.trace.store import run_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HOSTS_MAX = 10_000
 INDEX = "executions.json"
+_WHAT = "a run directory"
 _TIME_END = 1 << 62
 
 
@@ -46,6 +48,13 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     deliveries: int
 
 
+class Listed(msgspec.Struct, frozen=True):
+    """An execution in the index of several."""
+
+    directory: str
+    label: str
+
+
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     executions: tuple[Execution, ...]
@@ -54,64 +63,68 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def import_logs(
-    spark: SparkSession, files: Sequence[Path], out: Path, wanted: Wanted | None = None, *, force: bool = False
+    spark: SparkSession, files: Sequence[Path], out: Path, request: ImportRequest | None = None, *, force: bool = False
 ) -> Imported:
     """Make a run directory of logs; or, where they hold several executions, a directory of run directories.
 
     Raises Unusable (a BadInput that has all defects) where the logs contradict themselves, and BadInput for what cannot be
     read; then nothing is written.
     """
-    return import_with(run_on(spark, IMPORT), files, out, wanted or Wanted(), force=force)
+    return import_with(run_on(spark, IMPORT), files, out, request or ImportRequest(), force=force)
 
 
-def import_with(run: Runner, files: Sequence[Path], out: Path, wanted: Wanted, *, force: bool = False) -> Imported:
+def import_with(run: Runner, files: Sequence[Path], out: Path, request: ImportRequest, *, force: bool = False) -> Imported:
     """The same with any way to run tasks."""
     check_out(out, force=force)
-    options = choose_options(files, wanted)
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    root = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.absolute().parent))
-    try:
-        workshop = Workshop(str(root))
-        workshop.prepare()
-        done = _Import(run, workshop, files, wanted, options).perform(out)
-        root.chmod(0o755)
-        made = root / "out" / "made"
-        if out.exists():
-            shutil.rmtree(out)
-        os.replace(made, out)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    choice = choose(files, request)
+    with Staging(out, imported_parts, _WHAT, force=force) as staging:
+        with scratch_for(out) as work:
+            scratch = Scratch(str(work.path))
+            scratch.prepare()
+            done = _Import(run, scratch, files, request, choice).perform(out, staging.path)
+        staging.publish()
     return done
 
 
 def check_out(out: Path, *, force: bool) -> None:
     """Refuse a directory that exists, unless it is to be replaced and is a run, or runs (or empty)."""
-    if not out.exists():
-        return
-    if not force:
-        raise BadInput(f"{out} exists already; choose another name, or --force to replace it")
-    known = any((out / name).is_file() for name in ("run.json", INDEX)) if out.is_dir() else False
-    if not known and not (out.is_dir() and not any(out.iterdir())):
-        raise BadInput(f"{out} is not a run directory, so it will not be replaced")
+    check_replaceable(out, imported_parts, _WHAT, force=force)
+
+
+def imported_parts(directory: Path) -> list[str]:
+    """The files of which the run in this directory consists, or the runs; raises BadInput where there is none."""
+    index = directory / INDEX
+    if not index.is_file():
+        return run_parts(directory)
+    try:
+        listed = msgspec.json.decode(index.read_bytes(), type=list[Listed])
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadInput(f"{index} does not list executions: {error}") from error
+    names = [each.directory for each in listed if Path(each.directory).name == each.directory]
+    runs = [name for name in names if (directory / name / "run.json").is_file()]
+    if not runs:
+        raise BadInput(f"{index} lists no run that is there")
+    return [INDEX, *(f"{name}/{part}" for name in runs for part in run_parts(directory / name))]
 
 
 class _Import:
-    def __init__(self, run: Runner, workshop: Workshop, files: Sequence[Path], wanted: Wanted, options: Options) -> None:
-        self.run, self.workshop, self.files, self.wanted, self.options = run, workshop, files, wanted, options
-        self.source = Source(tuple(str(file) for file in files), options.unit)
+    def __init__(self, run: Runner, scratch: Scratch, files: Sequence[Path], request: ImportRequest, choice: Choice) -> None:
+        self.run, self.scratch, self.files, self.request, self.choice = run, scratch, files, request, choice
+        self.source = Source(tuple(str(file) for file in files), choice.format.unit)
         self.defects: list[Defects] = []
 
-    def perform(self, out: Path) -> Imported:
-        chunks = cut_files(self.files, 1 << 62 if self.options.documents else self.wanted.chunk_bytes)
+    def perform(self, out: Path, made: Path) -> Imported:
+        """Make the run or the runs in `made`; they are told of as being in `out`."""
+        in_one_piece = self.choice.format.in_one_piece(self.choice.settings)
+        chunks = cut_files(self.files, 1 << 62 if in_one_piece else self.request.chunk_bytes)
         parsed = self._parse(chunks)
-        labels, hosts, members = self._people(parsed)
+        labels, hosts, members = self._hosts_of(parsed)
         clocked = any(result.clocked for result in parsed)
         rows = self._gather(hosts, members, clocked)
         stride = self._causes(hosts, members, clocked)
         messages = self._number(members, clocked)
         if not stride:
             self._stamp(hosts, members, clocked)
-        made = Path(self.workshop.root) / "out" / "made"
         executions = []
         for execution, (label, its_hosts) in enumerate(zip(labels, hosts, strict=True)):
             name = f"{execution + 1:04d}" if len(labels) > 1 else ""
@@ -124,12 +137,12 @@ class _Import:
             (made / name / "run.json").write_bytes(self._describe(run_id, done))
             executions.append(done)
         if len(executions) > 1:
-            index = [{"directory": Path(done.directory).name, "label": done.label} for done in executions]
+            index = [Listed(Path(done.directory).name, done.label) for done in executions]
             (made / INDEX).write_bytes(msgspec.json.format(msgspec.json.encode(index)) + b"\n")
         found = gather(self.defects)
         counts = {str(kind): count for kind, count in sorted(found.counts.items())}
         return Imported(
-            format=self.options.format, executions=tuple(executions), defects=tuple(found.told), defect_counts=counts
+            format=self.choice.name, executions=tuple(executions), defects=tuple(found.listed), defect_counts=counts
         )
 
     def _parse(self, chunks: Sequence[Chunk]) -> list[Parsed]:
@@ -142,10 +155,11 @@ class _Import:
                 if chunks[index].file == chunks[index - 1].file:
                     lines[index] = lines[index - 1] + counts[index - 1].lines
                     inside[index] = inside[index - 1] ^ (counts[index - 1].quotes % 2 == 1)
+        settings = encode(self.choice.settings)
         tasks = [
             ParseTask(
-                chunk, self.source.files[chunk.file], self.options, self.workshop.path("records", index), lines[index],
-                inside[index] and self.options.format == "csv",
+                chunk, self.source.files[chunk.file], self.choice.name, settings, self.scratch.path("records", index),
+                lines[index], inside[index],
             )
             for index, chunk in enumerate(chunks)
         ]  # fmt: skip
@@ -162,25 +176,23 @@ class _Import:
             for index, result in zip(again, self.run([tasks[index] for index in again]), strict=True):
                 results[index] = result
 
-    def _people(self, parsed: Sequence[Parsed]) -> tuple[list[str], list[tuple[str, ...]], list[list[Member]]]:
+    def _hosts_of(self, parsed: Sequence[Parsed]) -> tuple[list[str], list[tuple[str, ...]], list[list[Member]]]:
         """The executions that have events, the hosts of each in the order in which they appear, and where their records are."""
         labels, spread = self._executions(parsed)
         hosts: list[dict[str, list[tuple[str, int]]]] = [{} for _ in labels]
         for index, (result, numbers) in enumerate(zip(parsed, spread, strict=True)):
             for part in sorted(result.slices, key=lambda part: part.first_line):
                 parts = hosts[numbers[part.execution]].setdefault(part.host, [])
-                parts.append((self.workshop.path("records", index), part.batch))
+                parts.append((self.scratch.path("records", index), part.batch))
         for result, numbers in zip(parsed, spread, strict=True):
             for execution, host in result.dests:
                 hosts[numbers[execution]].setdefault(host, [])
         kept = [number for number, its in enumerate(hosts) if its]
         if not kept:
-            raise BadInput(f"{self.source.files[0]} holds no events that {self.options.format} finds")
+            raise BadInput(f"{self.source.files[0]} holds no events that {self.choice.name} finds")
         most = max(len(its) for its in hosts)
         if most > HOSTS_MAX:
-            raise BadInput(
-                f"there are {most:,} hosts, and at most {HOSTS_MAX:,} can be followed; is the host what you think it is?"
-            )
+            raise BadInput(f"there are {most:,} hosts; the limit is {HOSTS_MAX:,}. Is the right field taken for the host?")
         members = [
             [Member(process, host, tuple(parts)) for process, (host, parts) in enumerate(hosts[number].items()) if parts]
             for number in kept
@@ -191,7 +203,7 @@ class _Import:
         """The labels of all executions, and for each chunk which of them its own are."""
         labels: list[str] = []
         spread: list[list[int]] = []
-        if self.options.format == "shiviz":
+        if self.choice.format.delimited:
             labels = [""]
             for result in parsed:
                 spread.append([len(labels) - 1, *range(len(labels), len(labels) + len(result.executions) - 1)])
@@ -204,9 +216,9 @@ class _Import:
 
     def _gather(self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool) -> list[int]:
         tasks = [
-            GatherTask(self.workshop, self.source, execution, hosts[execution], share, clocked, self.wanted.shares)
+            GatherTask(self.scratch, self.source, execution, hosts[execution], chosen, clocked, self.request.tasks_max)
             for execution, its in enumerate(members)
-            for share in self._shares(its)
+            for chosen in self._split(its)
         ]
         rows = [0] * len(hosts)
         for task, result in zip(tasks, self.run(tasks), strict=True):
@@ -219,8 +231,8 @@ class _Import:
         """Find who caused what. Returns the stride of logical times that come from clocks, 0 where they do not."""
         if clocked:
             found = self.run([
-                ResolveTask(self.workshop, self.source, execution, hosts[execution], share)
-                for execution, its in enumerate(members) for share in self._shares(its)
+                ResolveTask(self.scratch, self.source, execution, hosts[execution], chosen)
+                for execution, its in enumerate(members) for chosen in self._split(its)
             ])  # fmt: skip
             self.defects += [result.defects for result in found]
             self._stop_if_unusable()
@@ -228,27 +240,27 @@ class _Import:
             return stride if (max(result.sum_max for result in found) + 1) * stride < _TIME_END else 0
         joins = [
             JoinTask(
-                self.workshop, self.source.files, self.source.unit, execution, hosts[execution],
+                self.scratch, self.source.files, self.source.unit, execution, hosts[execution],
                 tuple(member.process for member in its), bucket,
             )
             for execution, its in enumerate(members)
-            for bucket in range(self.wanted.shares)
+            for bucket in range(self.request.tasks_max)
         ]  # fmt: skip
         self.defects += [result.defects for result in self.run(joins)]
         self._stop_if_unusable()
         self.run([
-            CollectTask(self.workshop, execution, tuple(member.process for member in share), self.wanted.shares)
-            for execution, its in enumerate(members) for share in self._shares(its)
+            CollectTask(self.scratch, execution, tuple(member.process for member in chosen), self.request.tasks_max)
+            for execution, its in enumerate(members) for chosen in self._split(its)
         ])  # fmt: skip
         return 0
 
     def _number(self, members: Sequence[Sequence[Member]], clocked: bool) -> list[int]:
         tasks = [
             NumberTask(
-                self.workshop, execution, tuple(member.process for member in its),
-                tuple(member.process for member in share), clocked,
+                self.scratch, execution, tuple(member.process for member in its),
+                tuple(member.process for member in chosen), clocked,
             )
-            for execution, its in enumerate(members) for share in self._shares(its)
+            for execution, its in enumerate(members) for chosen in self._split(its)
         ]  # fmt: skip
         messages = [0] * len(members)
         for task, result in zip(tasks, self.run(tasks), strict=True):
@@ -258,7 +270,7 @@ class _Import:
     def _stamp(self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool) -> list[Stamped]:
         return self.run([
             StampTask(
-                self.workshop, self.source, execution, hosts[execution], tuple(member.process for member in its), clocked
+                self.scratch, self.source, execution, hosts[execution], tuple(member.process for member in its), clocked
             )
             for execution, its in enumerate(members)
         ])  # fmt: skip
@@ -270,10 +282,10 @@ class _Import:
         (directory / "trace").mkdir(parents=True)
         tasks = [
             WriteTask(
-                self.workshop, self.source, execution, run_id, hosts, tuple(member.process for member in share),
+                self.scratch, self.source, execution, run_id, hosts, tuple(member.process for member in chosen),
                 clocked, stride, str(directory / "trace"),
             )
-            for share in self._shares(members)
+            for chosen in self._split(members)
         ]  # fmt: skip
         results: list[Written] = self.run(tasks)
         return Written(sum(result.rows for result in results), sum(result.deliveries for result in results))
@@ -281,7 +293,7 @@ class _Import:
     def _describe(self, run_id: str, done: Execution) -> bytes:
         counts = gather(self.defects).counts
         settings: Mapping[str, object] = {
-            "format": self.options.format,
+            "format": self.choice.name,
             "files": [file.name for file in self.files],
             "execution": done.label,
             "hosts": list(done.hosts),
@@ -294,9 +306,9 @@ class _Import:
         )  # fmt: skip
         return msgspec.json.format(msgspec.json.encode(info)) + b"\n"
 
-    def _shares(self, members: Sequence[Member]) -> list[tuple[Member, ...]]:
-        shares = min(self.wanted.shares, len(members))
-        return [tuple(members[share::shares]) for share in range(shares)]
+    def _split(self, members: Sequence[Member]) -> list[tuple[Member, ...]]:
+        tasks = min(self.request.tasks_max, len(members))
+        return [tuple(members[task::tasks]) for task in range(tasks)]
 
     def _stop_if_unusable(self) -> None:
         found = gather(self.defects)

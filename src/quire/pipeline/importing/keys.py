@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
 from quire.pipeline.importing.records import schema_of
-from quire.pipeline.importing.workshop import EDGES, Workshop, load_batch
+from quire.pipeline.importing.scratch import EDGES, Scratch, load_batch
 from quire.trace.schema import DELIVER, SEND
 
 _KEYS = schema_of(
@@ -32,7 +32,7 @@ _JOINED = schema_of([("row", pa.int64()), ("source", pa.int32()), ("index", pa.i
 
 
 class JoinTask(msgspec.Struct, tag="join"):
-    workshop: Workshop
+    scratch: Scratch
     files: tuple[str, ...]
     unit: str
     execution: int
@@ -49,7 +49,7 @@ class Joined(msgspec.Struct):
 class CollectTask(msgspec.Struct, tag="collect"):
     """What the buckets found for some processes, in one file each."""
 
-    workshop: Workshop
+    scratch: Scratch
     execution: int
     processes: tuple[int, ...]
     buckets: int
@@ -59,7 +59,7 @@ class Collected(msgspec.Struct):
     causes_max: int
 
 
-def save_keys(workshop: Workshop, execution: int, process: int, table: pa.Table, buckets: int) -> None:
+def save_keys(scratch: Scratch, execution: int, process: int, table: pa.Table, buckets: int) -> None:
     """A process's names, a batch for each bucket."""
     rows: list[list[dict[str, object]]] = [[] for _ in range(buckets)]
     columns = (table[name].to_pylist() for name in ("key", "causes", "kind", "file", "line"))
@@ -67,7 +67,7 @@ def save_keys(workshop: Workshop, execution: int, process: int, table: pa.Table,
         for name, is_cause in [(key, False)] * (key is not None) + [(cause, True) for cause in causes or ()]:
             record = {"name": name, "row": row, "kind": kind, "cause": is_cause, "file": file, "line": line}
             rows[crc32(name.encode()) % buckets].append(record)
-    with pa.OSFile(workshop.path("keys", execution, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
+    with pa.OSFile(scratch.path("keys", execution, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
         for bucket in rows:
             writer.write_batch(pa.RecordBatch.from_pylist(bucket, _KEYS))
 
@@ -84,7 +84,7 @@ def join(task: JoinTask) -> Joined:
     defects = Defects([], {})
     names: dict[str, list[_Sender]] = {}
     batches = {
-        process: load_batch(task.workshop.path("keys", task.execution, process), task.bucket) for process in task.processes
+        process: load_batch(task.scratch.path("keys", task.execution, process), task.bucket) for process in task.processes
     }
     asked: list[tuple[int, dict[str, object]]] = []
     for process, batch in batches.items():
@@ -105,7 +105,7 @@ def join(task: JoinTask) -> Joined:
             if sender.kind == SEND:
                 found[sender.process].append((sender.row, first.process, first.row, True))
             else:
-                _tell(task, defects, sender.process, sender.file, sender.line, DefectKind.DUPLICATE,
+                _report(task, defects, sender.process, sender.file, sender.line, DefectKind.DUPLICATE,
                       f"it is {name}, as is {task.files[first.file]} {task.unit} {first.line}")  # fmt: skip
     for process, record in asked:
         row, name, kind = int(str(record["row"])), str(record["name"]), record["kind"]
@@ -114,11 +114,11 @@ def join(task: JoinTask) -> Joined:
             found[process].append((row, senders[0].process, senders[0].row, False))
         elif not senders:
             what = "it delivers" if kind == DELIVER else "it names"
-            _tell(task, defects, process, int(str(record["file"])), int(str(record["line"])), DefectKind.NOT_THERE,
+            _report(task, defects, process, int(str(record["file"])), int(str(record["line"])), DefectKind.NOT_THERE,
                   f"{what} {name}, which is not there")  # fmt: skip
             if kind == DELIVER:
                 found[process].append((row, -1, _nobodys(name), False))
-    path = task.workshop.path("joined", task.execution, task.bucket)
+    path = task.scratch.path("joined", task.execution, task.bucket)
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _JOINED) as writer:
         for process in range(len(task.hosts)):
             writer.write_batch(_batch(sorted(found.get(process, []))))
@@ -128,7 +128,7 @@ def join(task: JoinTask) -> Joined:
 def collect(task: CollectTask) -> Collected:
     most = 0
     for process in task.processes:
-        paths = [task.workshop.path("joined", task.execution, bucket) for bucket in range(task.buckets)]
+        paths = [task.scratch.path("joined", task.execution, bucket) for bucket in range(task.buckets)]
         joined = pa.Table.from_batches([load_batch(path, process) for path in paths], _JOINED)
         rows, source, index, again = (np.asarray(joined[name]) for name in _JOINED.names)
         order = np.lexsort((index, source, rows))
@@ -138,7 +138,7 @@ def collect(task: CollectTask) -> Collected:
             most = max(most, int(np.bincount(rows[edges]).max()))
         for stage, chosen in (("edges", edges), ("again", again)):
             columns = [pa.array(rows[chosen]), pa.array(source[chosen]), pa.array(index[chosen])]
-            task.workshop.save(stage, task.execution, process, pa.table(columns, schema=EDGES))
+            task.scratch.save(stage, task.execution, process, pa.table(columns, schema=EDGES))
     return Collected(most)
 
 
@@ -154,5 +154,5 @@ def _nobodys(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
 
 
-def _tell(task: JoinTask, defects: Defects, process: int, file: int, line: int, kind: DefectKind, because: str) -> None:
+def _report(task: JoinTask, defects: Defects, process: int, file: int, line: int, kind: DefectKind, because: str) -> None:
     defects.add(Defect(task.files[file], line, task.hosts[process], kind, because, task.unit))

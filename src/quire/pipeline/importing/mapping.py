@@ -10,8 +10,7 @@ import msgspec
 
 from quire.model.errors import BadInput
 from quire.pipeline.importing.records import KINDS, check_name
-from quire.pipeline.importing.shiviz import parse_clock
-from quire.pipeline.importing.values import parse_time, whole_number
+from quire.pipeline.importing.values import parse_clock, parse_time, whole_number
 from quire.trace.schema import DELIVER, LOCAL, SEND
 
 FIELDS: dict[str, tuple[str, ...]] = {

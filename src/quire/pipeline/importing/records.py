@@ -57,7 +57,7 @@ def check_name(name: str, what: str, where: str) -> str:
     """A host, message or object by its name. Names end up in tables, reports and other people's spreadsheets, so what would
     do something there is refused; they never become paths."""
     if len(name) > NAME_MAX:
-        raise BadInput(f"{where}: the {what} is longer than {NAME_MAX} characters, so it is hardly a name")
+        raise BadInput(f"{where}: the {what} is longer than {NAME_MAX} characters, too long for a name")
     if problem := _problem(name):
         raise BadInput(f"{where}: the {what} {problem}")
     return name
@@ -84,9 +84,9 @@ def _problem(name: str) -> str:
     if _CONTROL.search(name):
         return f"{name!r} holds control characters"
     if ".." in _SEPARATOR.split(name):
-        return f"{name!r} reads like a path out of the run"
+        return f"{name!r} contains `..`, which would leave the directory of the run"
     if name[0] in "=+-@" and not _NUMBER.fullmatch(name):
-        return f"{name!r} begins like a formula of a spreadsheet"
+        return f"{name!r} begins like a spreadsheet formula"
     return ""
 
 

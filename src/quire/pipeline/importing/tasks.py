@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from quire.pipeline.importing.building import Numbered, NumberTask, Stamped, StampTask, number, stamp
 from quire.pipeline.importing.clocks import Resolved, ResolveTask, resolve
 from quire.pipeline.importing.gathering import Gathered, GatherTask, gather
 from quire.pipeline.importing.keys import Collected, CollectTask, Joined, JoinTask, collect, join
 from quire.pipeline.importing.parsing import Counts, CountTask, Parsed, ParseTask, count, parse
 from quire.pipeline.importing.writing import WriteTask, Written, write
-from quire.pipeline.tasks import Job
+from quire.pipeline.tasks import job_of
 
-Task = CountTask | ParseTask | GatherTask | ResolveTask | JoinTask | CollectTask | NumberTask | StampTask | WriteTask
-
-_PERFORM: dict[type, tuple[Callable[[Any], Any], type]] = {
-    CountTask: (count, Counts),
-    ParseTask: (parse, Parsed),
-    GatherTask: (gather, Gathered),
-    ResolveTask: (resolve, Resolved),
-    JoinTask: (join, Joined),
-    CollectTask: (collect, Collected),
-    NumberTask: (number, Numbered),
-    StampTask: (stamp, Stamped),
-    WriteTask: (write, Written),
-}
-
-
-def _perform(task: Task) -> object:
-    return _PERFORM[type(task)][0](task)
-
-
-IMPORT = Job(Task, _perform, {task: result for task, (_, result) in _PERFORM.items()})
+IMPORT = job_of(
+    {
+        CountTask: (count, Counts),
+        ParseTask: (parse, Parsed),
+        GatherTask: (gather, Gathered),
+        ResolveTask: (resolve, Resolved),
+        JoinTask: (join, Joined),
+        CollectTask: (collect, Collected),
+        NumberTask: (number, Numbered),
+        StampTask: (stamp, Stamped),
+        WriteTask: (write, Written),
+    }
+)

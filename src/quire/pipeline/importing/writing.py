@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from quire.pipeline.importing.building import clock_times, lay_rows
 from quire.pipeline.importing.gathering import Source
-from quire.pipeline.importing.workshop import Workshop
+from quire.pipeline.importing.scratch import Scratch
 from quire.trace.schema import DELIVER, KINDS, LOCAL, ROW_GROUP_ROWS, SCHEMA, SEND
 from quire.trace.store import open_trace
 
@@ -23,7 +23,7 @@ IMPORTED = SCHEMA.append(pa.field("text", pa.string())).append(pa.field("line", 
 
 
 class WriteTask(msgspec.Struct, tag="write"):
-    workshop: Workshop
+    scratch: Scratch
     source: Source
     execution: int
     run: str
@@ -53,13 +53,13 @@ def write(task: WriteTask) -> Written:
 
 
 def _table(task: WriteTask, process: int) -> pa.Table:
-    records = task.workshop.load("local", task.execution, process)
-    rows = lay_rows(task.workshop, task.execution, process, task.clocked)
+    records = task.scratch.load("local", task.execution, process)
+    rows = lay_rows(task.scratch, task.execution, process, task.clocked)
     count = len(rows.kind)
     if task.stride:
-        lamport = clock_times(task.workshop, task.execution, process, rows, task.stride)
+        lamport = clock_times(task.scratch, task.execution, process, rows, task.stride)
     else:
-        lamport = task.workshop.load_numbers("times", task.execution, process)
+        lamport = task.scratch.load_numbers("times", task.execution, process)
     taken = records.take(pa.array(rows.record))
     # A delivery that stands for a cause of another event has nothing to say of its own.
     is_whole = (rows.kind != DELIVER) | (np.asarray(taken["kind"]) == DELIVER)

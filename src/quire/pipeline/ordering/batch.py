@@ -8,8 +8,6 @@ machine or the time.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pyarrow.parquet as pq
 
+from quire.files.replacing import Staging, check_replaceable, scratch_for
 from quire.model.errors import BadInput
-from quire.pipeline.ordering.keys import KEYS, NUMBER, PLACE, SOURCE, VECTOR, with_causal_keys, with_total_keys
+from quire.pipeline.ordering.keys import KEYS, LOGICAL_TIME, NUMBER, SOURCE, VECTOR, with_causal_keys, with_total_keys
 from quire.pipeline.ordering.reading import Format, read_frame
 from quire.pipeline.ordering.significance import Significance, omit_superseded
 from quire.pipeline.ordering.writing import ORDER, POSITION, Part, WriteTask
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_FILE = 1_000_000
 DESCRIPTION = "order.json"
+_WHAT = "a directory of ordered events"
 
 
 class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,27 +69,33 @@ def order_batch(spark: SparkSession, source: Path, target: Path, wanted: BatchOr
         raise BadInput(f"{source} holds no events")
     if wanted.omit_superseded is not None:
         keyed = omit_superseded(keyed, KEYS, wanted.omit_superseded)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.absolute().parent))
-    try:
-        done = _write(spark, keyed, work, wanted, wanted.to or form, total)
-        work_out = work / "out"
-        if target.exists():
-            shutil.rmtree(target)
-        os.replace(work_out, target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with Staging(target, order_parts, _WHAT, force=force) as staging:
+        with scratch_for(target) as sorting:
+            done = _write(spark, keyed, sorting.path, staging.path, wanted, wanted.to or form, total)
+        staging.publish()
     return done
 
 
 def check_target(target: Path, *, force: bool) -> None:
     """Refuse a directory that exists, unless it is to be replaced and holds an order (or nothing)."""
-    if not target.exists():
-        return
-    if not force:
-        raise BadInput(f"{target} exists already; choose another name, or --force to replace it")
-    if not target.is_dir() or (any(target.iterdir()) and not (target / DESCRIPTION).is_file()):
-        raise BadInput(f"{target} does not hold ordered events, so it will not be replaced")
+    check_replaceable(target, order_parts, _WHAT, force=force)
+
+
+def order_parts(directory: Path) -> list[str]:
+    """The files of which the order in this directory consists; raises BadInput where there is none."""
+    path = directory / DESCRIPTION
+    try:
+        done = msgspec.json.decode(path.read_bytes(), type=Ordered)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{path} does not describe ordered events: {error}") from error
+    names = (_file_name(number, done.format) for number in range(done.files))
+    return [DESCRIPTION, *(name for name in names if os.path.lexists(directory / name))]
+
+
+def _file_name(number: int, form: Format) -> str:
+    return f"part-{number:05d}.{form}"
 
 
 def _keyed(spark: SparkSession, path: Path, wanted: BatchOrder) -> tuple[Format, DataFrame]:
@@ -117,16 +123,16 @@ def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame
     times = found.frame(spark).select("process", "pos", F.col("lamport").alias("time"), "clock")
     # Spark cannot know how many rows a Python function yields, and would send all of them to every worker.
     joined = trace.join(times.hint("merge"), ["process", "pos"])
-    place = F.col("time") if wanted.by == "total" else F.aggregate("clock", F.lit(0), lambda total, entry: total + entry)
-    keyed = joined.withColumns({PLACE: place.cast("long"), SOURCE: F.col("process"), NUMBER: F.col("pos")})
+    logical_time = F.col("time") if wanted.by == "total" else F.aggregate("clock", F.lit(0), lambda total, entry: total + entry)
+    keyed = joined.withColumns({LOGICAL_TIME: logical_time.cast("long"), SOURCE: F.col("process"), NUMBER: F.col("pos")})
     return keyed.select(*trace.columns, *KEYS)
 
 
-def _write(spark: SparkSession, keyed: DataFrame, work: Path, wanted: BatchOrder, form: Format, total: int) -> Ordered:
+def _write(
+    spark: SparkSession, keyed: DataFrame, work: Path, out: Path, wanted: BatchOrder, form: Format, total: int
+) -> Ordered:
     columns = [name for name in keyed.columns if name not in (*KEYS, VECTOR)]
     keyed.orderBy(*KEYS).select(*columns).write.parquet(str(work / "sorted"))
-    out = work / "out"
-    out.mkdir()
     tasks = _cut(sorted((work / "sorted").glob("part-*.parquet")), wanted.rows_per_file, out, form)
     events = sum(run_on(spark, ORDER)(tasks))
     done = Ordered(by=wanted.by, events=events, omitted=total - events, files=len(tasks), format=form)
@@ -146,8 +152,8 @@ def _cut(parts: Sequence[Path], rows_per_file: int, out: Path, form: Format) -> 
             shares.append(Part(str(path), start, taken))
             start, held = start + taken, held + taken
             if held == rows_per_file:
-                tasks.append(WriteTask(tuple(shares), str(out / f"part-{len(tasks):05d}.{form}"), form, first))
+                tasks.append(WriteTask(tuple(shares), str(out / _file_name(len(tasks), form)), form, first))
                 first, shares, held = first + held, [], 0
     if shares:
-        tasks.append(WriteTask(tuple(shares), str(out / f"part-{len(tasks):05d}.{form}"), form, first))
+        tasks.append(WriteTask(tuple(shares), str(out / _file_name(len(tasks), form)), form, first))
     return tasks

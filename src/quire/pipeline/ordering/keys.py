@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
 SOURCES_MAX = 4096
-PLACE, SOURCE, NUMBER, VECTOR = "quire_place", "quire_source", "quire_number", "quire_vector"
-KEYS = (PLACE, SOURCE, NUMBER)
+LOGICAL_TIME, SOURCE, NUMBER, VECTOR = "quire_logical_time", "quire_source", "quire_number", "quire_vector"
+KEYS = (LOGICAL_TIME, SOURCE, NUMBER)
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
@@ -27,11 +27,11 @@ def with_total_keys(frame: DataFrame, source: str, clock: str) -> DataFrame:
 
     _check_column(frame, clock, _WHOLE_NUMBERS, "whole numbers")
     _check_column(frame, source, (*_WHOLE_NUMBERS, "string"), "names or whole numbers")
-    keyed = frame.withColumns({PLACE: F.col(clock).cast("long"), SOURCE: F.col(source), NUMBER: F.lit(0).cast("long")})
-    _refuse_missing(keyed, PLACE, source, clock)
+    keyed = frame.withColumns({LOGICAL_TIME: F.col(clock).cast("long"), SOURCE: F.col(source), NUMBER: F.lit(0).cast("long")})
+    _refuse_missing(keyed, LOGICAL_TIME, source, clock)
     _refuse(
-        keyed.groupBy(SOURCE, PLACE).count().where("count > 1").orderBy(PLACE, SOURCE),
-        lambda row: f"source {row[SOURCE]} has {row['count']} events at clock {row[PLACE]}, so their order is not known",
+        keyed.groupBy(SOURCE, LOGICAL_TIME).count().where("count > 1").orderBy(LOGICAL_TIME, SOURCE),
+        lambda row: f"source {row[SOURCE]} has {row['count']} events at clock {row[LOGICAL_TIME]}, so their order is not known",
     )
     return keyed
 
@@ -71,7 +71,7 @@ def with_causal_keys(frame: DataFrame, source: str, vector: str, sources: Sequen
         dense = as_vector.cast("array<bigint>")
     keyed = frame.withColumn(VECTOR, dense).withColumns(
         {
-            PLACE: F.aggregate(VECTOR, F.lit(0).cast("long"), lambda total, entry: total + entry),
+            LOGICAL_TIME: F.aggregate(VECTOR, F.lit(0).cast("long"), lambda total, entry: total + entry),
             SOURCE: rank.cast("long"),
             NUMBER: F.element_at(VECTOR, (rank + 1).cast("int")),
         }
@@ -130,9 +130,11 @@ def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
             (F.col("before").isNull() & (entry > 0)) | (entry > F.element_at("before", (at + 1).cast("int"))), entry
         ))).alias("theirs", "count"),
     ).where(F.col("count").isNotNull() & (F.col("theirs") != F.col(SOURCE)))  # fmt: skip
-    told = keyed.select(F.col(SOURCE).alias("theirs"), F.col(NUMBER).alias("count"), F.col(VECTOR).alias("told"))
+    named = keyed.select(F.col(SOURCE).alias("theirs"), F.col(NUMBER).alias("count"), F.col(VECTOR).alias("named"))
     _refuse(
-        entries.join(told, ["theirs", "count"]).where(~_covers(F.col(VECTOR), F.col("told"))).orderBy(SOURCE, NUMBER, "theirs"),
+        entries.join(named, ["theirs", "count"])
+        .where(~_covers(F.col(VECTOR), F.col("named")))
+        .orderBy(SOURCE, NUMBER, "theirs"),
         lambda row: (
             f"event {row[NUMBER]} of source {name(row)} has event {row['count']} of source {names[row['theirs']]} behind it, "
             "but not all that this one has behind it"

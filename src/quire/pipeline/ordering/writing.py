@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire.pipeline.tasks import Job
+from quire.pipeline.tasks import job_of
 
 POSITION = "position"
 """The column that is added: 0, 1, 2 … in the order."""
@@ -94,4 +94,4 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-ORDER = Job(WriteTask, write_file, {WriteTask: int})
+ORDER = job_of({WriteTask: (write_file, int)})

@@ -32,8 +32,8 @@ def write_changes(number: int, entries: Sequence[Entry]) -> Tag:
 def write_bitmap(number: int, width: int, entries: Sequence[Entry]) -> Tag:
     pieces = [0] * -(-width * width // _BITS)
     for row, column, _ in entries:
-        place, bit = divmod(row * width + column, _BITS)
-        pieces[place] |= 1 << bit
+        index, bit = divmod(row * width + column, _BITS)
+        pieces[index] |= 1 << bit
     return (number, width, *pieces, *(value for _, _, value in entries))
 
 
@@ -98,7 +98,7 @@ def entries_in(encoding: int, tag: Tag) -> Iterator[Entry]:
     """Every entry that the tag carries."""
     if encoding == DENSE:
         width = isqrt(len(tag))
-        return ((*divmod(place, width), value) for place, value in enumerate(tag) if value)
+        return ((*divmod(index, width), value) for index, value in enumerate(tag) if value)
     if encoding == CHANGES:
         return zip(tag[1::3], tag[2::3], tag[3::3], strict=True)
     return _bitmap_entries(tag)

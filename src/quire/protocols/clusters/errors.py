@@ -17,7 +17,7 @@ class DuplicateSite(InvalidHierarchy):
         self.site = site
 
 
-class NotMember(InvalidHierarchy):
+class NotInCluster(InvalidHierarchy):
     """A site is not in the cluster in which it has to be."""
 
     def __init__(self, site: int, cluster: int) -> None:

@@ -64,7 +64,7 @@ class Matrix(Generic[T]):
         self.clock = 0
         self.changed = [0] * (0 if encoding == DENSE else size * size)
         """Per entry, when it changed last, by the local clock."""
-        self.told = [0] * size
+        self.last_sent = [0] * size
         """Per member, when something was last sent to it."""
         self.early: list[dict[int, Early[T]]] = [{} for _ in range(size)]
         """Per sender, what is held back, by number."""
@@ -77,7 +77,7 @@ class Matrix(Generic[T]):
         self.sent = _widen(self.sent, self.size, size)
         self.changed = _widen(self.changed, self.size, size) if self.encoding != DENSE else []
         self.delivered += [0] * more
-        self.told += [0] * more
+        self.last_sent += [0] * more
         self.early += [{} for _ in range(more)]
         self.size = size
 
@@ -101,13 +101,13 @@ class Matrix(Generic[T]):
         return [self._stamp_one(slot, number) for slot, number in zip(slots, numbers, strict=True) if slot != self.me]
 
     def _stamp_one(self, slot: int, number: int) -> Stamped:
-        told, own = self.told[slot], self.me * self.size + slot
+        last_sent, own = self.last_sent[slot], self.me * self.size + slot
         entries: list[Entry] = [
-            (*divmod(place, self.size), self.sent[place])
-            for place, changed in enumerate(self.changed)
-            if changed > told and place != own
+            (*divmod(index, self.size), self.sent[index])
+            for index, changed in enumerate(self.changed)
+            if changed > last_sent and index != own
         ]
-        self.told[slot] = self.clock
+        self.last_sent[slot] = self.clock
         if self.encoding == CHANGES:
             return Stamped((slot,), tags.CHANGES, tags.write_changes(number, entries))
         return Stamped((slot,), *tags.write_smallest(number, self.size, self.sent, entries))
@@ -186,11 +186,11 @@ class Matrix(Generic[T]):
                 self._learn(row * self.size + column, value)
             self._learn(own, self.delivered[sender])
 
-    def _learn(self, place: int, value: int) -> None:
-        if value > self.sent[place]:
-            self.sent[place] = value
+    def _learn(self, index: int, value: int) -> None:
+        if value > self.sent[index]:
+            self.sent[index] = value
             if self.encoding != DENSE:
-                self.changed[place] = self.clock
+                self.changed[index] = self.clock
 
     def gap(self) -> tuple[int, int] | None:
         """The member and the number of a packet that others wait for here."""

@@ -116,7 +116,7 @@ class Site(Protocol):
     def send(self, run: Run, to: tuple[int, ...]) -> Effects:
         """Send a run to these members; raises UnknownDestination if one of them is not in the hierarchy."""
         if not to or len(set(to)) != len(to):
-            raise BadInput("a message needs at least one destination, and each once")
+            raise BadInput("name at least one destination, and none twice")
         return self._post(run, tuple(map(self._destination, to)))
 
     def _destination(self, member: int) -> int:
@@ -161,7 +161,7 @@ class Site(Protocol):
             return self._on_tagged(source, packet, ordering)
         if isinstance(packet, Up | Down) and isinstance(ordering, Coordinated):
             return self._on_numbered(source, packet, ordering)
-        raise ProtocolViolation(source, f"a {packet.name} packet has no place in cluster {packet.cluster}")
+        raise ProtocolViolation(source, f"a {packet.name} packet is not expected in cluster {packet.cluster}")
 
     def _for_another_life(self, source: int, packet: Carrier) -> Effects:
         raise ProtocolViolation(source, f"a packet is for incarnation {packet.life} of member {self.me}")
@@ -197,7 +197,7 @@ class Site(Protocol):
         raise ProtocolViolation(source, f"it passed on a letter from or to site {site}, which is unknown")
 
     def _check_note(self, source: int, packet: Carrier) -> None:  # noqa: ARG002
-        raise ProtocolViolation(source, "a note has no place in a group that does not change")
+        raise ProtocolViolation(source, "a note is not expected in a group that does not change")
 
     def _on_tagged(self, source: int, packet: Tagged, matrix: Matrix[Arrival]) -> Effects:
         known = len(self.routes.clusters[packet.cluster].sites)

@@ -3,11 +3,12 @@
 Everything is in whole numbers or fractions. `n` sites are divided by `b` into `l` layers, the last clusters having s sites.
 
 Source: L.-H. Yen, K.-H. Chi and T.-L. Huang, "A Scalable Scheme for Causal Message Ordering", section IV.
-Departures: the paper's loads hold for two layers only. A message that comes to a coordinator of layer k >= 3 has left the
-cluster below already, so the chance that it goes on is a conditional one, and what turns round below the top never comes
-down from it; `from_below` and `from_above` say what is right for any number of layers (Y2, Y3). The header cost is given
-exactly, where the paper gives its growth; with unequal clusters it is an upper bound (Y8). The number of layers is counted
-in whole numbers and is at least one (Y4). All loads are those of a role; one site may have several (Y7).
+Departures, by the names of docs/papers.md: the paper's loads hold for two layers only. A message that comes to a
+coordinator of layer k >= 3 has left the cluster below already, so the chance that it goes on is a conditional one, and what
+turns round below the top never comes down from it; `from_below` and `from_above` say what is right for any number of layers
+(Y2, Y3). The header cost is given exactly, where the paper gives its growth; with unequal clusters it is an upper bound
+(Y8). The number of layers is counted in whole numbers and is at least one (Y4). All loads are those of a role; one site may
+have several (Y7).
 """
 
 from __future__ import annotations

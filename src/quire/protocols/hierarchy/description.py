@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from quire.protocols.clusters.errors import DuplicateSite, InvalidHierarchy, NotMember
+from quire.protocols.clusters.errors import DuplicateSite, InvalidHierarchy, NotInCluster
 from quire.protocols.clusters.tree import COORDINATOR, MATRIX, NO_AGENT, Cluster, Tree
 
 MIXED = "mixed"
@@ -61,7 +61,7 @@ def tree_of(description: Description, inside: str = MATRIX) -> Tree:
             number = len(clusters)
             agent = NO_AGENT if top else layer.agents[index]
             if not top and agent not in members:
-                raise NotMember(agent, number)
+                raise NotInCluster(agent, number)
             chosen = layer.inside[index] if layer.inside else _chosen(inside, number)
             if chosen not in (MATRIX, COORDINATOR):
                 raise InvalidHierarchy(f"cluster {number} is ordered by {chosen!r}; choose {MATRIX} or {COORDINATOR}")

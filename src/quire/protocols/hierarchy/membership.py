@@ -11,7 +11,8 @@ is on its way to the pivot. Then it tells everybody to flush: a site that has de
 pivot's past, and says so past all ordering. Only then is the path changed. The first phase alone would not do: what the
 pivot delivers while it waits for answers becomes part of its past.
 
-Source: the paper leaves this out (Y6); the rules are those under which no random run violated the order or lost a message.
+Source: the paper leaves this out (Y6 in docs/papers.md); the rules are those under which no random run violated the order
+or lost a message.
 Assumes: changes come one at a time: whoever directs the group begins one when the last is no longer `changing` anywhere.
 Guarantees: causal order and delivery of everything, across changes. What is sent to a site that left is refused.
 Departures: a site that must not send refuses with WindowFull, and its driver keeps the message; so there is no other buffer
@@ -35,7 +36,7 @@ from quire.protocols.clusters.errors import (
     BufferOverflow,
     ChangeUnderWay,
     InvalidHierarchy,
-    NotMember,
+    NotInCluster,
     StaleIncarnation,
     UnknownSite,
 )
@@ -85,7 +86,7 @@ class Barrier(msgspec.Struct, frozen=True):
     awaited: frozenset[int]
 
 
-class Changing(Site):
+class DynamicSite(Site):
     """A site of a hierarchy whose members may change."""
 
     packets: ClassVar[tuple[type[Packet], ...]] = (Tagged, Up, Down, Control)
@@ -149,7 +150,7 @@ class Changing(Site):
         """Have the member `successor`, of the same lowest cluster, be the agent wherever this site is."""
         other = self.site_of(successor)
         if not is_possible(self.routes.tree, Replaced(0, self.site, other)):
-            raise NotMember(other, self.routes.homes[self.site][0])
+            raise NotInCluster(other, self.routes.homes[self.site][0])
         return self._begin(REPLACE, other)
 
     def _check_idle(self) -> None:
@@ -194,11 +195,11 @@ class Changing(Site):
         if not self.welcome and not self.joining:
             raise UnknownSite(self.site)
         if self.barrier is not None or self.joining:
-            raise WindowFull(f"member {self.me} changes its place; send again when it is there")
+            raise WindowFull(f"member {self.me} is moving; send again when it has moved")
         for pivot, wholly in self.stopped.items():
             asked = self.routes.everyone if dests == EVERYBODY else dests
             if wholly or any(self.routes.touches(self.site, dest, pivot) for dest in asked):
-                raise WindowFull(f"site {pivot} changes its place; send again when it is there")
+                raise WindowFull(f"site {pivot} is moving; send again when it has moved")
 
     def receive(self, source: int, packet: Packet) -> Effects:
         tree = self.routes

@@ -10,12 +10,13 @@ cluster is before it in the next. So each header has the size of a cluster, not 
 Source: L.-H. Yen, K.-H. Chi and T.-L. Huang, "A Scalable Scheme for Causal Message Ordering", sections II and III.
 Assumes: links that lose nothing; they may repeat and reorder. No site crashes. Membership changes one step at a time.
 Guarantees: integrity, agreement, causal order (and with it sender order), whomever messages are addressed to.
-Departures: the paper's relay keeps one queue for each pair of clusters. That is not enough (Y1): a message that waits in
-such a queue is overtaken by one that the same site sends after delivering a later message. Here the delivery by a cluster
-and all that follows from it at the site are one step. The paper proves chains through one other site; the general case
-follows by induction along the chain, given that rule (Y5). The number of layers is counted in whole numbers (Y4). Changes
-of membership, which the paper leaves out (Y6), are in `membership`; `costs` has the figures (Y2, Y3, Y7, Y8). A multicast
-is one letter until paths part, and counts as sent to all at once, so that an answer to one copy overtakes no other.
+Departures, by the names of docs/papers.md: the paper's relay keeps one queue for each pair of clusters. That is not enough
+(Y1): a message that waits in such a queue is overtaken by one that the same site sends after delivering a later message.
+Here the delivery by a cluster and all that follows from it at the site are one step. The paper proves chains through one
+other site; the general case follows by induction along the chain, given that rule (Y5). The number of layers is counted in
+whole numbers (Y4). Changes of membership, which the paper leaves out (Y6), are in `membership`; `costs` has the figures
+(Y2, Y3, Y7, Y8). A multicast is one letter until paths part, and counts as sent to all at once, so that an answer to one
+copy overtakes no other.
 Cost: at most 2l-1 hops for l layers. Header: with dense matrices 2s²+(2l-3)b² counts over all hops of the worst message,
 in clusters of s sites at the bottom and b above; with coordinators two numbers a hop. A multicast to all takes n-1
 copies with matrices.
@@ -31,10 +32,10 @@ import msgspec
 from quire.protocols.clusters.errors import InvalidHierarchy
 from quire.protocols.clusters.tree import Tree
 from quire.protocols.hierarchy.description import build, read_toml, tree_of
-from quire.protocols.hierarchy.membership import Changing
+from quire.protocols.hierarchy.membership import DynamicSite
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class HierarchyOptions(msgspec.Struct, frozen=True, kw_only=True):
     branching: Annotated[int, msgspec.Meta(ge=2, le=1 << 20)] = 4
     """Into how many parts the sites are divided on each layer."""
     leaf: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
@@ -50,7 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=16)
-def hierarchy_of(members: int, options: Options) -> Tree:
+def hierarchy_of(members: int, options: HierarchyOptions) -> Tree:
     """The tree that the options ask for; raises InvalidHierarchy."""
     if not options.description:
         leaf = options.leaf or options.branching + 1
@@ -62,9 +63,9 @@ def hierarchy_of(members: int, options: Options) -> Tree:
     return tree
 
 
-class Hierarchy(Changing):
+class Hierarchy(DynamicSite):
     """One site of a hierarchy."""
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: HierarchyOptions) -> None:
         super().__init__(me, members, hierarchy_of(members, options), options.encoding, options.held)
         self.options = options

@@ -6,12 +6,16 @@ from typing import Literal
 
 import msgspec
 
+from quire.model.errors import TooLarge
 from quire.model.messages import MessageId
 from quire.protocols.objects.declarations import Placed
 from quire.protocols.objects.packets import Instance, Pace, Past, Stamp, Undo
 from quire.protocols.objects.queue import Copy, Key
 
 Status = Literal["ok", "aborted", "died"]
+
+TAKE_BACK_BYTES_MAX = 64 << 20
+"""How many bytes of arguments an instance remembers of calls that may have to be taken back."""
 
 
 class Call(msgspec.Struct):
@@ -71,6 +75,13 @@ class Activity(msgspec.Struct):
 
     def call_of(self, callee: Instance) -> Call | None:
         return next((call for call in self.open.values() if callee in call.waiting), None)
+
+    def check_room_to_take_back(self, more: int) -> None:
+        """Raise TooLarge where calls with so many bytes of arguments, which may have to be taken back, are more than can be
+        told to its caller."""
+        size = more + sum(len(undo.payload) for undo in (*self.undos, *self.dues))
+        if size > TAKE_BACK_BYTES_MAX:
+            raise TooLarge("what a tree of calls may have to take back", size, TAKE_BACK_BYTES_MAX)
 
     def to_take_back(self, status: Status) -> tuple[tuple[Undo, ...], tuple[Undo, ...]]:
         """What its caller must take back if it fails itself, and what in any case, earliest first in both."""

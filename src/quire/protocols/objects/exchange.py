@@ -27,7 +27,7 @@ QUIET_HEARTBEATS = 20
 """A member to whom there is nothing new to say hears of this one after so many."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectOptions(msgspec.Struct, frozen=True, kw_only=True):
     vectors: Literal["exact", "dense"] = "exact"
     """exact: order what is significant and nothing else. dense: one entry for each object, and more is ordered."""
     collect: bool = True
@@ -44,7 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchange:
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: ObjectOptions) -> None:
         self.me = me
         self.clock = 0
         self.links = {peer: Link(peer, options.window) for peer in range(members) if peer != me}
@@ -164,11 +164,11 @@ class Exchange:
                 self.out.append(Suspected(peer))
 
     def _heartbeat_at(self, link: Link) -> int:
-        at = link.told_at + self._heartbeat_ns * (QUIET_HEARTBEATS if self._knows_all(link) else 1)
+        at = link.last_sent_at + self._heartbeat_ns * (QUIET_HEARTBEATS if self._knows_all(link) else 1)
         if link.owes_since is not None:
             at = min(at, link.owes_since + self._heartbeat_ns // 2)
         if link.announced < self._wanted:
-            at = min(at, link.told_at + self._announce_ns)
+            at = min(at, link.last_sent_at + self._announce_ns)
         return at
 
     def _knows_all(self, link: Link) -> bool:

@@ -26,7 +26,7 @@ class Link:
         self.last_clock = 0
         self.announced = 0
         """The last clock that the peer was told."""
-        self.told_at = 0
+        self.last_sent_at = 0
         self.heard_at: int | None = None
         self.gap_since: int | None = None
         self.owes_since: int | None = None
@@ -51,7 +51,7 @@ class Link:
     def acknowledges(self, now: int) -> None:
         """A packet leaves, and everything that leaves acknowledges."""
         self.owes_since = None
-        self.told_at = now
+        self.last_sent_at = now
 
     def acknowledged(self, received: int) -> None:
         if received > self.sent or received < 0:

@@ -5,7 +5,7 @@ done. Where two operations of an object conflict, all members that have both run
 the other; whatever does not conflict runs side by side and as it comes. Every request has a Lamport stamp. One whose
 operation conflicts with something waits until everything older has come (`exchange`) and until no older one that
 conflicts waits here (`queue`); others start at once. A response says exactly which of its caller's other calls ended in
-its past (`vectors`), so it is delivered as soon as those are. Calls that would wait in a circle give way by the age of
+its past (`vectors`), so it is delivered as soon as those are. Calls that would wait in a cycle give way by the age of
 their roots and are tried again.
 
 Source: T. Enokido, H. Higaki, M. Takizawa, "Group protocol for distributed replicated objects", ICPP 1998: significant
@@ -17,11 +17,12 @@ Guarantees, at every common destination: of two conflicting requests one goes fi
 significantly precedes the other it is that one; responses to one instance come in significant order; conflicting instances
 of an object never overlap, but for callers of each other; no tree of calls waits for ever.
 
-Departs from the paper, whose rules lose order, contradict each other or stop (the tests keep them to show it): every send
-is numbered, by instance; vectors are merged, at abort too; a request is ordered by its own stamp and only against
-requests; stability is a floor of all members' clocks; whatever may go is delivered, not only the head of the queue; calls
-give way. Beyond it: an operation that conflicts with none does not wait for stability; waiting for operations that call
-nobody is never for ever, so nothing dies of it, and replicas, whose operations may not call, all run the same requests.
+Departs from the paper, whose rules lose order, contradict each other or stop (docs/papers.md; the tests keep them to show
+it): every send is numbered (G1, G2, G9), by instance (G13); vectors are merged (G4), at abort too (G5), and taken at
+delivery (G6); a request is ordered by its own stamp (G3) and only against requests (G7, G12); stability is a floor of all
+members' clocks (G8); whatever may go is delivered, not only the head of the queue (G10); calls give way (G11). Beyond it:
+an operation that conflicts with none does not wait for stability; waiting for operations that call nobody is never for
+ever, so nothing dies of it, and replicas, whose operations may not call, all run the same requests.
 
 Costs a request and a response for each destination, and while something waits for stability a heartbeat for each pair of
 members. A vector has an entry for each instance that sent something that is not yet delivered everywhere.
@@ -38,7 +39,7 @@ from quire.protocols.objects.activity import Activity, Call, Status, become
 from quire.protocols.objects.checks import check
 from quire.protocols.objects.declarations import Catalogue
 from quire.protocols.objects.errors import CallDied, InstanceEnded, MayNotCall
-from quire.protocols.objects.exchange import Exchange, Options
+from quire.protocols.objects.exchange import Exchange, ObjectOptions
 from quire.protocols.objects.explain import Explanation, Heads
 from quire.protocols.objects.memory import Memory
 from quire.protocols.objects.notices import Answered, Ended, Refused, Sent, Started
@@ -62,10 +63,10 @@ from quire.protocols.objects.vectors import dense_key, precedes
 class ObjectNode(Node):
     packets = (Data, Heartbeat, Nack)
 
-    def __init__(self, address: int, catalogue: Catalogue, options: Options | None = None) -> None:
+    def __init__(self, address: int, catalogue: Catalogue, options: ObjectOptions | None = None) -> None:
         super().__init__(address)
         self.catalogue = catalogue
-        self.options = options or Options()
+        self.options = options or ObjectOptions()
         self.exchange = Exchange(address, catalogue.members, self.options)
         self.queues = {name: ObjectQueue(catalogue.find(name)) for name in catalogue.at(address)}
         self.activities: dict[Instance, Activity] = {}
@@ -110,6 +111,9 @@ class ObjectNode(Node):
             raise BadInput(f"{instance} has a call {call} already")
         if activity.doomed:
             raise CallDied
+        undoable = 0 if undo else sum(op in self.catalogue.find(target).type.undoable for target in targets)
+        if undoable:
+            activity.check_room_to_take_back(undoable * len(payload))
         wanted = Call(call, targets, op, payload, undo)
         if activity.pace != "parallel" and (activity.open or activity.queued):
             activity.queued.append(wanted)
@@ -189,12 +193,12 @@ class ObjectNode(Node):
         call.gated = self.catalogue.gated(targets, call.op)
         members: dict[int, None] = {}
         shared = call.number if len(targets) > 1 else None
-        for place, target in enumerate(targets):
+        for index, target in enumerate(targets):
             placed = self.catalogue.find(target)
             members.update(dict.fromkeys(placed.members))
             call.waiting.update(Instance(self.address, call.number, target, member) for member in placed.members)
             self.exchange.out.append(
-                Sent(activity.instance, call.op, call.number + place, target, placed.members, shared, len(call.payload))
+                Sent(activity.instance, call.op, call.number + index, target, placed.members, shared, len(call.payload))
             )
             if placed.type.conflicting[call.op]:
                 self.exchange.want(stamp.clock)

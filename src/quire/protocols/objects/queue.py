@@ -57,10 +57,10 @@ class ObjectQueue:
         self._conflicting = placed.type.conflicting
 
     def add(self, copy: Copy) -> None:
-        place = len(self.copies)
-        while place and self.copies[place - 1].stamp > copy.stamp:
-            place -= 1
-        self.copies.insert(place, copy)
+        index = len(self.copies)
+        while index and self.copies[index - 1].stamp > copy.stamp:
+            index -= 1
+        self.copies.insert(index, copy)
 
     def release(self, request: tuple[int, int]) -> Copy | None:
         for copy in self.copies:
@@ -108,12 +108,12 @@ class ObjectQueue:
 
         Not only the head may go: what waits for an instance must not keep that instance's callees from running.
         """
-        for place, copy in enumerate(self.copies):
+        for index, copy in enumerate(self.copies):
             copy.blocked = self.is_blocked(copy)
             if not (self.is_free(copy.op) or is_stable(copy.request)):
                 continue
             starts = self.is_ready(copy)
             if starts or self.must_die(copy):
-                del self.copies[place]
+                del self.copies[index]
                 return copy, starts
         return None

@@ -6,7 +6,7 @@ join them. Read `sequencer` first: it says what the service promises and where i
 
 from quire.protocols.sequencing.client import Client
 from quire.protocols.sequencing.directory import Directory
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.sequencer import Sequencer
 
-__all__ = ["Client", "Directory", "Options", "Sequencer"]
+__all__ = ["Client", "Directory", "Sequencer", "SequencingOptions"]

@@ -15,7 +15,7 @@ import msgspec
 from quire.model.messages import NUMBER_MAX, Run
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.events import JOIN, Event
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.outbox import Outstanding
 
 TRIES_MAX = 3
@@ -25,7 +25,7 @@ TRIES_MAX = 3
 class Spreading:
     """A sender's part."""
 
-    def __init__(self, me: int, options: Options) -> None:
+    def __init__(self, me: int, options: SequencingOptions) -> None:
         self.linked: Container[int] | None = None
         """The clients that can be reached; None: all."""
         self.silent: set[int] = set()
@@ -60,7 +60,7 @@ class Spreading:
         return lacking
 
     def changed(self, event: Event, unnumbered: Iterable[Outstanding]) -> None:
-        """Who has left has forgotten what it kept, even if it joins anew."""
+        """Who has left has forgotten what it kept, even if it joins again."""
         key = (event.group, event.who)
         if event.kind == JOIN:
             self._joined[key] = event.seq
@@ -90,7 +90,7 @@ class Spreading:
 class Bodies:
     """A member's part: what it keeps, its own too, until it is delivered."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SequencingOptions) -> None:
         self._options = options
         self._kept: dict[tuple[str, int], dict[int, tuple[int, Run]]] = {}
         """By group and sender, and by the first message; each with the number as of which its sender knew the members."""
@@ -134,7 +134,7 @@ class Bodies:
 
     def left(self, group: str, sender: int, number: int) -> None:
         """The sender has left by this number: nothing that it gave to the members before is numbered after. It may have
-        joined anew, and given them more, before this is known here."""
+        joined again, and given them more, before this is known here."""
         self._delivered.pop((group, sender), None)
         kept = self._kept.pop((group, sender), {})
         newer = {first: (view, run) for first, (view, run) in kept.items() if view > number}

@@ -17,18 +17,18 @@ from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
 from quire.protocols.sequencing import errors
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.answers import wrong_answer
 from quire.protocols.sequencing.bodies import Bodies, Spreading, request
 from quire.protocols.sequencing.contexts import Context, merge, prune
 from quire.protocols.sequencing.delivery import HoldBack
 from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
+from quire.protocols.sequencing.locations import Locations
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Numbered
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.outbox import Outbox, Outstanding
-from quire.protocols.sequencing.places import Places
+from quire.protocols.sequencing.permissions import Permissions
+from quire.protocols.sequencing.reply_checks import wrong_reply
 from quire.protocols.sequencing.reports import reports
 from quire.protocols.sequencing.requests import WAIT_TICKS_MAX, Request
-from quire.protocols.sequencing.rights import Rights
 
 REPORTS_PER_HISTORY = 8
 """How often clients report within what a sequencer keeps, so that it never has to refuse for want of reports."""
@@ -40,13 +40,13 @@ class Client(Node):
         wire.Bodies, wire.Kept, wire.Expelled,
     )  # fmt: skip
 
-    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
+    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: SequencingOptions) -> None:
         super().__init__(address)
-        self.rights = Rights(sequencers, directory)
+        self.permissions = Permissions(sequencers, directory)
         self.options = options
         self.directory = directory
-        self._places = Places(directory)
-        self.places = self._places.known
+        self._locations = Locations(directory)
+        self.locations = self._locations.known
         self.context: Context = {}
         self.stable: Context = {}
         self.unstable: Context = {}
@@ -76,11 +76,11 @@ class Client(Node):
             Event: self._event,
             wire.Ack: self._ack,
             wire.Nak: self._nak,
-            wire.NewLocation: lambda _, __, packet: self._places.moved(packet),
+            wire.NewLocation: lambda _, __, packet: self._locations.moved(packet),
             wire.Stable: lambda _, __, packet: self._learn(packet.numbers),
             wire.Poll: lambda now, *_: self._report(now),
             wire.Overloaded: self._overloaded,
-            wire.Located: lambda _, __, packet: self._places.located(packet),
+            wire.Located: lambda _, __, packet: self._locations.located(packet),
             wire.Ready: self._ready,
             wire.Bodies: self._bodies,
             wire.Expelled: self._expelled,
@@ -99,7 +99,7 @@ class Client(Node):
         return self._ask(now, wire.Create(group))
 
     def _ask(self, now: int, question: wire.Create | wire.Lookup) -> Effects:
-        effects = self._places.ask(question)
+        effects = self._locations.ask(question)
         self._set_tick(now)
         return effects
 
@@ -141,7 +141,7 @@ class Client(Node):
     def _check(self, group: str) -> None:
         if self.evicted:
             raise errors.Evicted
-        if group not in self.places:
+        if group not in self.locations:
             raise errors.NoSuchGroup(group)
 
     def _check_request(self, group: str) -> None:
@@ -155,8 +155,8 @@ class Client(Node):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a client")
-        self.rights.check(source, packet)
-        if (wrong := wrong_answer(packet, self.rights)) is not None:
+        self.permissions.check(source, packet)
+        if (wrong := wrong_reply(packet, self.permissions)) is not None:
             raise ProtocolViolation(source, wrong)
         if self.evicted:
             return NOTHING
@@ -165,7 +165,7 @@ class Client(Node):
         return effects
 
     def wake(self, now: int) -> Effects:
-        effects: list[Effect] = [*self._places.ask_again()]
+        effects: list[Effect] = [*self._locations.ask_again()]
         request = self.request
         if request is not None and now >= request.again_at:
             request.wait = self._longer(request.wait)
@@ -188,7 +188,7 @@ class Client(Node):
 
     def _quiet(self) -> bool:
         """Whether nothing was asked that is not answered."""
-        return self.request is None and self._places.idle() and self.outbox.idle()
+        return self.request is None and self._locations.idle() and self.outbox.idle()
 
     def _set_tick(self, now: int) -> None:
         """In a tick where an answer is missing; otherwise when the next report is due."""
@@ -227,7 +227,7 @@ class Client(Node):
 
     def _transmit_request(self, request: Request) -> Send:
         directly = isinstance(request.packet, wire.Prepare)
-        return Send(request.packet, (self.directory if directly else self.places[request.group],))
+        return Send(request.packet, (self.directory if directly else self.locations[request.group],))
 
     def _nak(self, now: int, source: int, packet: wire.Nak) -> Effects:  # noqa: ARG002
         request = self.request
@@ -240,7 +240,7 @@ class Client(Node):
         request = self.request
         if request is None or request.packet != wire.Prepare(packet.group, packet.req):
             return NOTHING
-        self.places[packet.group] = packet.sequencer
+        self.locations[packet.group] = packet.sequencer
         return self._request_join(now, packet.group)
 
     # Sending.
@@ -262,7 +262,7 @@ class Client(Node):
         if lacking:
             return [Send(wire.Bodies(one.group, view, one.run), lacking)]
         packet = request(one, self.address, self.outbox.acked(one.group), view)
-        return [Send(packet, (self.places[one.group],))]
+        return [Send(packet, (self.locations[one.group],))]
 
     def _kept(self, now: int, source: int, packet: wire.Kept) -> Effects:
         one = self.outbox.find(packet.group, packet.first)
@@ -285,7 +285,7 @@ class Client(Node):
         effects: list[Effect] = [Numbered(one.group, one.run.first, one.run.count, seq, members)]
         for other in released:
             # A sequencer knows the numbers that it gave itself.
-            if not other.ids and self.places[other.group] != self.places[one.group]:
+            if not other.ids and self.locations[other.group] != self.locations[one.group]:
                 effects += self._transmit(now, other)
         return [*effects, *self._send_ready(now)]
 
@@ -306,7 +306,8 @@ class Client(Node):
         group = event.group
         effects: list[Effect] = [*self._learn({group: event.stable})]
         if event.kind == MESSAGES and event.who == self.address:
-            one = self.outbox.find(group, event.run.first)
+            # What was numbered before this client joined it never delivers: an answer will say who does.
+            one = self.outbox.find(group, event.run.first) if self.hold.covers(event) else None
             if one is not None:
                 effects += self._numbered(now, one, event.seq, None)
         elif event.kind == LEAVE and event.who == self.address and group not in self.hold.delivered:
@@ -365,7 +366,7 @@ class Client(Node):
             del self.views[group], self.viewed[group]
             self.bodies.drop(group)
             self.spreading.left(group)
-            effects.append(Send(wire.LeftAck(group, self.address, event.seq), (self.places[group],)))
+            effects.append(Send(wire.LeftAck(group, self.address, event.seq), (self.locations[group],)))
         for one in self.outbox.sent_to(group):
             if one.holders is not None:
                 effects += self._transmit(now, one)
@@ -380,7 +381,7 @@ class Client(Node):
         self._unreported = 0.0
         self.spreading.silent.clear()
         curious = (*self.context, *self.unstable)
-        return [*reports(self.address, self.places, self.hold.delivered, curious)]
+        return [*reports(self.address, self.locations, self.hold.delivered, curious)]
 
     def _learn(self, numbers: Mapping[str, int]) -> list[Effect]:
         """Groups are stable up to these numbers: nobody will wait for what is before them."""

@@ -53,6 +53,13 @@ class HoldBack:
             return False
         return event.last > self.delivered.get(group, -1) and event.seq not in self.held.get(group, ())
 
+    def covers(self, event: Event) -> bool:
+        """Whether the client is known to be a member as of this event, and will deliver it."""
+        have = self.delivered.get(event.group)
+        if have is not None:
+            return event.last > have
+        return event.group == self.joining and self.joined_at is not None and event.seq > self.joined_at
+
     def take(self, event: Event) -> list[Event]:
         """Take an event that has come; returns what is to be delivered now, in order."""
         if not self.wants(event):

@@ -8,8 +8,8 @@ a member. So what it knows is never less than the truth, and a client or packet 
 Moves are decided here too, one at a time: the sequencers that give and the one that takes do their parts, but whether a
 move took place is what the directory says. A move that takes longer than its lease is called off.
 
-Source: the failover design of this project, J1 to J3 and M1 to M6; it takes the place of Kindberg's test in the join
-handler, which lets two joins pass each other (K9), sees no pending joins (K11), and moves one pair of groups at a time (K10).
+It takes the place of Kindberg's test in the join handler, which lets two joins pass each other, sees no pending joins, and
+moves one pair of groups at a time (K9, K11 and K10 in docs/papers.md).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.errors import GROUPS_MAX, NAME_MAX, is_name
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
+from quire.protocols.sequencing.permissions import Permissions
 from quire.protocols.sequencing.placement import local_components, relief, strong_component, target, to_bring_together
-from quire.protocols.sequencing.rights import Rights
 
 LOAD_KEPT = 0.5
 """How much of a group's load counts on from one time of balancing to the next."""
@@ -48,12 +48,12 @@ class Directory(Node):
         wire.Load, wire.Suspect, wire.EvictDone,
     )  # fmt: skip
 
-    def __init__(self, address: int, sequencers: Sequence[int], options: Options) -> None:
+    def __init__(self, address: int, sequencers: Sequence[int], options: SequencingOptions) -> None:
         super().__init__(address)
         self.options = options
         self.sequencers = tuple(sequencers)
-        self.rights = Rights(sequencers, address)
-        self.places: dict[str, int] = {}
+        self.permissions = Permissions(sequencers, address)
+        self.locations: dict[str, int] = {}
         self.entries: dict[str, dict[int, int]] = {}
         """Who is in each group or may be about to be, with the request that said so."""
         self.over: dict[str, dict[int, int]] = {}
@@ -94,7 +94,7 @@ class Directory(Node):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for the directory")
-        self.rights.check(source, packet)
+        self.permissions.check(source, packet)
         effects = handler(now, source, packet)
         self._set_tick(now)
         return effects
@@ -109,7 +109,7 @@ class Directory(Node):
         effects += self._begin_ordered(now)
         if self.operation is not None:
             effects.append(self._open(self.operation))
-        effects += [Send(wire.Host(group), (self.places[group],)) for group in self._hosting]
+        effects += [Send(wire.Host(group), (self.locations[group],)) for group in self._hosting]
         effects += self._tell_evicted()
         self._set_tick(now)
         return effects
@@ -133,40 +133,40 @@ class Directory(Node):
         group = packet.group
         if not is_name(group):
             raise ProtocolViolation(source, f"it names a group {group[:NAME_MAX]!r}")
-        if group not in self.places and len(self.places) >= GROUPS_MAX:
+        if group not in self.locations and len(self.locations) >= GROUPS_MAX:
             return (Send(wire.Located(group, wire.NO_ROOM), (source,)),)
-        if group not in self.places:
-            self.places[group] = self._least_loaded()
+        if group not in self.locations:
+            self.locations[group] = self._least_loaded()
             self.entries[group], self.over[group] = {}, {}
             self._hosting[group] = {}
         if group not in self._hosting:
             return self._lookup(now, source, wire.Lookup(group))
         self._hosting[group][source] = None
-        return (Send(wire.Host(group), (self.places[group],)),)
+        return (Send(wire.Host(group), (self.locations[group],)),)
 
     def _least_loaded(self) -> int:
         def load(sequencer: int) -> tuple[float, int, int]:
-            own = [group for group, place in self.places.items() if place == sequencer]
+            own = [group for group, location in self.locations.items() if location == sequencer]
             return sum(self.loads.get(group, 0.0) for group in own), len(own), sequencer
 
         return min(self.sequencers, key=load)
 
     def _hosted(self, now: int, source: int, packet: wire.Hosted) -> Effects:  # noqa: ARG002
         waiting = self._hosting.pop(packet.group, None)
-        return (Send(wire.Located(packet.group, self.places[packet.group]), tuple(waiting)),) if waiting else NOTHING
+        return (Send(wire.Located(packet.group, self.locations[packet.group]), tuple(waiting)),) if waiting else NOTHING
 
     def _lookup(self, now: int, source: int, packet: wire.Lookup) -> Effects:  # noqa: ARG002
-        place = -1 if packet.group in self._hosting else self.places.get(packet.group, -1)
-        return (Send(wire.Located(packet.group, place), (source,)),)
+        location = -1 if packet.group in self._hosting else self.locations.get(packet.group, -1)
+        return (Send(wire.Located(packet.group, location), (source,)),)
 
     # Joins.
 
     def _join(self, now: int, source: int, packet: wire.JoinRequest) -> Effects:  # noqa: ARG002
         """Grant a join here and now, or not at all."""
         group, client, req = packet.group, packet.client, packet.req
-        if group not in self.places:
+        if group not in self.locations:
             raise ProtocolViolation(source, f"it numbers {group!r}, which does not exist")
-        granted = self.operation is None and self.places[group] == source and req > self.over[group].get(client, -1)
+        granted = self.operation is None and self.locations[group] == source and req > self.over[group].get(client, -1)
         granted = granted and client not in self.evicted
         if granted:
             before = self.entries[group].get(client)
@@ -182,7 +182,7 @@ class Directory(Node):
     def _prepare(self, now: int, source: int, packet: wire.Prepare) -> Effects:
         """Enter the client; bring together what must be; answer when it is."""
         group, client, req = packet.group, source, packet.req
-        if group not in self.places:
+        if group not in self.locations:
             return (Send(wire.Located(group, -1), (source,)),)
         if client in self.evicted:
             return (Send(wire.Expelled(), (client,)),)
@@ -191,19 +191,19 @@ class Directory(Node):
         self.entries[group][client] = max(req, self.entries[group].get(client, -1))
         apart = self._apart(group)
         if apart is None:
-            return (Send(wire.Ready(group, req, self.places[group]), (source,)),)
-        return self._start(now, apart, target(apart, self.places, self.loads))
+            return (Send(wire.Ready(group, req, self.locations[group]), (source,)),)
+        return self._start(now, apart, target(apart, self.locations, self.loads))
 
     def _apart(self, group: str) -> frozenset[str] | None:
         """Groups that must share a sequencer because of this one, and do not."""
         if not self.options.totally:
             return None
-        return to_bring_together(group, self.entries, self.places, acyclic=self.options.acyclic)
+        return to_bring_together(group, self.entries, self.locations, acyclic=self.options.acyclic)
 
     def _forget(self, now: int, source: int, packet: wire.Forget) -> Effects:  # noqa: ARG002
         group, client, req = packet.group, packet.client, packet.req
-        if group in self.places:
-            # The client may have asked to join anew since.
+        if group in self.locations:
+            # The client may have asked to join again since.
             if self.entries[group].get(client, req) < req:
                 del self.entries[group][client]
             self.over[group][client] = max(req, self.over[group].get(client, -1))
@@ -212,10 +212,10 @@ class Directory(Node):
     # Moves.
 
     def _start(self, now: int, groups: Iterable[str], to: int) -> list[Send]:
-        moving = tuple(sorted(group for group in groups if self.places[group] != to))
+        moving = tuple(sorted(group for group in groups if self.locations[group] != to))
         if not moving:
             return []
-        sources = tuple(sorted({self.places[group] for group in moving}))
+        sources = tuple(sorted({self.locations[group] for group in moving}))
         ends_at = now + self.options.lease_ticks * self.options.tick_ns
         self.operation = Operation(len(self.committed), to, sources, moving, ends_at)
         return [self._open(self.operation)]
@@ -234,7 +234,7 @@ class Directory(Node):
         self.operation = None
         self.committed[operation.op] = committed
         if committed:
-            self.places.update(dict.fromkeys(operation.groups, operation.to))
+            self.locations.update(dict.fromkeys(operation.groups, operation.to))
             self.moved += len(operation.groups)
         # What was just moved stays for a while, so that groups do not wander to and fro.
         self._balance_at = now + self.options.balance_ticks * self.options.tick_ns
@@ -247,7 +247,7 @@ class Directory(Node):
         return (Send(wire.Outcome(packet.op, self.committed[packet.op]), (source,)),)
 
     def _move(self, now: int, source: int, packet: wire.Move) -> Effects:
-        if packet.group not in self.places or packet.sequencer not in self.sequencers:
+        if packet.group not in self.locations or packet.sequencer not in self.sequencers:
             raise ProtocolViolation(source, f"it wants {packet.group!r} at {packet.sequencer}, one of which does not exist")
         if (packet.group, packet.sequencer) not in self._ordered:
             self._ordered.append((packet.group, packet.sequencer))
@@ -266,7 +266,7 @@ class Directory(Node):
         if not self.options.totally:
             return frozenset({group})
         if self.options.acyclic:
-            return next(part for part in local_components(self.entries, self.places) if group in part)
+            return next(part for part in local_components(self.entries, self.locations) if group in part)
         return strong_component(group, self.entries)
 
     # Clients that are gone.
@@ -293,17 +293,17 @@ class Directory(Node):
 
     def _load(self, now: int, source: int, packet: wire.Load) -> Effects:  # noqa: ARG002
         for group, numbered in packet.numbered.items():
-            if group in self.places:
+            if group in self.locations:
                 self.loads[group] = self.loads.get(group, 0.0) + numbered
         return NOTHING
 
     def _balance(self, now: int) -> list[Send]:
         self._balance_at = now + self.options.balance_ticks * self.options.tick_ns
         effects: list[Send] = []
-        if self.operation is None and len(self.sequencers) > 1 and self.places:
-            members = self.entries if self.options.totally else dict.fromkeys(self.places, ())
+        if self.operation is None and len(self.sequencers) > 1 and self.locations:
+            members = self.entries if self.options.totally else dict.fromkeys(self.locations, ())
             found = relief(
-                members, self.places, self.sequencers, self.loads,
+                members, self.locations, self.sequencers, self.loads,
                 acyclic=self.options.acyclic, least=self.options.hysteresis / 100,
             )  # fmt: skip
             if found is not None:

@@ -54,19 +54,20 @@ class Overload(WindowFull):
 
 
 class GapUnrecoverable(QuireError):
-    """Messages that this client lacks are kept nowhere any more: leave the group, join it anew, and ask a member for
+    """Messages that this client lacks are kept nowhere any more: leave the group, join it again, and ask a member for
     what is missing."""
 
     def __init__(self, group: str) -> None:
-        super().__init__(f"messages of {group!r} are missing here and kept nowhere; leave it and join it anew")
+        super().__init__(f"messages of {group!r} are missing here and stored nowhere; leave it and join it again")
         self.group = group
 
 
 class Evicted(QuireError):
-    """The service took this client for dead and removed it from all of its groups; start anew under another number."""
+    """The service has removed this client from all of its groups, because it was silent for too long, held the others up or
+    sent what cannot be; start again under another number."""
 
-    def __init__(self) -> None:
-        super().__init__("the service took this client for dead and removed it from its groups; connect anew")
+    def __init__(self, why: str = "the service considered it dead") -> None:
+        super().__init__(f"this client was removed from its groups; connect again ({why})")
 
 
 def is_name(group: str) -> bool:

@@ -1,10 +1,10 @@
 """A sequencer's part in moving groups to another.
 
 The directory opens a move. A sequencer that gives groups away stops numbering them, and where order holds across groups it
-waits until nobody is departing from any of its groups and all members have delivered everything: otherwise what is
-numbered elsewhere later could be delivered before what was numbered here with it (K8). Then it sends the groups' whole
-state, and repeats that until the directory says how the move ended. The one that takes them keeps what comes aside, and
-says when all of it is there. Nobody decides by a timeout of its own: a sequencer that holds groups of a move asks.
+waits until nobody is departing from any of its groups and all members have delivered everything: otherwise what is numbered
+elsewhere later could be delivered before what was numbered here with it (K8 in docs/papers.md). Then it sends the groups'
+whole state, and repeats that until the directory says how the move ended. The one that takes them keeps what comes aside,
+and says when all of it is there. Nobody decides by a timeout of its own: a sequencer that holds groups of a move asks.
 
 Moves have increasing numbers, and all up to one that has ended have. So whatever comes late of an ended move is known for
 that, and cannot bring back a group that has moved on.
@@ -19,7 +19,7 @@ import msgspec
 
 from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.state import GroupState
 
 
@@ -39,7 +39,12 @@ class Moves:
     """What a sequencer gives and takes. It shares the sequencer's groups and forwarding pointers."""
 
     def __init__(
-        self, groups: dict[str, GroupState], forward: dict[str, int], others: Sequence[int], directory: int, options: Options
+        self,
+        groups: dict[str, GroupState],
+        forward: dict[str, int],
+        others: Sequence[int],
+        directory: int,
+        options: SequencingOptions,
     ) -> None:
         self.groups = groups
         self.forward = forward

@@ -12,20 +12,20 @@ from quire.protocols.sequencing.contexts import Context, merge, weight
 from quire.protocols.sequencing.errors import NAME_MAX
 from quire.protocols.sequencing.events import JOIN, LEAVE, MESSAGES, NO_RUN, Event
 from quire.protocols.sequencing.moves import Moves
-from quire.protocols.sequencing.options import Options
-from quire.protocols.sequencing.rights import Rights
+from quire.protocols.sequencing.options import SequencingOptions
+from quire.protocols.sequencing.permissions import Permissions
 from quire.protocols.sequencing.state import GroupState, Numbers
 
 
 class Numbering(Node):
     """The part of a sequencer that numbers."""
 
-    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
+    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: SequencingOptions) -> None:
         super().__init__(address)
         self.options = options
         self.others = tuple(each for each in sequencers if each != address)
         self.directory = directory
-        self.rights = Rights(sequencers, directory)
+        self.permissions = Permissions(sequencers, directory)
         self.groups: dict[str, GroupState] = {}
         self.forward: dict[str, int] = {}
         self.moves = Moves(self.groups, self.forward, self.others, directory, options)
@@ -35,6 +35,8 @@ class Numbering(Node):
         """By client, messages that wait for a number of an earlier one of the same client."""
         self.elsewhere: Context = {}
         """How far groups of other sequencers are stable."""
+        self.waiting: dict[str, set[int]] = {}
+        """By group, the clients whose messages wait because its history is full."""
         self._near: dict[str, list[GroupState]] = {}
         self._news = False
         """Whether there is something to report to the directory or the other sequencers."""
@@ -94,7 +96,32 @@ class Numbering(Node):
                 return False
         size = len(packet.run.body.payload) + weight(packet.ctx) + weight(packet.ids)
         fits = state.kept_bytes + size <= options.history_bytes or not state.kept
-        return fits and state.kept + packet.run.count <= options.history
+        if fits and state.kept + packet.run.count <= options.history:
+            if self.waiting:
+                self._waits_no_more(state.group, packet.client)
+            return True
+        self.waiting.setdefault(state.group, set()).add(packet.client)
+        return False
+
+    def _waits_no_more(self, group: str, client: int) -> None:
+        clients = self.waiting.get(group, set())
+        clients.discard(client)
+        if not clients:
+            self.waiting.pop(group, None)
+
+    def holding_up(self) -> dict[int, tuple[str, int]]:
+        """The clients by which others are held up, because the history of a group is full of what they have not delivered:
+        each with the group, and how far it has delivered that."""
+        found: dict[int, tuple[str, int]] = {}
+        for group, clients in self.waiting.items():
+            state = self.groups.get(group)
+            if state is None or self.moves.on_the_way(group):
+                continue
+            last = min(state.reached.values(), default=state.seq)
+            for client, reached in state.reached.items():
+                if reached == last < state.seq and clients != {client}:
+                    found.setdefault(client, (group, reached))
+        return found
 
     def _known(self, state: GroupState, numbers: Numbers, packet: wire.DoMulticast) -> Effects:
         """The answer to a repeat: the number that it got when it first came."""

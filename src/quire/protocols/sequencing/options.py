@@ -18,7 +18,7 @@ _PROMISES: dict[Order, frozenset[Guarantee]] = {
 }
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class SequencingOptions(msgspec.Struct, frozen=True, kw_only=True):
     order: Order = "total"
     """total: any two clients deliver what both deliver in one order; hybrid: only what is of one group, and across groups
     causes before effects; causal-total: both."""
@@ -65,4 +65,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     def promises(self) -> frozenset[Guarantee]:
         """What traces of the service must satisfy."""
         acyclic = frozenset({Guarantee.ACYCLIC}) if self.acyclic else frozenset()
-        return RELIABLE | {Guarantee.SPELLS} | _PROMISES[self.order] | acyclic
+        return RELIABLE | {Guarantee.MEMBERSHIPS} | _PROMISES[self.order] | acyclic

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from quire.model.messages import Run
 from quire.protocols.sequencing.contexts import Context, merge
 from quire.protocols.sequencing.errors import Overload
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 
 
 class Outstanding:
@@ -39,9 +39,9 @@ class Outstanding:
 
 
 class Outbox:
-    def __init__(self, options: Options) -> None:
-        self.messages = 0
-        """How many have no number."""
+    def __init__(self, options: SequencingOptions) -> None:
+        self.messages = self.bytes = 0
+        """How many have no number, and how long they are together."""
         self._options = options
         self._waits = options.causally and not options.pipelined
         self._next: dict[str, int] = {}
@@ -49,11 +49,19 @@ class Outbox:
         """By group and counter, in order."""
         self._queue: deque[Outstanding] = deque()
 
+    def has_room(self, messages: int, size: int) -> bool:
+        """Whether so many more, of so many bytes, may be without a number: no more than a sequencer keeps, but for one run."""
+        options = self._options
+        fits = self.bytes + size <= options.history_bytes or not self.messages
+        return fits and self.messages + messages <= options.window
+
     def submit(self, group: str, run: Run) -> None:
-        """Raises Overload where too many have no number."""
-        if self.messages + run.count > self._options.window:
-            raise Overload(f"{self.messages} messages have no number yet, of at most {self._options.window}; wait for one")
+        """Raises Overload where there is no room."""
+        size = len(run.body.payload)
+        if not self.has_room(run.count, size):
+            raise Overload(f"{self.messages} messages of {self.bytes} bytes have no number yet; wait for one")
         self.messages += run.count
+        self.bytes += size
         self._queue.append(Outstanding(group, run))
 
     def ready(self, context: Context) -> Iterator[Outstanding]:
@@ -88,6 +96,7 @@ class Outbox:
         if not sent:
             del self._sent[one.group]
         self.messages -= one.run.count
+        self.bytes -= len(one.run.body.payload)
         released = []
         for other in self.sent():
             counter = other.ids.get(one.group)

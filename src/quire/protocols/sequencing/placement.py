@@ -1,11 +1,11 @@
 """Which groups must have one sequencer, and which sequencer that should be.
 
-Two groups with two clients in common must share a sequencer, for two clients could otherwise disagree (S2). What follows
-from that follows through others too: the *strong component* of a group, all that is reached from it through pairs of
-clients in common, moves as a whole.
+Two groups with two clients in common must share a sequencer, for two clients could otherwise disagree (S2 in
+docs/papers.md). What follows from that follows through others too: the *strong component* of a group, all that is reached
+from it through pairs of clients in common, moves as a whole.
 
 That makes any two clients agree, and no more: three groups that share one client each, pair by pair, may still be
-delivered in a circle. The orders of all clients have no cycle if, and for some schedule only if, the following graph is a
+delivered in a cycle. The orders of all clients have no cycle if, and for some schedule only if, the following graph is a
 forest (S3). Take, at every sequencer, the connected components of groups that share any client. The graph joins each such
 component with each client in it.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 Members = Mapping[str, Iterable[int]]
 """Who is, or may be about to be, in each group."""
-Places = Mapping[str, int]
+Locations = Mapping[str, int]
 """The sequencer of each group."""
 
 
@@ -56,19 +56,19 @@ def _reached(group: str, members: Members, groups_of: Mapping[int, Sequence[str]
     return frozenset(reached)
 
 
-def local_components(members: Members, places: Places) -> list[frozenset[str]]:
+def local_components(members: Members, locations: Locations) -> list[frozenset[str]]:
     """The connected components of groups that share a sequencer and any client."""
-    by_place: dict[int, dict[str, Iterable[int]]] = {}
+    by_location: dict[int, dict[str, Iterable[int]]] = {}
     for group, clients in members.items():
-        by_place.setdefault(places[group], {})[group] = clients
-    return [component for local in by_place.values() for component in components(local, 1)]
+        by_location.setdefault(locations[group], {})[group] = clients
+    return [component for local in by_location.values() for component in components(local, 1)]
 
 
-def cycle(members: Members, places: Places) -> frozenset[str] | None:
-    """The groups of components and clients that form a circle; None if there is none (S3)."""
+def cycle(members: Members, locations: Locations) -> frozenset[str] | None:
+    """The groups of components and clients that form a cycle; None if there is none (S3)."""
     graph: dict[str | int, list[str | int]] = {}
     parts: dict[str, frozenset[str]] = {}
-    for part in local_components(members, places):
+    for part in local_components(members, locations):
         name = min(part)
         parts[name] = part
         graph[name] = []
@@ -102,39 +102,48 @@ def _path(graph: Mapping[str | int, Sequence[str | int]], start: str | int, end:
     return None
 
 
-def to_bring_together(group: str, members: Members, places: Places, *, acyclic: bool) -> frozenset[str] | None:
+def to_bring_together(group: str, members: Members, locations: Locations, *, acyclic: bool) -> frozenset[str] | None:
     """Groups that must get one sequencer and have several, for the sake of this group; None if all is well."""
     strong = strong_component(group, members)
-    if len({places[each] for each in strong}) > 1:
+    if len({locations[each] for each in strong}) > 1:
         # A part of a component that is left behind alone would cut what is ordered there in two.
-        return _whole(strong, members, places) if acyclic else strong
-    return cycle(members, places) if acyclic else None
+        return _whole(strong, members, locations) if acyclic else strong
+    return cycle(members, locations) if acyclic else None
 
 
-def _whole(groups: frozenset[str], members: Members, places: Places) -> frozenset[str]:
-    return frozenset().union(*(part for part in local_components(members, places) if part & groups))
+def _whole(groups: frozenset[str], members: Members, locations: Locations) -> frozenset[str]:
+    return frozenset().union(*(part for part in local_components(members, locations) if part & groups))
 
 
-def target(groups: Iterable[str], places: Places, loads: Mapping[str, float]) -> int:
+def target(groups: Iterable[str], locations: Locations, loads: Mapping[str, float]) -> int:
     """Where to bring them together: where most of their load is, so that the least moves; then where there is least."""
     groups = sorted(groups)
-    here = {place: sum(loads.get(group, 0.0) for group in groups if places[group] == place) for place in places.values()}
-    total = {place: sum(loads.get(group, 0.0) for group in places if places[group] == place) for place in here}
-    count = {place: sum(places[group] == place for group in groups) for place in here}
-    candidates = {places[group] for group in groups}
-    return min(candidates, key=lambda place: (-here[place], -count[place], total[place], place))
+    here = {
+        location: sum(loads.get(group, 0.0) for group in groups if locations[group] == location)
+        for location in locations.values()
+    }
+    total = {location: sum(loads.get(group, 0.0) for group in locations if locations[group] == location) for location in here}
+    count = {location: sum(locations[group] == location for group in groups) for location in here}
+    candidates = {locations[group] for group in groups}
+    return min(candidates, key=lambda location: (-here[location], -count[location], total[location], location))
 
 
 def relief(
-    members: Members, places: Places, sequencers: Sequence[int], loads: Mapping[str, float], *, acyclic: bool, least: float
+    members: Members,
+    locations: Locations,
+    sequencers: Sequence[int],
+    loads: Mapping[str, float],
+    *,
+    acyclic: bool,
+    least: float,
 ) -> tuple[frozenset[str], int] | None:
     """What to move where so that the busiest sequencer has less to do; None if no move relieves it by the share `least`."""
     total = dict.fromkeys(sequencers, 0.0)
-    for group, place in places.items():
-        total[place] += loads.get(group, 0.0)
-    busiest = max(sequencers, key=lambda place: (total[place], -place))
-    idlest = min(sequencers, key=lambda place: (total[place], place))
-    here = {group: clients for group, clients in members.items() if places[group] == busiest}
+    for group, location in locations.items():
+        total[location] += loads.get(group, 0.0)
+    busiest = max(sequencers, key=lambda location: (total[location], -location))
+    idlest = min(sequencers, key=lambda location: (total[location], location))
+    here = {group: clients for group, clients in members.items() if locations[group] == busiest}
     best: tuple[float, frozenset[str]] | None = None
     for part in components(here, 1 if acyclic else 2):
         load = sum(loads.get(group, 0.0) for group in part)

@@ -8,16 +8,16 @@ from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
 
 
-def reports(me: int, places: Mapping[str, int], delivered: Mapping[str, int], curious: Iterable[str]) -> list[Send]:
+def reports(me: int, locations: Mapping[str, int], delivered: Mapping[str, int], curious: Iterable[str]) -> list[Send]:
     """One packet for each sequencer that is concerned. `curious`: groups of which it wants to know how far they are stable."""
     asks: dict[int, set[str]] = {}
     for group in curious:
-        if group in places:
-            asks.setdefault(places[group], set()).add(group)
+        if group in locations:
+            asks.setdefault(locations[group], set()).add(group)
     have: dict[int, dict[str, int]] = {}
     for group, number in delivered.items():
-        have.setdefault(places[group], {})[group] = number
+        have.setdefault(locations[group], {})[group] = number
     return [
-        Send(wire.Fetch(me, have.get(place, {}), tuple(sorted(asks.get(place, ())))), (place,))
-        for place in sorted({*asks, *have})
+        Send(wire.Fetch(me, have.get(location, {}), tuple(sorted(asks.get(location, ())))), (location,))
+        for location in sorted({*asks, *have})
     ]

@@ -7,10 +7,10 @@ from typing import Annotated
 import msgspec
 
 from quire.model.errors import BadInput
-from quire.protocols.sequencing.options import Options
+from quire.protocols.sequencing.options import SequencingOptions
 
 
-class RingOptions(Options, frozen=True, kw_only=True):
+class RingOptions(SequencingOptions, frozen=True, kw_only=True):
     """The service's own options, and who is in which group."""
 
     sequencers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 2
@@ -20,7 +20,7 @@ class RingOptions(Options, frozen=True, kw_only=True):
     strangers: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
     """How many members are in no group."""
     changes: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
-    """How often a client leaves a group and joins it anew."""
+    """How often a client leaves a group and joins it again."""
     moves: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
     """How often a group is moved to another sequencer, wanted or not."""
 

@@ -13,14 +13,14 @@ can be evicted.
 Guarantees: `total`: any two clients deliver what both deliver in one order (pairwise over overlapping groups; without any
 cycle if `acyclic`), and sender order in each group. `hybrid`: one order in each group, causal order across groups.
 `causal-total`: both. In each group, what a client delivers is one unbroken slice from its join to its leave.
-Departures, by the numbers of the errata (K): joins and leaves take numbers and a joiner starts at its own (K1, K3, K6);
+Departures, by the names of docs/papers.md: joins and leaves take numbers and a joiner starts at its own (K1, K3, K6);
 contexts are lower bounds and groups without an entry are skipped (K2, K4), kept apart as `tot` and `dep` (K13) and not
 stored (K5); leavers count until they have delivered their leave (K7); groups are separated only when all is delivered (K8);
 the directory linearises joins and moves (K9, K11) of whole strong components (K10), computed from memberships (K12); `hybrid`
 has no `tot` (K14); an acknowledgement never lowers a context (K15); ids of messages without numbers never reach clients:
 the sequencer resolves them before it numbers (K16, K17, K18); repeats are known by counters that outlive the history (K19),
 of joins and leaves too (K20); clients report periodically (K21); history moves with its group (K22); total is called what it
-is, pairwise (K23).
+is, pairwise (K23); one's own leave releases what waits for the group that was left (K24).
 Cost: a message of a member takes one request and one multicast, of another client one acknowledgement more. Header: one
 number for each co-located group that shares a client, and for each group in the sender's context; never one a process.
 """
@@ -38,8 +38,8 @@ from quire.protocols.sequencing.contexts import merge
 from quire.protocols.sequencing.errors import NAME_MAX
 from quire.protocols.sequencing.events import JOIN, LEAVE
 from quire.protocols.sequencing.numbering import Numbering
-from quire.protocols.sequencing.options import Options
-from quire.protocols.sequencing.rights import OF_CLIENTS
+from quire.protocols.sequencing.options import SequencingOptions
+from quire.protocols.sequencing.permissions import OF_CLIENTS
 from quire.protocols.sequencing.state import GroupState
 
 NEVER = 1 << 62
@@ -54,7 +54,7 @@ class Sequencer(Numbering):
         wire.Open, wire.Transfer, wire.Outcome, wire.Stable, wire.Evict,
     )  # fmt: skip
 
-    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: Options) -> None:
+    def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: SequencingOptions) -> None:
         super().__init__(address, sequencers, directory, options)
         self._forgetting: dict[tuple[str, int], int] = {}
         """Clients that have left, with the request by which they did, until the directory knows."""
@@ -97,9 +97,9 @@ class Sequencer(Numbering):
         handler = self._handlers.get(type(packet))
         if handler is None:
             raise ProtocolViolation(source, f"{packet.name} is not for a sequencer")
-        self.rights.check(source, packet)
+        self.permissions.check(source, packet)
         if (find := self._wrong.get(type(packet))) is not None and (wrong := find(packet)) is not None:
-            if type(packet) in OF_CLIENTS and self.rights.is_sequencer(source):
+            if type(packet) in OF_CLIENTS and self.permissions.is_sequencer(source):
                 # Who passed it on is not to blame; the client will say it here itself.
                 return NOTHING
             raise ProtocolViolation(source, wrong)
@@ -149,7 +149,7 @@ class Sequencer(Numbering):
             return self._answer_again(state, client, req, state.members.get(client))
         if client in state.members:
             return NOTHING
-        # Whoever joins anew has delivered its leave.
+        # Whoever joins again has delivered its leave.
         effects = self._departed(state, client) if client in state.departing else []
         if self.moves.suspended(group):
             return [*effects, self._refuse(state, client, req)]
@@ -307,6 +307,8 @@ class Sequencer(Numbering):
         effects: list[Send] = []
         for client in self.evicted:
             self.held.pop(client, None)
+            for group in tuple(self.waiting):
+                self._waits_no_more(group, client)
         for group, state in self.groups.items():
             gone = [client for client in state.reached if client in self.evicted] if not self.moves.on_the_way(group) else []
             for client in gone:

@@ -22,19 +22,27 @@ Assumes: reliable FIFO links, a fixed group. Delays need no bound. A silent cras
 Guarantees: integrity, agreement, one total order that extends causality. After the crash of one member, agreement and
 order among the survivors only: the crashed one may have delivered what no survivor will see.
 
-Departures: only operations advance a receiver's clock, acknowledgements do not (the paper has both; lookahead needs
-this one). Rotating ranks use the operation's own time, not a member's clock, which differs between members. An origin
-waits up to twice the delay for its own operation, not once. Names: LCV is `clocks`, MRMT is `announced`, PMQ is the
-heap `_pending`.
+Departures, by the names of docs/papers.md: only operations advance a receiver's clock, acknowledgements do not (E-S1:
+the paper has both; lookahead needs this one). Rotating ranks use the operation's own time, not a member's clock, which
+differs between members (E-S3). A time is taken and sent in one step (E-S6). An origin waits up to twice the delay for its
+own operation, not once (E-S2). Names: LCV is `clocks`, MRMT is `announced`, PMQ is the heap `_pending`.
 
 Cost per operation, N members: `basic` N multicasts; `economical` 1 to N multicasts, or up to N-1 plus (N-1)² packets
 point to point; `point-to-point` at most 3(N-1) packets, for up to one more delay at remote members.
 """
 
 from quire.protocols.single_phase.packets import Acknowledgement, Operations, Relay
-from quire.protocols.single_phase.places import INFINITY, frontier, need, rank
-from quire.protocols.single_phase.protocol import Options, SinglePhase
+from quire.protocols.single_phase.positions import INFINITY, frontier, need, rank
+from quire.protocols.single_phase.protocol import SinglePhase, SinglePhaseOptions
 
 __all__ = [
-    "INFINITY", "Acknowledgement", "Operations", "Options", "Relay", "SinglePhase", "frontier", "need", "rank",
+    "INFINITY",
+    "Acknowledgement",
+    "Operations",
+    "Relay",
+    "SinglePhase",
+    "SinglePhaseOptions",
+    "frontier",
+    "need",
+    "rank",
 ]  # fmt: skip

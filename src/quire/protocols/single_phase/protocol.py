@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -15,11 +16,12 @@ from quire.model.orders import RELIABLE, Guarantee, implied_by
 from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
 from quire.protocols.single_phase.packets import Acknowledgement, Operations, Relay, Vector
-from quire.protocols.single_phase.places import INFINITY, frontier, need, rank
+from quire.protocols.single_phase.positions import INFINITY, frontier, need, rank
 from quire.protocols.single_phase.relaying import Relaying
+from quire.protocols.single_phase.remainder import remainder
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class SinglePhaseOptions(Struct, frozen=True, kw_only=True):
     acks: Literal["basic", "economical", "point-to-point"] = "economical"
     ids: Literal["static", "rotating"] = "static"
     batches: Literal["unit", "run-length"] = "unit"
@@ -42,8 +44,9 @@ class SinglePhase(Protocol):
     links = Links.FIFO
     packets = (Operations, Acknowledgement, Relay)
     survives_crashes = True
+    changes_views = True
 
-    def __init__(self, me: int, members: int, options: Options) -> None:
+    def __init__(self, me: int, members: int, options: SinglePhaseOptions) -> None:
         super().__init__(me, members)
         if options.lookahead and options.acks == "basic":
             raise BadInput(
@@ -98,11 +101,11 @@ class SinglePhase(Protocol):
         names = ", ".join(map(str, late))
         return Waiting(run, late, f"its time is {time}, and the clock of member {names} is not known to be that far")
 
-    def places(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
-        if self._unit or delivery.place is None:
-            return super().places(delivery)
+    def positions(self, delivery: Deliver) -> Iterable[tuple[int, ...] | None]:
+        if self._unit or delivery.position is None:
+            return repeat(delivery.position)
         # Members may cut a run in different places, so where a message stands must not depend on where.
-        start, origin = delivery.place[0], delivery.run.origin
+        start, origin = delivery.position[0], delivery.run.origin
         times = range(start, start + delivery.run.count)
         return ((time, rank(origin, time, self.members, self._rotating)) for time in times)
 
@@ -115,7 +118,7 @@ class SinglePhase(Protocol):
         time = self.clocks[me] + 1
         last = time + count - 1
         if last >= NUMBER_MAX:
-            raise BadInput("the logical clock is exhausted; found a new group")
+            raise BadInput("the logical clock is exhausted; create a new group")
         # Timing, announcing and handing over to the links is one step: were a time only reserved here and sent later,
         # an acknowledgement could overtake it and others would deliver past it.
         self.clocks[me] = self.announced = last
@@ -146,6 +149,10 @@ class SinglePhase(Protocol):
             self._relay.learn(self.clocks, packet.vector)
             return self._stable([])
         raise ProtocolViolation(source, f"it sent a {packet.name or type(packet).__name__}, which is no packet of this group")
+
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
+        """In the order of their places. What a member has delivered before is the beginning of that order."""
+        return remainder(packets, delivered, self.members, rotating=self._rotating, unit=self._unit)
 
     def fence(self, member: int) -> Sequence[Packet]:
         self._fenced[member] = True
@@ -254,10 +261,10 @@ class SinglePhase(Protocol):
         limit = frontier(self.clocks, self._rotating)
         mine_until = -1
         while pending and pending[0] < limit:
-            time, place, run = heappop(pending)
+            time, position, run = heappop(pending)
             if not self._unit and run.count > 1:
                 run = self._cut(time, run, limit)
-            effects.append(Deliver(run, (time, place)))
+            effects.append(Deliver(run, (time, position)))
             self._held -= run.count
             if run.origin == self.me:
                 self._mine -= run.count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quire.protocols.contract import Send
 from quire.protocols.single_phase.packets import Relay, Vector
-from quire.protocols.single_phase.places import INFINITY, need
+from quire.protocols.single_phase.positions import INFINITY, need
 
 
 class Relaying:

@@ -3,8 +3,8 @@
 The idea: a transaction takes a timestamp when it starts, and the order of timestamps is the order in which everything
 seems to have happened. A write waits beside the value as a *prewrite* until its transaction ends; replicas remember the
 youngest reader of each key. What would come too late in that order is refused, and its transaction aborts and may try
-again with a new timestamp; a read that comes too early waits. Nothing waits in a circle, and nobody sees what is not
-committed.
+again with a new timestamp, under which it cannot be overtaken again (`claims`); a read that comes too early waits. Nothing
+waits in a cycle, and nobody sees what is not committed.
 
 Source: T. Enokido, T. Tachikawa, M. Takizawa, *Group Protocol for Transaction-Oriented Applications*, for read one, write
 all and for insignificant operations; strict timestamp ordering after Bernstein, Hadzilacos, Goodman, *Concurrency Control
@@ -16,12 +16,15 @@ client and any minority of the replicas may; a replica comes back with its disk,
 
 Guarantees: committed transactions are serialisable in the order of their timestamps; replicas are equal when nothing is
 going on; no value of a transaction that did not commit is ever seen by another. With `majority`, nobody waits for a
-client or a replica that is gone.
+client or a replica that is gone. Who tries again gets through in a bounded number of tries, while nobody crashes and packets
+arrive.
 
-Departures from the paper, whose protocol is wrong as printed: prewrites and commit (it cannot undo), read timestamps
-(it is not serialisable), its own writes and equal versions may be read (it aborts), timestamps order its queue (its rule
-is cyclic), and of two writes the earlier is the insignificant one. docs/transactions.md has the list.
+Departures from the paper, whose protocol is wrong as printed, by the names of docs/papers.md: prewrites and commit (T4: it
+cannot undo), read timestamps (T3: it is not serialisable), its own writes and equal versions may be read (T1, T2: it aborts),
+timestamps order its queue (T5: its rule is cyclic), stability is a floor of all clients' clocks (T8), and of two writes the
+earlier is the insignificant one, and is kept until the later has committed (T6, T7).
 
 Cost: with `all`, a read is a round trip to one replica, a write to all of the key's, and the commit is one way. With
-`majority`, each is a round trip to all of the key's replicas that ends with the majority's answer, and so is the commit.
+`majority`, each is a round trip to all of the key's replicas that ends with the majority's answer, and so is the commit. A
+transaction that was refused sends one packet more to each replica of its keys, for which nobody waits.
 """

@@ -3,7 +3,7 @@
 A write is first a *prewrite*: it waits beside the value until its transaction ends, and nobody else sees it. It is
 refused where a younger transaction has read already. A read is refused where a younger transaction has written already,
 and waits for prewrites of older ones, which may still become what it has to see. It never waits for younger ones and
-writes never wait, so nothing waits in a circle. A committed write that is older than the value is dropped: in timestamp
+writes never wait, so nothing waits in a cycle. A committed write that is older than the value is dropped: in timestamp
 order the value came after it (Thomas's rule).
 """
 

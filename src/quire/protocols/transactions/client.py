@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from quire.protocols.transactions.cells import Value
 from quire.protocols.transactions.channels import Clock
+from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.coordinator import Coordinator, Draw, Operation, Transaction
 from quire.protocols.transactions.errors import CoordinatorLost, Obsolete, ReadOnlyReplicaMissing, TransactionError
 from quire.protocols.transactions.notices import Answered, Traced
-from quire.protocols.transactions.packets import Done, End, Read, Refused, Write
+from quire.protocols.transactions.packets import Claim, Done, End, Read, Refused, Write
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.replica import Outcome, Post
 from quire.protocols.transactions.settings import Settings
-from quire.protocols.transactions.timestamps import end_id
+from quire.protocols.transactions.timestamps import Timestamp, end_id
 
 
 class Client(Coordinator[Post]):
@@ -19,19 +20,25 @@ class Client(Coordinator[Post]):
         super().__init__(address, placement, settings, draw)
         self._clock = clock
 
-    def _read(self, now: int, call: int, transaction: Transaction, key: str, places: tuple[int, ...]) -> list[Outcome]:
-        replica = places[int(self._draw() * len(places))]
-        traced = self._new_read(now, call, transaction, key, (replica,))
+    def _read(self, now: int, call: int, transaction: Transaction, key: str, replicas: tuple[int, ...]) -> list[Outcome]:  # noqa: ARG002
+        replica = replicas[int(self._draw() * len(replicas))]
+        traced = self._new_read(call, transaction, key, (replica,))
         read = Read(0, 0, self._clock.tick(), transaction.t, transaction.numbers, key)
         return [traced, Post(replica, read)]
 
     def _write(
-        self, now: int, call: int, transaction: Transaction, key: str, value: Value, places: tuple[int, ...]
+        self,
+        now: int,  # noqa: ARG002
+        call: int,
+        transaction: Transaction,
+        key: str,
+        value: Value,
+        replicas: tuple[int, ...],
     ) -> list[Outcome]:
-        traced = self._new_write(now, call, transaction, key, value, places)
+        traced = self._new_write(call, transaction, key, value, replicas)
         version = transaction.seen[key]
         write = Write(0, 0, self._clock.tick(), transaction.t, transaction.numbers, key, version, value)
-        return [traced, *(Post(replica, write) for replica in places)]
+        return [traced, *(Post(replica, write) for replica in replicas)]
 
     def done(self, now: int, source: int, done: Done) -> list[Outcome]:
         transaction = self._active.get(done.t)
@@ -47,18 +54,19 @@ class Client(Coordinator[Post]):
         return self._saw(now, transaction, operation, done.version, done.value)
 
     def refused(self, now: int, refused: Refused) -> list[Outcome]:
-        self.heard(refused.hint)
+        self.heard(max(refused.hint, Timestamp(refused.latest, 0)))
         transaction = self._active.get(refused.t)
         operation = None if transaction is None else transaction.open.get(refused.number)
         if transaction is None or operation is None:
             return []
-        reason = Obsolete if refused.reason == "late" else CoordinatorLost
-        return self._fail(now, transaction, reason(operation.key, refused.hint))
+        if refused.reason == "late":
+            return self._refused(now, transaction, Obsolete(operation.key, refused.hint))
+        return self._fail(now, transaction, CoordinatorLost(operation.key, refused.hint))
 
-    def _commit(self, now: int, call: int, transaction: Transaction) -> list[Outcome]:  # noqa: ARG002
+    def _commit(self, now: int, call: int, transaction: Transaction, until_ns: int) -> list[Outcome]:  # noqa: ARG002
         # All replicas have agreed to everything, so the decision is the client's alone.
         del self._active[transaction.t]
-        return [*self._end(transaction, commit=True), Answered(call, None)]
+        return [*self._end(transaction, commit=True), *self._withdraw(transaction), Answered(call, None)]
 
     def _abort(self, now: int, transaction: Transaction) -> list[Outcome]:  # noqa: ARG002
         return self._end(transaction, commit=False)
@@ -67,8 +75,12 @@ class Client(Coordinator[Post]):
         t, lc, replicas = transaction.t, self._clock.tick(), sorted(transaction.replicas)
         traced = Traced("send", end_id(t), "commit" if commit else "abort", t, dests=tuple(replicas))
         written = {key: self._placement.of(key) for key in transaction.written}
-        keys = {replica: tuple(key for key, places in written.items() if replica in places) for replica in replicas}
+        keys = {replica: tuple(key for key, held_at in written.items() if replica in held_at) for replica in replicas}
         return [traced, *(Post(replica, End(0, 0, lc, t, commit, keys[replica])) for replica in replicas)]
+
+    def _claim(self, t: Timestamp, instead_of: Timestamp | None, wanted: Wanted, to: tuple[int, ...]) -> list[Outcome]:
+        claim = Claim(0, 0, self._clock.tick(), t, instead_of, wanted)
+        return [Post(replica, claim) for replica in to]
 
     def _too_late(self, operation: Operation) -> TransactionError:
         return ReadOnlyReplicaMissing(operation.key, min(operation.missing))

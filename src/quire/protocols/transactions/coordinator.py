@@ -15,6 +15,7 @@ import msgspec
 
 from quire.protocols.node import Notice
 from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.errors import StaleVersion, TransactionError, TxEnded
 from quire.protocols.transactions.notices import Answered, Began, Failed, Traced
 from quire.protocols.transactions.placement import Placement
@@ -24,6 +25,9 @@ from quire.protocols.transactions.timestamps import OPERATIONS_MAX, UNWRITTEN, T
 
 Draw = Callable[[], float]
 """A number from 0 up to 1, of a stream that whoever drives the node has chosen."""
+
+REFUSALS_MAX = 2
+"""Who was refused so often, and is refused once more, claims whatever key it may come to ask for."""
 
 Effect = TypeVar("Effect")
 
@@ -35,9 +39,9 @@ class Operation(msgspec.Struct):
     call: int
     key: str
     version: Version | None
-    until_ns: int
     missing: set[int]
     """The replicas that have not answered yet."""
+    until_ns: int = 0
 
 
 class Transaction(msgspec.Struct):
@@ -45,11 +49,25 @@ class Transaction(msgspec.Struct):
     numbers: int = 0
     """How many operations it had, and how many of them were writes."""
     writes: int = 0
+    read: set[str] = set()
     seen: dict[str, Version] = {}
     written: dict[str, tuple[Version, Value]] = {}
     replicas: set[int] = set()
     """Those that may hold something of it."""
     open: dict[int, Operation] = {}
+    refusals: int = 0
+    """How often it was refused before, under other timestamps."""
+    claimed: Wanted = Wanted()
+    """What it holds others up at because of that."""
+
+    def wanted(self) -> Wanted:
+        """All that it has asked for. Who writes may well come to write what it has read."""
+        writes = bool(self.written) or self.claimed.writes != ()
+        if self.refusals >= REFUSALS_MAX:
+            return Wanted(None, None if writes else ())
+        asked = (operation.key for operation in self.open.values() if operation.version is None)
+        reads = (*self.read, *asked)
+        return self.claimed | Wanted(reads, (*reads, *self.written) if writes else ())
 
 
 class Coordinator(ABC, Generic[Effect]):
@@ -63,6 +81,8 @@ class Coordinator(ABC, Generic[Effect]):
         self.tid = 0
         self._active: dict[Timestamp, Transaction] = {}
         self._starts: list[tuple[int, int]] = []
+        self._again: dict[Timestamp, tuple[int, Transaction]] = {}
+        """In the place of those that were refused, what may come, and until when the place is kept."""
 
     def heard(self, t: Timestamp) -> None:
         """Whatever starts here from now on is younger."""
@@ -71,15 +91,17 @@ class Coordinator(ABC, Generic[Effect]):
     def submit(self, now: int, call: int, request: Request) -> list[Effect | Notice]:
         """Do what the application asks; the answer carries `call`, a number of the application's."""
         match request:
-            case Begin(delay_ns=delay):
+            case Begin(delay_ns=delay, instead_of=refused):
+                if refused in self._again:
+                    _, again = self._again.pop(refused)
+                    self._active[again.t] = again
+                    return [Began(call, again.t)]
                 if not delay:
                     return self._begin(call)
                 self._starts.append((now + delay, call))
                 return []
-            case Finish(t=t, commit=False):
-                transaction = self._active.get(t)
-                ended = [] if transaction is None else self._fail(now, transaction, TxEnded(t))
-                return [*ended, Answered(call, None)]
+            case Finish(t=t, commit=False, again=again):
+                return [*self._give_up(now, t, again=again), Answered(call, None)]
         transaction = self._active.get(request.t)
         if transaction is None:
             return [Failed(call, TxEnded(request.t))]
@@ -89,35 +111,72 @@ class Coordinator(ABC, Generic[Effect]):
             return [*self._fail(now, transaction, error), Failed(call, error)]
 
     def _begin(self, call: int) -> list[Effect | Notice]:
-        self.tid += 1
-        t = Timestamp(self.tid, self.address)
+        t = self._next()
         self._active[t] = Transaction(t)
         return [Began(call, t)]
 
+    def _next(self) -> Timestamp:
+        self.tid += 1
+        return Timestamp(self.tid, self.address)
+
+    def _give_up(self, now: int, t: Timestamp, *, again: bool) -> list[Effect | Notice]:
+        """The application does not go on with a transaction, whether or not it has failed already."""
+        transaction = self._active.get(t)
+        if transaction is None:
+            return [] if again else self._let_go(t)
+        return (self._refused if again else self._fail)(now, transaction, TxEnded(t))
+
+    def _let_go(self, refused: Timestamp) -> list[Effect | Notice]:
+        """Nothing comes in the place of a transaction that was refused."""
+        return self._withdraw(self._again.pop(refused)[1]) if refused in self._again else []
+
+    def _refused(self, now: int, transaction: Transaction, error: TransactionError) -> list[Effect | Notice]:
+        """A younger one was first: abort it, and claim a place for what comes instead, if anything does."""
+        again = Transaction(self._next(), refusals=transaction.refusals + 1, claimed=transaction.wanted())
+        self._again[transaction.t] = now + self._settings.lease_ns, again
+        claim = self._claim(again.t, transaction.t, again.claimed, self._replicas_of(again.claimed))
+        transaction.claimed = Wanted()  # It has passed them on.
+        return [*claim, *self._fail(now, transaction, error)]
+
+    def _withdraw(self, transaction: Transaction) -> list[Effect | Notice]:
+        """Nobody has to wait for it any more."""
+        claimed, transaction.claimed = transaction.claimed, Wanted()
+        return self._claim(transaction.t, None, Wanted(), self._replicas_of(claimed)) if claimed else []
+
+    def _replicas_of(self, wanted: Wanted) -> tuple[int, ...]:
+        if wanted.reads is None or wanted.writes is None:
+            return self._placement.replicas
+        keys = {*wanted.reads, *wanted.writes}
+        return tuple(sorted({replica for key in keys for replica in self._placement.of(key)}))
+
     def _operate(self, now: int, call: int, transaction: Transaction, request: Get | Put | Finish) -> list[Effect | Notice]:
+        until_ns = now + self._settings.patience_ns if request.until_ns is None else request.until_ns
         if isinstance(request, Finish):
             if transaction.open:
                 raise TransactionError(f"transaction {request.t} cannot commit before its reads and writes are answered")
-            return self._commit(now, call, transaction)
+            return self._commit(now, call, transaction, until_ns)
         if transaction.numbers >= OPERATIONS_MAX:
             raise TransactionError(f"a transaction may have at most {OPERATIONS_MAX} reads and writes")
-        places = self._placement.of(request.key)
+        replicas = self._placement.of(request.key)
         transaction.numbers += 1
         if isinstance(request, Get):
-            return self._read(now, call, transaction, request.key, places)
-        return self._write(now, call, transaction, request.key, request.value, places)
+            effects = self._read(now, call, transaction, request.key, replicas)
+        else:
+            effects = self._write(now, call, transaction, request.key, request.value, replicas)
+        operation = transaction.open.get(transaction.numbers)
+        if operation is not None:
+            operation.until_ns = until_ns
+        return effects
 
-    def _new_read(self, now: int, call: int, transaction: Transaction, key: str, replicas: tuple[int, ...]) -> Traced:
+    def _new_read(self, call: int, transaction: Transaction, key: str, replicas: tuple[int, ...]) -> Traced:
         number = transaction.numbers
-        transaction.open[number] = Operation(number, call, key, None, now + self._settings.patience_ns, set(replicas))
+        transaction.open[number] = Operation(number, call, key, None, set(replicas))
         return Traced("send", read_id(transaction.t, number), "r", transaction.t, key, replicas)
 
-    def _new_write(
-        self, now: int, call: int, transaction: Transaction, key: str, value: Value, replicas: tuple[int, ...]
-    ) -> Traced:
+    def _new_write(self, call: int, transaction: Transaction, key: str, value: Value, replicas: tuple[int, ...]) -> Traced:
         transaction.writes += 1
         number, version = transaction.numbers, Version(*transaction.t, transaction.writes)
-        transaction.open[number] = Operation(number, call, key, version, now + self._settings.patience_ns, set(replicas))
+        transaction.open[number] = Operation(number, call, key, version, set(replicas))
         transaction.written[key] = version, value
         transaction.seen[key] = version
         transaction.replicas.update(replicas)
@@ -132,6 +191,7 @@ class Coordinator(ABC, Generic[Effect]):
         if version < seen:
             return self._fail(now, transaction, StaleVersion(operation.key, version, seen))
         transaction.seen[operation.key] = version
+        transaction.read.add(operation.key)
         # A read of what nobody wrote names its own request: there is no other message to name.
         seen_id = write_id(version) if version != UNWRITTEN else read_id(transaction.t, operation.number)
         traced = Traced("view", seen_id, "r", transaction.t, operation.key, size=len(value or b""))
@@ -141,7 +201,7 @@ class Coordinator(ABC, Generic[Effect]):
         """Abort a transaction that nobody can have committed, and tell whoever waits for something of it."""
         self._active.pop(transaction.t, None)
         failures = [Failed(operation.call, error) for operation in transaction.open.values()]
-        return [*self._abort(now, transaction), *failures]
+        return [*self._abort(now, transaction), *self._withdraw(transaction), *failures]
 
     def wake(self, now: int) -> list[Effect | Notice]:
         """Begin what was to begin by now, and give up what has taken too long."""
@@ -153,31 +213,39 @@ class Coordinator(ABC, Generic[Effect]):
             late = [operation for operation in transaction.open.values() if operation.until_ns <= now]
             if late:
                 effects += self._fail(now, transaction, self._too_late(late[0]))
+        for refused in [t for t, (until_ns, _) in self._again.items() if until_ns <= now]:
+            effects += self._let_go(refused)
         return effects
 
     def due(self) -> int | None:
         starts = (time for time, _ in self._starts)
         operations = (operation.until_ns for transaction in self._active.values() for operation in transaction.open.values())
-        return min((*starts, *operations), default=None)
+        reservations = (until_ns for until_ns, _ in self._again.values())
+        return min((*starts, *operations, *reservations), default=None)
 
     def idle(self) -> bool:
         return not self._active and not self._starts
 
     @abstractmethod
     def _read(
-        self, now: int, call: int, transaction: Transaction, key: str, places: tuple[int, ...]
+        self, now: int, call: int, transaction: Transaction, key: str, replicas: tuple[int, ...]
     ) -> list[Effect | Notice]: ...
 
     @abstractmethod
     def _write(
-        self, now: int, call: int, transaction: Transaction, key: str, value: Value, places: tuple[int, ...]
+        self, now: int, call: int, transaction: Transaction, key: str, value: Value, replicas: tuple[int, ...]
     ) -> list[Effect | Notice]: ...
 
     @abstractmethod
-    def _commit(self, now: int, call: int, transaction: Transaction) -> list[Effect | Notice]: ...
+    def _commit(self, now: int, call: int, transaction: Transaction, until_ns: int) -> list[Effect | Notice]: ...
 
     @abstractmethod
     def _abort(self, now: int, transaction: Transaction) -> list[Effect | Notice]: ...
+
+    @abstractmethod
+    def _claim(
+        self, t: Timestamp, instead_of: Timestamp | None, wanted: Wanted, to: tuple[int, ...]
+    ) -> list[Effect | Notice]: ...
 
     @abstractmethod
     def _too_late(self, operation: Operation) -> TransactionError: ...

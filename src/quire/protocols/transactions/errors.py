@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from quire.model.errors import QuireError
+from quire.model.errors import NoQuorum, OutcomeUnknown, QuireError
 from quire.protocols.transactions.timestamps import Timestamp, Version
 
 
 class TransactionError(QuireError):
+    """Base of the errors of stores. `retryable`: running the same program again may succeed."""
+
     retryable = False
 
 
@@ -31,6 +33,17 @@ class StaleVersion(TransactionError):
         self.key = key
 
 
+class ReadChanged(TransactionError):
+    """What the program has read is not what it would read now, so that only the program can go on. The transaction is
+    aborted; run it again, which `store.run` does by itself."""
+
+    retryable = True
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key!r} has changed since the transaction read it; run the transaction again")
+        self.key = key
+
+
 class TxAborted(TransactionError):
     """Replicas ended the transaction, because its client was silent for longer than the lease."""
 
@@ -40,14 +53,18 @@ class TxAborted(TransactionError):
         super().__init__(f"transaction {t} was ended by the replicas before it could commit; try again")
 
 
-class NoQuorum(TransactionError):
-    """No majority of a key's replicas answered in time. The transaction is aborted."""
+class NoReplicaQuorum(TransactionError, NoQuorum):
+    """No majority of a key's replicas answered in time; `silent` did not. The transaction is aborted, and nothing of it was
+    done. It is not retried by itself; run it again when the replicas can be reached."""
 
-    retryable = True
-
-    def __init__(self, key: str) -> None:
-        super().__init__(f"no majority of the replicas of {key!r} answered in time; try again when they can be reached")
+    def __init__(self, key: str, silent: tuple[int, ...]) -> None:
+        missing = ", ".join(map(str, silent))
+        super().__init__(
+            f"no majority of the replicas of {key!r} answered in time: nothing came from {missing}, which cannot be reached or "
+            "wait for another transaction; nothing was changed: run the transaction again later"
+        )
         self.key = key
+        self.silent = silent
 
 
 class ReadOnlyReplicaMissing(TransactionError):
@@ -73,11 +90,14 @@ class CoordinatorLost(TransactionError):
         self.holder = holder
 
 
-class OutcomeUnknown(TransactionError):
-    """The client gave up waiting for the decision: the transaction may be committed or aborted. Ask later by `t`."""
+class CommitUnknown(TransactionError, OutcomeUnknown):
+    """The client gave up waiting for the decision: the transaction is committed or aborted, or will be. Read what it wrote
+    before you run it again."""
 
     def __init__(self, t: Timestamp) -> None:
-        super().__init__(f"whether transaction {t} committed could not be learnt in time; ask again later")
+        super().__init__(
+            f"no answer came in time, so transaction {t} may have committed; read what it wrote before you run it again"
+        )
         self.t = t
 
 
@@ -89,7 +109,7 @@ class RetryLimit(TransactionError):
         self.tries = tries
 
 
-class UnknownObject(TransactionError):
+class UnknownKey(TransactionError):
     """The key has no replicas."""
 
     def __init__(self, key: str) -> None:

@@ -41,6 +41,12 @@ class Gossip:
         """Of each replica, the oldest decision that it may lack."""
         return (min(unsure) for unsure in self._unsure.values() if unsure)
 
+    def hopeless(self, kept: int) -> list[int]:
+        """The replicas that are silent, and lack more than so many decisions."""
+        return [
+            replica for replica, unsure in self._unsure.items() if len(unsure) > kept and self._rounds[replica] > SILENT_ROUNDS
+        ]
+
     def gone(self, replica: int) -> None:
         """The replica never comes back."""
         for kept in (self._unsure, self._rounds, self._at):

@@ -32,6 +32,12 @@ class Failed(Notice, frozen=True):
     error: TransactionError
 
 
+class GaveUp(Notice, frozen=True):
+    """A replica has been silent for so long that what it lacks is no longer kept: it must not come back."""
+
+    replica: int
+
+
 class Traced(Notice, frozen=True):
     """A message was sent or delivered here, or what it wrote was read (`view`). docs/trace.md says what each means."""
 

@@ -7,6 +7,7 @@ from typing import Literal
 from quire.model.messages import Body, Run
 from quire.model.packets import Packet
 from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.timestamps import Timestamp, Version, write_id
 
 
@@ -42,6 +43,15 @@ class Read(Numbered, frozen=True, tag="read"):
     key: str
 
 
+class Claim(Numbered, frozen=True, tag="claim"):
+    """Transaction t comes in the place of one that was refused, if it is not withdrawn: hold up for it whoever is younger."""
+
+    name = "CLAIM"
+    t: Timestamp
+    instead_of: Timestamp | None
+    wanted: Wanted
+
+
 class End(Numbered, frozen=True, tag="end"):
     name = "END"
     t: Timestamp
@@ -61,13 +71,15 @@ class Done(Numbered, frozen=True, tag="done"):
 
 
 class Refused(Numbered, frozen=True, tag="refused"):
-    """`late`: a younger transaction came first. `lost`: a read waits for `hint`, whose client is silent."""
+    """`late`: a younger transaction came first. `lost`: a read waits for `hint`, whose client is silent. `latest`: the
+    youngest transaction that the replica has heard of, at whatever key."""
 
     name = "OBSOLETE"
     t: Timestamp
     number: int
     reason: Literal["late", "lost"]
     hint: Timestamp
+    latest: int
 
 
 class Beat(Packet, frozen=True, tag="beat"):
@@ -80,5 +92,5 @@ class Beat(Packet, frozen=True, tag="beat"):
 
 
 Request = Write | Read
-Numbers = Write | Read | End | Done | Refused
-PACKETS: tuple[type[Packet], ...] = (Write, Read, End, Done, Refused, Beat)
+Numbers = Write | Read | Claim | End | Done | Refused
+PACKETS: tuple[type[Packet], ...] = (Write, Read, Claim, End, Done, Refused, Beat)

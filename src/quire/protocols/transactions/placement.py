@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from quire.model.errors import BadInput
-from quire.protocols.transactions.errors import UnknownObject
+from quire.protocols.transactions.errors import UnknownKey
 
 
 class Placement:
@@ -16,17 +16,17 @@ class Placement:
     def __init__(self, replicas: int, copies: int | None = None, table: Mapping[str, tuple[int, ...]] | None = None) -> None:
         if copies is not None and not 1 <= copies <= replicas:
             raise BadInput(f"a key must be at 1 to {replicas} of {replicas} replicas, not at {copies}")
-        if any(not places or not set(places) <= set(range(replicas)) for places in (table or {}).values()):
+        if any(not held_at or not set(held_at) <= set(range(replicas)) for held_at in (table or {}).values()):
             raise BadInput(f"a table of keys must name at least one of the replicas 0 to {replicas - 1} for each")
         self.replicas = tuple(range(replicas))
         self._copies = copies or replicas
         self._table = table
 
     def of(self, key: str) -> tuple[int, ...]:
-        """The replicas of a key; raises UnknownObject."""
+        """The replicas of a key; raises UnknownKey."""
         if self._table is not None:
             if key not in self._table:
-                raise UnknownObject(key)
+                raise UnknownKey(key)
             return tuple(sorted(self._table[key]))
         if self._copies == len(self.replicas):
             return self.replicas
@@ -35,7 +35,7 @@ class Placement:
     def groups(self) -> frozenset[tuple[int, ...]]:
         """Every set of replicas that a key may be placed at."""
         if self._table is not None:
-            return frozenset(tuple(sorted(places)) for places in self._table.values())
+            return frozenset(tuple(sorted(held_at)) for held_at in self._table.values())
         return frozenset(map(self._window, self.replicas))
 
     def _window(self, first: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from quire.protocols.node import Effect, Effects, Node
 from quire.protocols.transactions.channels import Channels, Clock
 from quire.protocols.transactions.client import Client
 from quire.protocols.transactions.coordinator import Draw
-from quire.protocols.transactions.packets import PACKETS, Beat, Done, End, Numbered, Read, Refused, Write
+from quire.protocols.transactions.packets import PACKETS, Beat, Claim, Done, End, Numbered, Read, Refused, Write
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.replica import Outcome, Post, Replica
 from quire.protocols.transactions.requests import Request
@@ -64,8 +64,13 @@ class Processor(Node):
                     possible = possible and is_possible(packet.version) and packet.version.writer == t
                 if not possible:
                     raise ProtocolViolation(source, f"no transaction {t} can ask for that")
+            case Claim(t=t, instead_of=before):
+                mine = t.pno == source and is_possible(t) and (before is None or before.pno == source)
+                if self.replica is None or not mine or source not in self._clients:
+                    raise ProtocolViolation(source, f"it has no business with transaction {t} here")
             case Done(t=t, version=seen) | Refused(t=t, hint=seen):
-                if self.client is None or t.pno != self.address or not is_possible(seen):
+                latest = Timestamp(packet.latest if isinstance(packet, Refused) else 0, 0)
+                if self.client is None or t.pno != self.address or not is_possible(seen) or not is_possible(latest):
                     raise ProtocolViolation(source, f"transaction {t} is not of this client, or saw what cannot be")
 
     def _take(self, now: int, source: int, content: Numbered) -> list[Outcome]:
@@ -77,6 +82,9 @@ class Processor(Node):
                 assert self.replica is not None
                 self._heard(t)
                 return self.replica.request(now, source, content)
+            case Claim():
+                assert self.replica is not None
+                return self.replica.claim(now, content)
             case End():
                 assert self.replica is not None
                 return self.replica.end(content)

@@ -8,14 +8,16 @@ from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
 from quire.protocols.transactions.cells import Value
+from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.coordinator import Coordinator, Draw, Operation, Transaction
-from quire.protocols.transactions.errors import NoQuorum, Obsolete, OutcomeUnknown, TransactionError, TxAborted
+from quire.protocols.transactions.errors import CommitUnknown, NoReplicaQuorum, Obsolete, TransactionError, TxAborted
 from quire.protocols.transactions.notices import Answered, Failed, Traced
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.quorum_packets import (
     QUORUM_PACKETS,
     Accepted,
     Answer,
+    Claim,
     Decide,
     Denied,
     Ended,
@@ -70,12 +72,12 @@ class QuorumClient(Node, Coordinator[Send]):
         match packet:
             case Granted():
                 return self._granted(now, source, stance, packet)
-            case Denied(t=t, number=number, hint=hint):
-                self.heard(Timestamp(hint.tid, 0))
+            case Denied(t=t, number=number, hint=hint, latest=latest):
+                self.heard(Timestamp(max(hint.tid, latest), 0))
                 transaction = self._active.get(t)
                 if transaction is None or number not in transaction.open:
                     return []
-                return self._fail(now, transaction, Obsolete(transaction.open[number].key, hint))
+                return self._refused(now, transaction, Obsolete(transaction.open[number].key, hint))
             case Ended(t=t, decision=decision):
                 return self._ended(now, t, decision)
             case Accepted(t=t):
@@ -93,27 +95,28 @@ class QuorumClient(Node, Coordinator[Send]):
         if not isinstance(packet, Granted | Denied | Ended | Accepted | Rejected) or source not in self._placement.replicas:
             raise ProtocolViolation(source, f"{type(packet).__name__} is not for a client")
         seen = packet.version if isinstance(packet, Granted) else packet.hint if isinstance(packet, Denied) else None
-        if seen is not None and not is_possible(seen):
-            raise ProtocolViolation(source, f"nothing can be as late as {seen}")
+        latest = Timestamp(packet.latest if isinstance(packet, Denied) else 0, 0)
+        if not is_possible(latest) or (seen is not None and not is_possible(seen)):
+            raise ProtocolViolation(source, f"nothing can be as late as {max(latest, seen or latest)}")
         if isinstance(packet, Granted) and seen is None:
             ask = self._asks.get((packet.t, packet.number))
             if ask is not None and isinstance(ask.packet, Fetch):
                 raise ProtocolViolation(source, f"it answers a read of {packet.t} without a version")
 
-    def _read(self, now: int, call: int, transaction: Transaction, key: str, places: tuple[int, ...]) -> list[Outcome]:
+    def _read(self, now: int, call: int, transaction: Transaction, key: str, replicas: tuple[int, ...]) -> list[Outcome]:
         if key in transaction.written:
             version, value = transaction.written[key]
-            self._new_read(now, call, transaction, key, ())
+            self._new_read(call, transaction, key, ())
             return self._saw(now, transaction, transaction.open.pop(transaction.numbers), version, value)
-        traced = self._new_read(now, call, transaction, key, places)
-        return [traced, self._ask(now, transaction, Fetch(transaction.t, transaction.numbers, key), places)]
+        traced = self._new_read(call, transaction, key, replicas)
+        return [traced, self._ask(now, transaction, Fetch(transaction.t, transaction.numbers, key), replicas)]
 
     def _write(
-        self, now: int, call: int, transaction: Transaction, key: str, value: Value, places: tuple[int, ...]
+        self, now: int, call: int, transaction: Transaction, key: str, value: Value, replicas: tuple[int, ...]
     ) -> list[Outcome]:
-        traced = self._new_write(now, call, transaction, key, value, places)
+        traced = self._new_write(call, transaction, key, value, replicas)
         packet = Prewrite(transaction.t, transaction.numbers, key, transaction.seen[key], value)
-        return [traced, self._ask(now, transaction, packet, places)]
+        return [traced, self._ask(now, transaction, packet, replicas)]
 
     def _ask(self, now: int, transaction: Transaction, packet: Packet, to: tuple[int, ...]) -> Send:
         self._asks[transaction.t, transaction.numbers] = Ask(packet, to, now + self._settings.repeat_ns)
@@ -125,6 +128,7 @@ class QuorumClient(Node, Coordinator[Send]):
         if transaction is None or ask is None or source not in ask.to:
             return []
         ask.votes[source] = stance
+        transaction.open[granted.number].missing.discard(source)
         if granted.version is not None:
             ask.found[source] = granted.version, granted.value
         counted = valid(ask.votes, self._known)
@@ -137,25 +141,28 @@ class QuorumClient(Node, Coordinator[Send]):
         version, value = max((found for each, found in ask.found.items() if each in counted), key=lambda found: found[0])
         return self._saw(now, transaction, operation, version, value)
 
-    def _commit(self, now: int, call: int, transaction: Transaction) -> list[Outcome]:
+    def _commit(self, now: int, call: int, transaction: Transaction, until_ns: int) -> list[Outcome]:
         t, replicas = transaction.t, self._placement.replicas
         del self._active[t]
         if not transaction.written:
             # It has read what was there at one time, the last read's: nobody else needs to know.
-            return [Traced("send", end_id(t), "commit", t), Answered(call, None)]
+            return [Traced("send", end_id(t), "commit", t), *self._withdraw(transaction), Answered(call, None)]
         decision = Decision(True, dict(transaction.written))
         ask = Ask(Propose(t, FIRST, decision), replicas, now + self._settings.repeat_ns)
-        self._deciding[t] = Deciding(call, transaction, decision, ask, now + self._settings.patience_ns)
+        self._deciding[t] = Deciding(call, transaction, decision, ask, until_ns)
         return [Send(ask.packet, replicas)]
 
     def _ended(self, now: int, t: Timestamp, decision: Decision) -> list[Outcome]:
         """The outcome is known."""
         deciding = self._deciding.pop(t, None)
-        if deciding is None:
-            transaction = self._active.get(t)
-            return [] if transaction is None else self._fail(now, transaction, TxAborted(t))
-        traced = Traced("send", end_id(t), "commit" if decision.commit else "abort", t, dests=self._placement.replicas)
-        return [traced, Answered(deciding.call, None) if decision.commit else Failed(deciding.call, TxAborted(t))]
+        if deciding is not None and decision.commit:
+            traced = Traced("send", end_id(t), "commit", t, dests=self._placement.replicas)
+            return [traced, Answered(deciding.call, None)]
+        transaction = self._active.get(t) if deciding is None else deciding.transaction
+        if transaction is None:
+            return []
+        failed = [] if deciding is None else [Failed(deciding.call, TxAborted(t))]
+        return [*self._refused(now, transaction, TxAborted(t)), *failed]
 
     def _abort(self, now: int, transaction: Transaction) -> list[Outcome]:  # noqa: ARG002
         """Nothing was proposed yet, so nobody can commit it: the client decides alone."""
@@ -165,8 +172,11 @@ class QuorumClient(Node, Coordinator[Send]):
         traced = Traced("send", end_id(t), "abort", t, dests=replicas)
         return [traced, *([Send(Decide(t, ABORT), replicas)] if replicas else [])]
 
+    def _claim(self, t: Timestamp, instead_of: Timestamp | None, wanted: Wanted, to: tuple[int, ...]) -> list[Outcome]:
+        return [Send(Claim(t, instead_of, wanted), to)]
+
     def _too_late(self, operation: Operation) -> TransactionError:
-        return NoQuorum(operation.key)
+        return NoReplicaQuorum(operation.key, tuple(sorted(operation.missing)))
 
     def submit(self, now: int, call: int, request: Request) -> list[Outcome]:
         return Coordinator.submit(self, now, call, request)
@@ -176,7 +186,7 @@ class QuorumClient(Node, Coordinator[Send]):
         for t, deciding in list(self._deciding.items()):
             if deciding.until_ns <= now:
                 del self._deciding[t]
-                effects.append(Failed(deciding.call, OutcomeUnknown(t)))
+                effects.append(Failed(deciding.call, CommitUnknown(t)))
         for ask in (*self._asks.values(), *(deciding.ask for deciding in self._deciding.values())):
             if ask.repeat_at <= now:
                 ask.repeat_at = now + self._settings.repeat_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quire.model.messages import Run
 from quire.model.packets import Packet
 from quire.protocols.transactions.cells import Cell, Value
+from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.packets import carried_value
 from quire.protocols.transactions.timestamps import Timestamp, Version
 from quire.protocols.transactions.votes import Ballot, Decision, Incarnations
@@ -27,6 +28,15 @@ class Fetch(Packet, frozen=True, tag="fetch"):
     t: Timestamp
     number: int
     key: str
+
+
+class Claim(Packet, frozen=True, tag="claim"):
+    """Transaction t comes in the place of one that was refused, if it is not withdrawn: hold up for it whoever is younger."""
+
+    name = "CLAIM"
+    t: Timestamp
+    instead_of: Timestamp | None
+    wanted: Wanted
 
 
 class Prepare(Packet, frozen=True, tag="prepare"):
@@ -72,10 +82,13 @@ class Granted(Answer, frozen=True, tag="granted"):
 
 
 class Denied(Answer, frozen=True, tag="denied"):
+    """A younger transaction, `hint`, came first. `latest`: the youngest that the replica has heard of, at whatever key."""
+
     name = "OBSOLETE"
     t: Timestamp
     number: int
     hint: Timestamp
+    latest: int
 
 
 class Ended(Answer, frozen=True, tag="ended"):
@@ -150,6 +163,6 @@ class Snapshot(Answer, frozen=True, tag="snapshot"):
 
 
 QUORUM_PACKETS: tuple[type[Packet], ...] = (
-    Prewrite, Fetch, Prepare, Propose, Decide, Granted, Denied, Ended, Promised, Accepted, Rejected, Have, Compared,
+    Prewrite, Fetch, Claim, Prepare, Propose, Decide, Granted, Denied, Ended, Promised, Accepted, Rejected, Have, Compared,
     Reach, Recover, Snapshot,
 )  # fmt: skip

@@ -10,15 +10,17 @@ from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
 from quire.protocols.transactions import cells
 from quire.protocols.transactions.cells import Found, TooLate
+from quire.protocols.transactions.claims import Claims, Wanted
 from quire.protocols.transactions.coordinator import Draw
 from quire.protocols.transactions.durable import Durable, enough, union
 from quire.protocols.transactions.gossip import Gossip
 from quire.protocols.transactions.horizon import Horizon
-from quire.protocols.transactions.notices import Traced
+from quire.protocols.transactions.notices import GaveUp, Traced
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.quorum_packets import (
     QUORUM_PACKETS,
     Accepted,
+    Claim,
     Compared,
     Decide,
     Denied,
@@ -36,13 +38,11 @@ from quire.protocols.transactions.quorum_packets import (
     Snapshot,
 )
 from quire.protocols.transactions.settings import Settings
+from quire.protocols.transactions.soundness import is_sound
 from quire.protocols.transactions.terminator import Termination
 from quire.protocols.transactions.timestamps import (
-    BALLOTS_MAX,
-    OPERATIONS_MAX,
     Timestamp,
     end_id,
-    is_possible,
     read_id,
     write_id,
 )
@@ -51,11 +51,11 @@ from quire.protocols.transactions.votes import ABORT, FIRST, Ballot, Decision, S
 _BACKOFF_DOUBLINGS = 6
 
 
-class Reader(NamedTuple):
-    """A read that has to wait for an older transaction to end."""
+class Waiting(NamedTuple):
+    """A read or write that has to wait for an older transaction to end."""
 
     source: int
-    fetch: Fetch
+    request: Fetch | Prewrite
 
 
 class QuorumReplica(Node):
@@ -80,10 +80,13 @@ class QuorumReplica(Node):
         self._draw = draw
         self.state = state if state is not None else Durable(incarnation=lost or 0)
         self._others = tuple(replica for replica in placement.replicas if replica != address)
-        self._waiting: dict[str, list[Reader]] = {}
+        self._waiting: dict[str, list[Waiting]] = {}
+        self._claims = Claims(settings.lease_ns)
+        self._latest = 0
         self._terminations: dict[Timestamp, Termination] = {}
         self._gossip = Gossip(address, placement.replicas, settings.gossip_ns)
         self._horizon = Horizon(address, placement.replicas, settings.remembered)
+        self._gone: set[int] = set()
         self._reach_at: int | None = None
         self._snapshots: dict[int, Snapshot] = {}
         self._ask_at: int | None = 0 if lost is not None else None
@@ -94,17 +97,20 @@ class QuorumReplica(Node):
         return self._ask_at is not None
 
     def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        if source in self._gone:
+            return NOTHING
         if isinstance(packet, Snapshot):
             return self._recover(now, source, packet)
         if self.recovering:
             return NOTHING
-        self._check(source, packet)
+        if not is_sound(packet, source, self.address, self._placement):
+            raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send, or not so")
         self._gossip.heard(now, source)
         match packet:
-            case Prewrite():
-                return self._prewrite(now, source, packet)
-            case Fetch():
-                return self._fetch(source, packet)
+            case Fetch() | Prewrite():
+                return self._request(now, source, packet)
+            case Claim(t=t, instead_of=before, wanted=wanted):
+                return self._claim(now, t, before, wanted)
             case Prepare() | Propose():
                 return self._take_ballot(now, source, packet)
             case Promised() | Accepted() | Rejected():
@@ -130,35 +136,6 @@ class QuorumReplica(Node):
                 return [Send(self.state.snapshot(incarnation), (source,))]
         raise AssertionError(packet)
 
-    def _check(self, source: int, packet: Packet) -> None:
-        """Refuse what no correct peer sends."""
-        replicas = self._placement.replicas
-        match packet:
-            case Prewrite(t=t, key=key, version=version):
-                sound = t.pno == source and is_possible(version) and version.writer == t and self._holds(key)
-            case Fetch(t=t, key=key, number=number):
-                sound = t.pno == source and is_possible(t) and 0 <= number <= OPERATIONS_MAX and self._holds(key)
-            case Propose(t=t, ballot=ballot, decision=decision):
-                sound = t.pno == source if ballot == FIRST else source in replicas and ballot.replica == source
-                sound = sound and ballot.round < BALLOTS_MAX and decision.is_possible(t)
-            case Prepare(t=t, ballot=ballot):
-                sound = source in replicas and ballot.replica == source and ballot > FIRST and ballot.round < BALLOTS_MAX
-                sound = sound and is_possible(t)
-            case Decide(t=t, decision=decision):
-                sound = (t.pno == source or source in replicas) and decision.is_possible(t)
-            case Ended(t=t, decision=decision):
-                sound = source in self._others and decision.is_possible(t)
-            case Promised() | Accepted() | Rejected():
-                sound = source in replicas
-            case Reach(closed=closed, settled=settled):
-                sound = source in self._others and is_possible(closed) and is_possible(settled)
-            case Have() | Compared() | Recover():
-                sound = source in self._others
-            case _:
-                sound = False
-        if not sound:
-            raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send, or not so")
-
     def _holds(self, key: str) -> bool:
         return self.address in self._placement.of(key)
 
@@ -167,25 +144,58 @@ class QuorumReplica(Node):
         return self._gossip.owes(replica)
 
     def gone(self, replica: int) -> None:
-        """Whoever drives this node knows that another replica never comes back: nobody waits for it any more."""
+        """Another replica never comes back: nobody waits for it any more, and nothing is taken from it."""
+        self._gone.add(replica)
         self._gossip.gone(replica)
         self._horizon.gone(replica)
 
+    def _give_up_hopeless(self) -> list[Effect]:
+        """Too much would have to be kept for a replica that stays away."""
+        hopeless = self._gossip.hopeless(self._settings.owed_max)
+        for replica in hopeless:
+            self.gone(replica)
+        return list(map(GaveUp, hopeless))
+
     # Reads and writes
+
+    def _request(self, now: int, source: int, packet: Fetch | Prewrite) -> Effects:
+        self._latest = max(self._latest, packet.t.tid)
+        self._claims.heard(now, packet.t)
+        if packet.t in self._terminations:
+            self._hold(now, packet.t)
+        answer = self._serve(now, source, packet)
+        waiting = Waiting(source, packet)
+        if answer is None and waiting not in self._waiting.get(packet.key, ()):
+            self._waiting.setdefault(packet.key, []).append(waiting)
+        return answer or NOTHING
+
+    def _serve(self, now: int, source: int, packet: Fetch | Prewrite) -> Effects | None:
+        """What it is answered; None: it has to wait."""
+        if packet.t in self.state.decided:
+            return [self._ended(source, packet.t)]
+        if self._claims.hold_up(packet.t, packet.key, writes=isinstance(packet, Prewrite)):
+            return None
+        return self._prewrite(now, source, packet) if isinstance(packet, Prewrite) else self._fetch(source, packet)
+
+    def _claim(self, now: int, t: Timestamp, before: Timestamp | None, wanted: Wanted) -> Effects:
+        over = t in self.state.decided or t < self.state.horizon
+        return self._freed(now, self._claims.put(now, t, before, Wanted() if over else wanted))
+
+    def _freed(self, now: int, claimed: Wanted) -> Effects:
+        """Nobody has to wait for this any more."""
+        return [effect for key in claimed.among(self._waiting) for effect in self._look_again(now, key)]
 
     def _prewrite(self, now: int, source: int, packet: Prewrite) -> Effects:
         t, state = packet.t, self.state
-        if t in state.decided:
-            return [self._ended(source, t)]
         if state.is_closed_to(t):
-            return [Send(Denied(*self._stance(), t, packet.number, state.closed), (source,))]
+            return [Send(Denied(*self._stance(), t, packet.number, state.closed, self._latest), (source,))]
         if t in state.promised:
             # Somebody is ending it: a vote now could come too late to count.
             return NOTHING
         mine = state.cell(packet.key).prewrites.get(t)
         refusal = state.prewrite(t, packet.key, cells.Prewrite(packet.version, packet.value))
         if refusal is not None:
-            return [Send(Denied(*self._stance(), t, packet.number, refusal.hint), (source,))]
+            return [Send(Denied(*self._stance(), t, packet.number, refusal.hint, self._latest), (source,))]
         self._hold(now, t)
         granted = Send(Granted(*self._stance(), t, packet.number, None, None), (source,))
         if mine is not None and mine.version >= packet.version:
@@ -193,16 +203,7 @@ class QuorumReplica(Node):
         size = len(packet.value or b"")
         return [Traced("deliver", write_id(packet.version), "w", t, packet.key, size=size), granted]
 
-    def _fetch(self, source: int, fetch: Fetch) -> Effects:
-        if fetch.t in self.state.decided:
-            return [self._ended(source, fetch.t)]
-        answer = self._answer(source, fetch)
-        reader = Reader(source, fetch)
-        if answer is None and reader not in self._waiting.get(fetch.key, ()):
-            self._waiting.setdefault(fetch.key, []).append(reader)
-        return answer or NOTHING
-
-    def _answer(self, source: int, fetch: Fetch) -> Effects | None:
+    def _fetch(self, source: int, fetch: Fetch) -> Effects | None:
         match self.state.cell(fetch.key).read(fetch.t):
             case Found(version=version, value=value):
                 if fetch.t.tid > self.state.cap:
@@ -210,7 +211,7 @@ class QuorumReplica(Node):
                 traced = Traced("deliver", read_id(fetch.t, fetch.number), "r", fetch.t, fetch.key)
                 return [traced, Send(Granted(*self._stance(), fetch.t, fetch.number, version, value), (source,))]
             case TooLate(hint=hint):
-                return [Send(Denied(*self._stance(), fetch.t, fetch.number, hint), (source,))]
+                return [Send(Denied(*self._stance(), fetch.t, fetch.number, hint, self._latest), (source,))]
         return None
 
     def _stance(self) -> Stance:
@@ -258,15 +259,16 @@ class QuorumReplica(Node):
         if self._reach_at is None and self._horizon.is_wanted(self.state):
             self._reach_at = now
         for key in touched:
-            effects += self._look_again(key)
-        return effects
+            effects += self._look_again(now, key)
+        effects += self._freed(now, self._claims.drop(t))
+        return effects + self._give_up_hopeless()
 
-    def _look_again(self, key: str) -> Effects:
+    def _look_again(self, now: int, key: str) -> Effects:
         effects: list[Effect] = []
-        for reader in self._waiting.pop(key, []):
-            answer = self._answer(*reader)
+        for waiting in self._waiting.pop(key, []):
+            answer = self._serve(now, *waiting)
             if answer is None:
-                self._waiting.setdefault(key, []).append(reader)
+                self._waiting.setdefault(key, []).append(waiting)
             effects += answer or NOTHING
         return effects
 
@@ -363,14 +365,13 @@ class QuorumReplica(Node):
             reach = self._reach(answer=False)
             effects += [Send(reach, self._others)] if self._others else NOTHING
             self._reach_at = now + self._settings.gossip_ns if self._horizon.is_wanted(self.state) else None
-        return effects + self._gossip.wake(now)
+        return [*effects, *self._freed(now, self._claims.void(now)), *self._gossip.wake(now)]
 
     def due(self) -> int | None:
         if self._ask_at is not None:
             return self._ask_at
-        gossip = self._gossip.due()
         times = [termination.until_ns for termination in self._terminations.values()]
-        times += [at for at in (gossip, self._reach_at) if at is not None]
+        times += [at for at in (self._gossip.due(), self._claims.due(), self._reach_at) if at is not None]
         return min(times, default=None)
 
     def idle(self) -> bool:

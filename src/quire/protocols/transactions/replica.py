@@ -8,9 +8,10 @@ from typing import NamedTuple
 from quire.protocols.node import Notice
 from quire.protocols.transactions.cells import Cell, Found, TooLate
 from quire.protocols.transactions.channels import Clock
+from quire.protocols.transactions.claims import Claims, Wanted
 from quire.protocols.transactions.notices import Traced
 from quire.protocols.transactions.omission import Counts, insignificant
-from quire.protocols.transactions.packets import Done, End, Numbered, Read, Refused, Request, Write
+from quire.protocols.transactions.packets import Claim, Done, End, Numbered, Read, Refused, Request, Write
 from quire.protocols.transactions.queue import Queued, ReceiptQueue
 from quire.protocols.transactions.settings import Settings
 from quire.protocols.transactions.timestamps import Timestamp, end_id, read_id, write_id
@@ -27,10 +28,10 @@ Outcome = Post | Notice
 
 
 class Waiting(NamedTuple):
-    """A read that has to wait for an older transaction to end."""
+    """A read or write that has to wait for an older transaction to end."""
 
     source: int
-    request: Read
+    request: Request
     until_ns: int
 
 
@@ -44,6 +45,8 @@ class Replica:
         self.queue = ReceiptQueue(address, clients)
         self.counts = Counts()
         self._waiting: dict[str, list[Waiting]] = {}
+        self._claims = Claims(settings.lease_ns)
+        self._latest = 0
         self._spare: set[tuple[str, Timestamp]] = set()
         """Writes that the next one in the queue made insignificant, unless that one does not commit first."""
 
@@ -72,13 +75,24 @@ class Replica:
         outcomes: list[Outcome] = []
         for queued in batch:
             _, source, request = queued
-            if isinstance(request, Read):
-                outcomes += self._read(now, source, request)
-            else:
-                outcomes += self._prewrite(source, request)
-                if queued in omitted:
-                    self._spare.add((request.key, request.t))
+            outcomes += self._answer_or_wait(now, source, request)
+            if queued in omitted and isinstance(request, Write):
+                self._spare.add((request.key, request.t))
         return outcomes
+
+    def _answer_or_wait(self, now: int, source: int, request: Request) -> list[Outcome]:
+        self._latest = max(self._latest, request.t.tid)
+        self._claims.heard(now, request.t)
+        answer = self._answer(source, request)
+        if answer is None:
+            self._waiting.setdefault(request.key, []).append(Waiting(source, request, now + self._settings.lease_ns))
+        return answer or []
+
+    def _answer(self, source: int, request: Request) -> list[Outcome] | None:
+        """None: it has to wait."""
+        if self._claims.hold_up(request.t, request.key, writes=isinstance(request, Write)):
+            return None
+        return self._prewrite(source, request) if isinstance(request, Write) else self._read(source, request)
 
     def _prewrite(self, source: int, write: Write) -> list[Outcome]:
         refusal = self.cell(write.key).prewrite(write.t, write.version, write.value)
@@ -88,16 +102,8 @@ class Replica:
         size = len(write.value or b"")
         return [Traced("deliver", write_id(write.version), "w", write.t, write.key, size=size), Post(source, done)]
 
-    def _read(self, now: int, source: int, read: Read) -> list[Outcome]:
-        answer = self._answer(source, read)
-        if answer is None:
-            waiting = Waiting(source, read, now + self._settings.lease_ns)
-            self._waiting.setdefault(read.key, []).append(waiting)
-        return answer or []
-
-    def _answer(self, source: int, read: Read) -> list[Outcome] | None:
-        found = self.cell(read.key).read(read.t)
-        match found:
+    def _read(self, source: int, read: Read) -> list[Outcome] | None:
+        match self.cell(read.key).read(read.t):
             case Found(version=version, value=value):
                 done = Done(0, 0, self._clock.tick(), read.t, read.number, version, value)
                 return [Traced("deliver", read_id(read.t, read.number), "r", read.t, read.key), Post(source, done)]
@@ -106,13 +112,14 @@ class Replica:
         return None
 
     def _refuse(self, source: int, request: Request, hint: Timestamp) -> Post:
-        return Post(source, Refused(0, 0, self._clock.tick(), request.t, request.number, "late", hint))
+        return Post(source, Refused(0, 0, self._clock.tick(), request.t, request.number, "late", hint, self._latest))
 
     def end(self, end: End) -> list[Outcome]:
         """The client decided: install or remove what the transaction wrote here, and see who waited for it."""
         outcomes: list[Outcome] = [Traced("deliver", end_id(end.t), "commit" if end.commit else "abort", end.t)]
         # The end of a transaction that failed elsewhere may overtake its requests here, which nobody needs any more.
         self.queue.drop(end.t)
+        self._drop_waiting(end.t)
         for key in end.keys:
             installed = self.cell(key).end(end.t, commit=end.commit)
             if (key, end.t) in self._spare:
@@ -120,7 +127,21 @@ class Replica:
                 # It was left out for the sake of one that has still not committed: now it has to be carried out.
                 self.counts.late += installed is not None
             outcomes += self._look_again(key)
-        return outcomes
+        return outcomes + self._freed(self._claims.drop(end.t))
+
+    def _drop_waiting(self, t: Timestamp) -> None:
+        for key, waiting in list(self._waiting.items()):
+            self._waiting[key] = [each for each in waiting if each.request.t != t]
+            if not self._waiting[key]:
+                del self._waiting[key]
+
+    def claim(self, now: int, claim: Claim) -> list[Outcome]:
+        """A transaction that was refused comes again."""
+        return self._freed(self._claims.put(now, claim.t, claim.instead_of, claim.wanted))
+
+    def _freed(self, claimed: Wanted) -> list[Outcome]:
+        """Nobody has to wait for this any more."""
+        return [outcome for key in claimed.among(self._waiting) for outcome in self._look_again(key)]
 
     def _look_again(self, key: str) -> list[Outcome]:
         waiting, outcomes = self._waiting.pop(key, []), list[Outcome]()
@@ -132,20 +153,25 @@ class Replica:
         return outcomes
 
     def wake(self, now: int) -> list[Outcome]:
-        """Tell readers that have waited for too long that the client they wait for is silent."""
-        outcomes: list[Outcome] = []
+        """Hold up for silent clients no more, and tell readers that have waited for too long whose client is silent."""
+        outcomes = self._freed(self._claims.void(now))
         for key, waiting in list(self._waiting.items()):
-            for reader in [reader for reader in waiting if reader.until_ns <= now]:
-                waiting.remove(reader)
-                read, holder = reader.request, self.cells[key].blocker(reader.request.t)
-                assert holder is not None
-                outcomes.append(Post(reader.source, Refused(0, 0, self._clock.tick(), read.t, read.number, "lost", holder)))
+            for each in [each for each in waiting if each.until_ns <= now]:
+                waiting.remove(each)
+                request, holder = each.request, self.cell(key).blocker(each.request.t)
+                if isinstance(request, Read) and holder is not None:
+                    refused = Refused(0, 0, self._clock.tick(), request.t, request.number, "lost", holder, self._latest)
+                    outcomes.append(Post(each.source, refused))
+                else:  # It waits for a claim, whose client is there.
+                    waiting.append(each._replace(until_ns=now + self._settings.lease_ns))
             if not waiting:
                 del self._waiting[key]
         return outcomes
 
     def due(self) -> int | None:
-        return min((reader.until_ns for waiting in self._waiting.values() for reader in waiting), default=None)
+        times = [each.until_ns for waiting in self._waiting.values() for each in waiting]
+        claims = self._claims.due()
+        return min(times if claims is None else [*times, claims], default=None)
 
     def idle(self) -> bool:
         return not self._waiting and not len(self.queue) and not any(cell.prewrites for cell in self.cells.values())

@@ -1,4 +1,7 @@
-"""What an application asks of a client of the store. Each is answered once: by Began, Answered or Failed."""
+"""What an application asks of a client of the store. Each is answered once: by Began, Answered or Failed.
+
+`until_ns`: when the client gives up waiting for the replicas, if not after the patience that all clients have.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from quire.protocols.transactions.timestamps import Timestamp
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Start a transaction, after a delay."""
+    """Start a transaction, after a delay; or at once in the place of one that was refused, which had it kept."""
 
     delay_ns: int = 0
+    instead_of: Timestamp | None = None
 
 
 class Get(msgspec.Struct, frozen=True):
@@ -19,6 +23,7 @@ class Get(msgspec.Struct, frozen=True):
 
     t: Timestamp
     key: str
+    until_ns: int | None = None
 
 
 class Put(msgspec.Struct, frozen=True):
@@ -27,13 +32,17 @@ class Put(msgspec.Struct, frozen=True):
     t: Timestamp
     key: str
     value: Value
+    until_ns: int | None = None
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """End the transaction, and keep what it wrote, or not. Not keeping it is always answered, even after the end."""
+    """End the transaction, and keep what it wrote, or not. Not keeping it is always answered, even after the end. `again`:
+    it will begin once more, and keeps its place until then, as if it had been refused."""
 
     t: Timestamp
     commit: bool
+    until_ns: int | None = None
+    again: bool = False
 
 
 Request = Begin | Get | Put | Finish

@@ -26,5 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`majority`: how often replicas compare what was decided."""
     cap_step: int = 64
     """`majority`: how far ahead a replica notes on its disk that transactions have read."""
+    owed_max: int = 1 << 16
+    """`majority`: how many decisions a replica keeps for another that is silent, before it gives that one up for good."""
     remembered: int = 4096
     """`majority`: of how many of the latest transactions a replica remembers how they ended, at least."""

@@ -4,36 +4,88 @@ const startDiagram = () => {
   const model = buildModel(data.trace);
   const canvas = document.getElementById("diagram");
   const stage = canvas.parentElement;
-  const view = makeView(model, canvas);
+  const layout = makeLayout(model);
+  const view = makeView(model, layout, canvas);
   const state = view.state;
   const find = (id) => document.getElementById(id);
-  if (model.receipts) find("space-time").classList.add("has-receipts");
+  const has = (name, test) => find("space-time").classList.toggle(`has-${name}`, model.all.some((row) => row.some(test)));
+  has("receipts", (mark) => mark.kind === RECEIVE);
+  has("runs", (mark) => mark.many);
+  has("others", (mark) => !isMessage(mark) && !mark.happening);
+  for (const op of Object.keys(SAYS)) has(op, (mark) => mark.happening?.op === op || (op === "crash" && model.happenings.ended.has(mark.process)));
 
-  const choose = (message, event) => {
-    state.chosen = message;
-    state.past = message ? model.past(message) : new Set();
-    state.future = message ? model.future(message) : new Set();
-    const at = event && event.kind === DELIVER ? [event] : message ? message.deliveries : [];
-    state.awaited = new Set(at.flatMap((delivery) => model.meanwhile(delivery)).filter((other) => model.messageOf(other) !== message));
-    if (message) { state.focus = event ?? message.send ?? message.deliveries[0]; panel.show(message, state.past, state.future); view.reveal(state.focus); }
-    else { panel.empty(); view.draw(); }
+  const inView = find("in-view"), closeRuns = find("close");
+  const draw = () => {
+    view.draw();
+    const { arrows, sends, deliveries, views } = view.seen;
+    const bars = model.happenings.any ? `, ${plural(views, "view bar")}` : "";
+    inView.textContent = `In view: ${plural(model.members.length, "member")}, ${plural(arrows, "arrow")} between members, ${plural(sends, "send mark")}, ${plural(deliveries, "delivery mark")}${bars}.`;
+    closeRuns.hidden = !model.isOpen;
   };
-  const panel = makePanel(model, find("details"), (message) => choose(message));
-  const clear = () => { state.marked = new Set(); state.focus = null; choose(null); };
+  const move = (act) => (...given) => { act(...given); draw(); };
+  const zoom = move(layout.zoom), pan = move(layout.pan), fit = move(layout.fit);
+
+  // Messages, given by their sender and the first and last of their numbers, or nothing; and the mark that was pointed at.
+  const choose = (range, mark) => {
+    const chosen = range && model.select(range.origin, range.first, range.last);
+    state.chosen = chosen;
+    state.past = chosen ? model.past(chosen) : [];
+    state.future = chosen ? model.future(chosen) : [];
+    const at = mark && mark.kind === DELIVER ? [mark] : chosen ? chosen.deliveries : [];
+    state.awaited = new Set(at.flatMap(model.meanwhile).filter((other) => !chosen.marks.includes(other)));
+    if (chosen) { state.focus = mark ?? chosen.sends[0] ?? chosen.marks[0]; panel.show(chosen, state.past, state.future); layout.reveal(state.focus); }
+    else panel.empty();
+    draw();
+  };
+  const again = (keep) => {
+    layout.arrange();
+    const within = (mark) => mark.whole === keep.whole && mark.first <= keep.first && mark.last >= keep.first;
+    state.focus = keep ? model.all[keep.row].find(within) ?? null : null;
+    layout.show(layout.low, layout.high);
+  };
+  const open = ({ origin, first, last, count }) => {
+    const keep = state.focus;
+    model.open({ origin, first, last, count });
+    again(keep);
+    choose(null);
+    const parts = model.select(origin, first, last).marks.filter((mark) => !keep || mark.row === keep.row);
+    if (parts.length) { layout.approach(parts[Math.floor(parts.length / 2)]); draw(); }
+  };
+  const close = () => { const keep = state.focus; model.close(); again(keep); choose(null); };
+  // A single message is drawn by itself, even out of a run.
+  const chooseOne = (origin, seq) => {
+    if (model.select(origin, seq, seq).marks.some((mark) => mark.many)) { model.single(origin, seq); again(null); }
+    choose({ origin, first: seq, last: seq });
+  };
+  const panel = makePanel(model, find("details"), { choose: (range) => (range && range.first === range.last ? chooseOne(range.origin, range.first) : choose(range)), open });
+  const clear = () => {
+    if (!state.chosen && !state.focus && !state.marked.size && model.isOpen) { close(); return; }
+    state.marked = new Set();
+    state.focus = null;
+    choose(null);
+  };
 
   const tip = element("div", null, "tip");
   tip.hidden = true;
   tip.setAttribute("aria-hidden", "true");
   stage.append(tip);
   const at = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-  const under = (x, y, reach) => view.nearest(x, y, reach) ?? view.messageAt(x, y);
+  // A mark is what is under the pointer, or an arrow, which stands for its messages.
+  const under = (x, y, reach) => {
+    const mark = view.nearest(x, y, reach);
+    if (mark) return { mark, range: isMessage(mark) ? mark : null, says: sayMark(mark, model) };
+    const arrow = view.arrowAt(x, y);
+    if (arrow) return { mark: arrow.delivery, range: arrow, says: sayMark({ ...arrow.delivery, ...arrow, kind: DELIVER }, model) };
+    const bars = view.barsAt(x, y);
+    return bars.length ? { mark: null, range: null, says: sayBars(bars, model) } : null;
+  };
   const hover = (x, y) => {
-    const event = under(x, y, 11);
-    canvas.classList.toggle("pointing", Boolean(event));
-    tip.hidden = !event;
-    if (!event) return;
-    tip.textContent = sayEvent(event, model);
-    tip.style.left = `${Math.max(4, Math.min(x + 12, view.size.width - tip.offsetWidth - 6))}px`;
+    const found = under(x, y, 11);
+    canvas.classList.toggle("pointing", Boolean(found));
+    tip.hidden = !found;
+    if (!found) return;
+    tip.textContent = found.says;
+    tip.style.left = `${Math.max(4, Math.min(x + 12, layout.width - tip.offsetWidth - 6))}px`;
     tip.style.top = `${Math.max(2, y > 46 ? y - 36 : y + 16)}px`;
   };
 
@@ -47,62 +99,67 @@ const startDiagram = () => {
     if (!before) { if (event.pointerType === "mouse") hover(...here); return; }
     if (pointers.size === 1) {
       moved += Math.abs(here[0] - before[0]) + Math.abs(here[1] - before[1]) * 0.5;
-      if (moved > 4) { canvas.classList.add("moving"); view.pan(before[0] - here[0]); }
+      if (moved > 4) { canvas.classList.add("moving"); pan(before[0] - here[0]); }
     } else {
       const [a, b] = [...pointers.values()];
       const old = Math.abs(a[0] - b[0]) || 1, middle = (a[0] + b[0]) / 2;
       pointers.set(event.pointerId, here);
       const [c, d] = [...pointers.values()];
-      view.zoom(old / Math.max(Math.abs(c[0] - d[0]), 1), middle);
+      zoom(old / Math.max(Math.abs(c[0] - d[0]), 1), middle);
     }
     pointers.set(event.pointerId, here);
   });
   const lift = (event) => {
     if (!pointers.delete(event.pointerId)) return;
     canvas.classList.remove("moving");
-    if (event.type === "pointerup" && moved <= 4) {
-      const [x, y] = at(event);
-      const found = under(x, y, event.pointerType === "mouse" ? 11 : 22);
-      if (found) choose(isMessage(found) ? model.messageOf(found) : null, found);
-      else clear();
-    }
+    if (event.type !== "pointerup" || moved > 4) return;
+    const found = under(...at(event), event.pointerType === "mouse" ? 11 : 22);
+    if (found) choose(found.range, found.mark);
+    else { state.focus = null; state.marked = new Set(); choose(null); }
   };
   canvas.addEventListener("pointerup", lift);
   canvas.addEventListener("pointercancel", lift);
   canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-  canvas.addEventListener("dblclick", (event) => view.zoom(0.5, at(event)[0]));
+  canvas.addEventListener("dblclick", (event) => {
+    const mark = view.nearest(...at(event), 11);
+    if (mark && mark.count > 1) open(mark); else zoom(0.5, at(event)[0]);
+  });
   canvas.addEventListener("wheel", (event) => {
-    if (event.ctrlKey || event.metaKey) { event.preventDefault(); view.zoom(Math.exp(event.deltaY / 300), at(event)[0]); }
-    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) { event.preventDefault(); view.pan(event.deltaX || event.deltaY); }
+    if (event.ctrlKey || event.metaKey) { event.preventDefault(); zoom(Math.exp(event.deltaY / 300), at(event)[0]); }
+    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) { event.preventDefault(); pan(event.deltaX || event.deltaY); }
   }, { passive: false });
 
+  const focus = (mark) => {
+    if (!mark) return;
+    state.focus = mark;
+    canvas.setAttribute("aria-label", sayMark(mark, model));
+    layout.reveal(mark);
+    draw();
+  };
+  const rowOfFocus = () => (state.focus ? model.all[state.focus.row] : model.all.find((row) => row.length) ?? []);
   const along = (by) => {
-    const row = state.focus ? model.all[state.focus.row] : model.all.find((each) => each.length);
-    if (!row) return;
-    const place = state.focus ? row.indexOf(state.focus) + by : 0;
-    focus(row[Math.min(Math.max(place, 0), row.length - 1)]);
+    const row = rowOfFocus(), index = state.focus ? row.indexOf(state.focus) + by : 0;
+    focus(row[Math.min(Math.max(index, 0), row.length - 1)]);
   };
   const across = (by) => {
     if (!state.focus) { along(0); return; }
     for (let row = state.focus.row + by; row >= 0 && row < model.all.length; row += by) {
-      if (model.all[row].length) { focus(view.nearest(view.xOf(state.focus), view.yOf(row))); return; }
+      if (model.all[row].length) { focus(view.nearest(layout.xOf(state.focus), view.yOf(row))); return; }
     }
   };
-  const focus = (event) => {
-    if (!event) return;
-    state.focus = event;
-    canvas.setAttribute("aria-label", sayEvent(event, model));
-    view.reveal(event);
+  const enter = () => {
+    const mark = state.focus;
+    if (!mark || !isMessage(mark)) return;
+    const { chosen } = state;
+    if (mark.count > 1 && chosen && chosen.origin === mark.origin && chosen.first === mark.first && chosen.last === mark.last) open(mark);
+    else choose(mark, mark);
   };
   const keys = {
-    ArrowLeft: () => along(-1), ArrowRight: () => along(1), ArrowUp: () => across(-1), ArrowDown: () => across(1),
-    Enter: () => { if (state.focus && isMessage(state.focus)) choose(model.messageOf(state.focus), state.focus); },
-    "+": () => view.zoom(0.66), "=": () => view.zoom(0.66), "-": () => view.zoom(1.5), 0: () => view.fit(), Escape: clear,
-    t: () => find("axis").click(), p: () => find("packets").click(),
-    Home: () => focus((state.focus ? model.all[state.focus.row] : model.all[0])[0]),
-    End: () => { const row = state.focus ? model.all[state.focus.row] : model.all[0]; focus(row[row.length - 1]); },
+    ArrowLeft: () => along(-1), ArrowRight: () => along(1), ArrowUp: () => across(-1), ArrowDown: () => across(1), Enter: enter, " ": enter,
+    "+": () => zoom(0.66), "=": () => zoom(0.66), "-": () => zoom(1.5), 0: fit, Escape: clear,
+    t: () => find("axis").click(), p: () => find("packets").click(), c: close,
+    Home: () => focus(rowOfFocus()[0]), End: () => focus(rowOfFocus()[rowOfFocus().length - 1]),
   };
-  keys[" "] = keys.Enter;
   canvas.addEventListener("keydown", (event) => {
     const act = event.ctrlKey || event.metaKey || event.altKey ? null : keys[event.key];
     if (act) { event.preventDefault(); act(); }
@@ -113,52 +170,53 @@ const startDiagram = () => {
 
   const search = find("search"), found = find("found");
   let hits = [], hit = -1;
+  const hitsOf = (marks) => marks.map((mark) => () => (isMessage(mark) ? choose(mark, mark) : focus(mark)));
   const matches = (text) => {
     const wanted = text.trim().toLowerCase();
     if (!wanted) return [];
-    const message = model.messages.get(wanted);
-    if (message) return [message.send ?? message.deliveries[0] ?? [...message.receipts.values()][0]];
-    const member = /^(?:member|m)?\s*(\d+)$/.exec(wanted);
-    if (member) return model.events.filter((event) => event.process === Number(member[1]) && event.kind === SEND || event.process === Number(member[1]) && event.kind === DELIVER);
-    return model.events.filter((event) => event.kind !== PACKET && ["group", "object", "op", "txn"].some((name) => (event.word(name) ?? "").toLowerCase().includes(wanted)));
+    const message = /^(\d+):(\d+)$/.exec(wanted), member = /^(?:member|m)?\s*(\d+)$/.exec(wanted);
+    if (message) { const [origin, seq] = [Number(message[1]), Number(message[2])]; return model.select(origin, seq, seq) ? [() => chooseOne(origin, seq)] : []; }
+    if (member) return hitsOf(model.all.flat().filter((mark) => mark.process === Number(member[1]) && (mark.kind === SEND || mark.kind === DELIVER)));
+    return hitsOf(model.all.flat().filter((mark) => ["group", "object", "op", "txn"].some((column) => (mark.name(column) ?? "").toLowerCase().includes(wanted))));
   };
   const step = (by) => {
     if (!hits.length) return;
     hit = (hit + by + hits.length) % hits.length;
     found.textContent = hits.length > 1 ? `${hit + 1} of ${hits.length}` : "found";
-    const event = hits[hit];
-    if (!isMessage(event)) focus(event); else choose(model.messageOf(event), event);
+    hits[hit]();
   };
-  search.addEventListener("input", () => { hits = matches(search.value); hit = -1; found.textContent = search.value.trim() ? (hits.length ? "" : "not in this window") : ""; step(1); });
+  search.addEventListener("input", () => { hits = matches(search.value); hit = -1; found.textContent = search.value.trim() && !hits.length ? "not in this window" : ""; step(1); });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter") { event.preventDefault(); step(event.shiftKey ? -1 : 1); }
     if (event.key === "Escape") { search.value = ""; found.textContent = ""; clear(); canvas.focus(); }
   });
 
   const axis = find("axis"), packets = find("packets");
-  const nameAxis = () => { axis.textContent = state.mode === "time" ? "By order" : "By time"; };
+  const nameAxis = () => { axis.textContent = layout.mode === "time" ? "By order" : "By time"; };
   axis.hidden = !model.timed;
-  axis.addEventListener("click", () => { if (model.timed) { view.setMode(state.mode === "time" ? "step" : "time"); nameAxis(); } });
+  axis.addEventListener("click", () => {
+    if (!model.timed) return;
+    layout.setMode(layout.mode === "time" ? "step" : "time", state.focus ?? view.nearest(layout.left + layout.plot() / 2, null));
+    nameAxis();
+    draw();
+  });
   packets.hidden = !model.packets.some((row) => row.length);
   packets.setAttribute("aria-pressed", "false");
-  packets.addEventListener("click", () => { state.packets = !state.packets; packets.setAttribute("aria-pressed", String(state.packets)); view.draw(); });
-  find("zoom-in").addEventListener("click", () => view.zoom(0.66));
-  find("zoom-out").addEventListener("click", () => view.zoom(1.5));
-  find("fit").addEventListener("click", () => view.fit());
+  packets.addEventListener("click", () => { state.packets = !state.packets; packets.setAttribute("aria-pressed", String(state.packets)); draw(); });
+  closeRuns.addEventListener("click", close);
+  find("zoom-in").addEventListener("click", () => zoom(0.66));
+  find("zoom-out").addEventListener("click", () => zoom(1.5));
+  find("fit").addEventListener("click", fit);
 
-  const eventAt = ([process, pos]) => model.events.find((event) => event.process === process && event.pos === pos);
+  const markAt = ([process, pos]) => model.all.flat().find((mark) => mark.process === process && mark.pos === pos);
   const showWitness = (name) => {
-    const events = (data.witnesses[name] ?? []).map(eventAt).filter(Boolean);
-    state.marked = new Set(events);
-    if (!events.length) return false;
+    const marks = (data.witnesses[name] ?? []).map(markAt).filter(Boolean);
+    state.marked = new Set(marks.map((mark) => mark.whole));
+    if (!marks.length) return false;
     choose(null);
-    view.approach(events[events.length - 1]);
-    const places = events.map((event) => [view.xOf(event), event]).sort((a, b) => a[0] - b[0]);
-    const [first, last] = [places[0][1], places[places.length - 1][1]];
-    const value = (event) => (state.mode === "time" ? event.time : event.step);
-    const width = Math.max(state.high - state.low, (value(last) - value(first)) * 1.3);
-    const centre = (value(first) + value(last)) / 2;
-    view.show(centre - width / 2, centre + width / 2);
+    layout.approach(marks[marks.length - 1]);
+    layout.showAll(marks);
+    draw();
     return true;
   };
   for (const button of document.querySelectorAll(".show-witness")) {
@@ -172,10 +230,12 @@ const startDiagram = () => {
   panel.empty();
   nameAxis();
   view.resize();
-  view.setMode("step");
-  const wanted = model.messages.get(data.chosen);
-  if (wanted) { choose(wanted); view.approach(wanted.send ?? wanted.deliveries[0]); }
-  else for (const name of Object.keys(data.witnesses)) if (showWitness(name)) break;
-  new ResizeObserver(view.resize).observe(stage);
+  layout.arrange();
+  layout.showFirst();
+  draw();
+  const wanted = /^(\d+):(\d+)$/.exec(data.chosen ?? "");
+  if (wanted && model.select(Number(wanted[1]), Number(wanted[2]), Number(wanted[2]))) { chooseOne(Number(wanted[1]), Number(wanted[2])); layout.approach(state.focus); draw(); }
+  else Object.keys(data.witnesses).some(showWitness);
+  new ResizeObserver(() => { if (view.resize()) { layout.show(layout.low, layout.high); draw(); } }).observe(stage);
 };
 startDiagram();

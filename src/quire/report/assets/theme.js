@@ -10,7 +10,7 @@ const nameTheme = () => {
   themeButton.setAttribute("aria-label", `Change to ${isDark() ? "light" : "dark"} colours`);
 };
 const themeListeners = [];
-const themeChanged = () => { nameTheme(); themeListeners.forEach((told) => told()); };
+const themeChanged = () => { nameTheme(); themeListeners.forEach((listener) => listener()); };
 themeButton.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; themeChanged(); });
 machineIsDark.addEventListener("change", themeChanged);
 nameTheme();

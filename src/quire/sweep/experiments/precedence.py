@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from quire.objects.workload import Options, placements
+from quire.objects.workload import ObjectWorkloadOptions, placements
 from quire.protocols.registry import convert_options
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig, check
 from quire.simulation.precedence import Pairs, count_pairs
@@ -32,11 +32,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 _OPTIONS = ("objects", "replicated", "conflicts", "depth", "width", "targets", "vectors")
 
 
-def _configure(cell: Cell) -> tuple[SimulationConfig, Options]:
+def _configure(cell: Cell) -> tuple[SimulationConfig, ObjectWorkloadOptions]:
     workload = WorkloadConfig(messages=cell.roots, interval_ms=cell.interval_ms, spacing="poisson")
     network = NetworkConfig(delay=cell.delay, loss=cell.loss, duplicate=cell.loss, reorder=True)
     config = SimulationConfig(protocol="objects", members=cell.members, network=network, workload=workload, seed=cell.seed)
-    return config, convert_options("objects", Options, {name: getattr(cell, name) for name in _OPTIONS})
+    return config, convert_options("objects", ObjectWorkloadOptions, {name: getattr(cell, name) for name in _OPTIONS})
 
 
 def _check(cell: Cell) -> None:

@@ -27,7 +27,8 @@ from quire.simulation.delays import NANOSECONDS_PER_MS, Between, Constant, Expon
 from quire.simulation.services import SERVICES
 from quire.simulation.simulate import SimulationResult, simulate
 from quire.sweep.experiments.contract import Experiment, Quantity
-from quire.trace.statistics import MULTICASTS, Latency
+from quire.trace.latency import Latency
+from quire.trace.statistics import MULTICASTS
 
 MS_PER_S = 1000.0
 EVERYBODY = "everybody"
@@ -127,9 +128,9 @@ def _per_message(total: float, result: SimulationResult) -> float:
     return total / max(result.messages, 1)
 
 
-def _latency(place: str, which: str, *, in_delays: bool = False) -> Quantity:
+def _latency(end: str, which: str, *, in_delays: bool = False) -> Quantity:
     def of(cell: Cell, result: SimulationResult) -> float | None:
-        latency: Latency | None = getattr(result.latency, place)
+        latency: Latency | None = getattr(result.latency, end)
         if latency is None:
             return None
         value: float = getattr(latency, which)
@@ -138,9 +139,9 @@ def _latency(place: str, which: str, *, in_delays: bool = False) -> Quantity:
         delay = mean_delay_ms(cell.delay)
         return value / delay if delay else None
 
-    where = "from submission to delivery at the origin" if place == "origin" else "from receipt to delivery elsewhere"
+    where = "from submission to delivery at the origin" if end == "origin" else "from receipt to delivery elsewhere"
     suffix, unit = ("_delays", "delays") if in_delays else ("_ms", "ms")
-    return Quantity(f"{place}_{which}{suffix}", unit, f"latency {where}: {which}", of)
+    return Quantity(f"{end}_{which}{suffix}", unit, f"latency {where}: {which}", of)
 
 
 def _detail(name: str) -> Callable[[Cell, SimulationResult], float | None]:
@@ -198,8 +199,8 @@ _QUANTITIES = (
         "header_bytes_point_to_point", "bytes per message", "header bytes, where every copy counts",
         lambda _, r: _per_message(r.header_bytes_point_to_point, r),
     ),
-    *(_latency(place, which) for place in ("origin", "remote") for which in ("mean", "p50", "p99", "max")),
-    *(_latency(place, which, in_delays=True) for place in ("origin", "remote") for which in ("mean", "max")),
+    *(_latency(end, which) for end in ("origin", "remote") for which in ("mean", "p50", "p99", "max")),
+    *(_latency(end, which, in_delays=True) for end in ("origin", "remote") for which in ("mean", "max")),
     Quantity("header_entries", "entries per message", "matrix entries in headers", lambda _, r: r.header_entries_per_message),
     Quantity("hottest", "packets per message", "what arrives over the network at the busiest member", _hottest),
     Quantity("sequencer_load", "of all messages", "what the busiest sequencer numbers", _busiest_sequencer),

@@ -23,12 +23,12 @@ def frontier(marks: Sequence[int], open: Sequence[Open | None], silent: Collecti
 
     A source in a transaction can still add to it, and what it adds takes the place of the transaction's first event.
     """
-    places = [
+    positions = [
         (mark + 1 if running is None else running.first, source)
         for source, (mark, running) in enumerate(zip(marks, open, strict=True))
         if source not in silent
     ]
-    return min(places, default=None)
+    return min(positions, default=None)
 
 
 def fence(marks: Sequence[int], open: Sequence[Open | None], limit: Key, silent: Collection[int]) -> tuple[

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder, Wishes
+from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 
 KEY_CLOCK, KEY_RANK, KEY_VECTOR = "quire_clock", "quire_rank", "quire_vector"
 """Columns of the key: the clock (or number) at which an event takes its place, and its source's place among the sources."""
@@ -49,7 +49,7 @@ class Waiting(msgspec.Struct, frozen=True):
 class IntakeTask(msgspec.Struct, frozen=True):
     """What a partition must know of all that came before this micro-batch."""
 
-    wishes: Wishes
+    options: OrderOptions
     directory: str
     marks: tuple[int, ...]
     """How far each source was heard: what is not above is late."""
@@ -73,44 +73,44 @@ class _Rows:
 
     def __init__(self, task: IntakeTask) -> None:
         self.task = task
-        self.marks: list[int | None] = [None] * len(task.wishes.sources)
-        self.open: list[Open | None] = [None] * len(task.wishes.sources)
+        self.marks: list[int | None] = [None] * len(task.options.sources)
+        self.open: list[Open | None] = [None] * len(task.options.sources)
         self.heard: set[int] = set()
         self.waiting: list[Waiting] = []
         self.rejected: list[Waiting] = []
 
     def absorb(self, table: pa.Table) -> None:
-        wishes = self.task.wishes
+        options = self.task.options
         if TICK in table.column_names:
             table = table.filter(pc.is_null(table[TICK])).drop_columns([TICK])
         if not table.num_rows:
             return
         table = table.combine_chunks()
-        table, rank = self._known_sources(table, wishes)
-        if isinstance(wishes, TotalOrder):
-            self._absorb_clocks(table, rank, wishes)
+        table, rank = self._known_sources(table, options)
+        if isinstance(options, TotalOrder):
+            self._absorb_clocks(table, rank, options)
         else:
-            self._absorb_vectors(table, rank, wishes)
+            self._absorb_vectors(table, rank, options)
 
     def done(self) -> Intake:
         return Intake(tuple(self.marks), tuple(self.open), tuple(sorted(self.heard)), tuple(self.waiting), tuple(self.rejected))
 
-    def _known_sources(self, table: pa.Table, wishes: Wishes) -> tuple[pa.Table, np.ndarray]:
-        column = table[wishes.source]
-        rank = _numbers(pc.index_in(column, pa.array(wishes.sources, column.type)), -1)
-        table, (rank,) = self._keep(table, (rank,), rank >= 0, lambda row, _: _unknown(row[wishes.source]))
+    def _known_sources(self, table: pa.Table, options: OrderOptions) -> tuple[pa.Table, np.ndarray]:
+        column = table[options.source]
+        rank = _numbers(pc.index_in(column, pa.array(options.sources, column.type)), -1)
+        table, (rank,) = self._keep(table, (rank,), rank >= 0, lambda row, _: _unknown(row[options.source]))
         self.heard.update(np.unique(rank).tolist())
         return table, rank
 
-    def _absorb_clocks(self, table: pa.Table, rank: np.ndarray, wishes: TotalOrder) -> None:
-        clock_column = table[wishes.clock].cast(pa.int64())
+    def _absorb_clocks(self, table: pa.Table, rank: np.ndarray, options: TotalOrder) -> None:
+        clock_column = table[options.clock].cast(pa.int64())
         present = np.asarray(clock_column.is_valid())
         table, (rank, clock) = self._keep(
             table, (rank, _numbers(clock_column, 0)), present, lambda _row, _key: "it has no clock"
         )
         beats = np.zeros(len(clock), np.bool_)
-        if wishes.heartbeat is not None:
-            beats = _numbers(table[wishes.heartbeat], False)
+        if options.heartbeat is not None:
+            beats = _numbers(table[options.heartbeat], False)
         table, (rank, clock, beats) = self._keep(
             table, (rank, clock, beats), beats | (clock < CLOCK_MAX), lambda _row, _key: f"its clock is not below {CLOCK_MAX}"
         )
@@ -120,15 +120,15 @@ class _Rows:
             table, (rank, clock, beats), beats | (clock > marks[rank]), lambda _row, key: self._late(*key)
         )
         self._raise_marks(rank, clock)
-        place = clock
-        if wishes.transaction is not None:
-            place = self._place_transactions(table[wishes.transaction].cast(pa.string()), rank, clock)
-        order = np.lexsort((clock, rank, place))
+        position = clock
+        if options.transaction is not None:
+            position = self._place_transactions(table[options.transaction].cast(pa.string()), rank, clock)
+        order = np.lexsort((clock, rank, position))
         order = order[~beats[order]]
-        self._wait(table, order, {KEY_CLOCK: place[order], KEY_RANK: rank[order]})
+        self._wait(table, order, {KEY_CLOCK: position[order], KEY_RANK: rank[order]})
 
-    def _absorb_vectors(self, table: pa.Table, rank: np.ndarray, wishes: CausalOrder) -> None:
-        vectors, whole = _vectors_of(table[wishes.vector], wishes)
+    def _absorb_vectors(self, table: pa.Table, rank: np.ndarray, options: CausalOrder) -> None:
+        vectors, whole = _vectors_of(table[options.vector], options)
         number = vectors[np.arange(len(rank)), rank]
         table, (rank, number, vectors) = self._keep(
             table, (rank, number, vectors), whole & (number > 0),
@@ -150,16 +150,16 @@ class _Rows:
         goes_on = np.zeros(len(order), np.bool_)
         goes_on[1:] = (rank[1:] == rank[:-1]) & (codes[1:] == codes[:-1]) & (codes[1:] >= 0)
         begins = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(order))))
-        place = clock[begins]
+        position = clock[begins]
         for source in np.unique(rank).tolist():
             start, end = np.searchsorted(rank, [source, source + 1]).tolist()
             running = self.task.open[source]
             if running is not None and codes[start] >= 0 and vocabulary[codes[start]] == running.name:
-                place[start:end][begins[start:end] == start] = running.first
+                position[start:end][begins[start:end] == start] = running.first
             last = int(codes[end - 1])
-            self.open[source] = None if last < 0 else Open(vocabulary[last], int(place[end - 1]))
-        placed = np.empty_like(place)
-        placed[order] = place
+            self.open[source] = None if last < 0 else Open(vocabulary[last], int(position[end - 1]))
+        placed = np.empty_like(position)
+        placed[order] = position
         return placed
 
     def _raise_marks(self, rank: np.ndarray, clock: np.ndarray) -> None:
@@ -182,7 +182,7 @@ class _Rows:
         return table.take(chosen), tuple(key[chosen] for key in keys)
 
     def _late(self, rank: int, clock: int, *_: object) -> str:
-        source = self.task.wishes.sources[rank]
+        source = self.task.options.sources[rank]
         return f"it came late: {clock} is not above {self.task.marks[rank]}, to which source {source} was heard before"
 
     def _wait(self, table: pa.Table, order: np.ndarray, keys: dict[str, np.ndarray]) -> None:
@@ -198,7 +198,7 @@ def take_in(task: IntakeTask, batches: Iterable[pa.RecordBatch]) -> Intake:
     """Read a partition to its end."""
     rows = _Rows(task)
     # The runs of a source can be told apart only when all that it said is there.
-    whole = isinstance(task.wishes, TotalOrder) and task.wishes.transaction is not None
+    whole = isinstance(task.options, TotalOrder) and task.options.transaction is not None
     for table in _tables(batches, None if whole else ROWS_PER_FILE):
         rows.absorb(table)
     return rows.done()
@@ -218,14 +218,14 @@ def _tables(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator
         yield pa.Table.from_batches(pending)
 
 
-def _vectors_of(column: Any, wishes: CausalOrder) -> tuple[np.ndarray, np.ndarray]:
+def _vectors_of(column: Any, options: CausalOrder) -> tuple[np.ndarray, np.ndarray]:
     """One row of numbers for each event, and whether it was there and made sense."""
-    sources = len(wishes.sources)
+    sources = len(options.sources)
     vectors = np.zeros((len(column), sources), np.int64)
     whole = np.zeros(len(column), np.bool_)
     column = column.combine_chunks()
     if pa.types.is_map(column.type):
-        names = {str(source): index for index, source in enumerate(wishes.sources)}
+        names = {str(source): index for index, source in enumerate(options.sources)}
         for row, pairs in enumerate(column.to_pylist()):
             whole[row] = pairs is not None and all(
                 name in names and value is not None and 0 <= value < CLOCK_MAX for name, value in pairs

@@ -20,7 +20,7 @@ from quire.model.errors import BadInput
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.frontier import NEVER_HEARD
 from quire.pipeline.ordering.stream.intake import Open, Waiting
-from quire.pipeline.ordering.stream.wishes import CausalOrder, TotalOrder, Wishes
+from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 
 REJECTED = "_rejected"
 """Where rejected events go, in the output's directory. Spark overlooks it when it reads the events."""
@@ -38,7 +38,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a micro-batch leaves to the next."""
 
     batch: int
-    wishes: Wishes
+    options: OrderOptions
     form: Format
     marks: tuple[int, ...]
     """Total order: the latest clock of each source. Causal order: how many of its events have left."""
@@ -56,10 +56,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return sum(part.rows - part.start for part in self.waiting)
 
 
-def first_state(wishes: Wishes, form: Format) -> State:
-    start = NEVER_HEARD if isinstance(wishes, TotalOrder) else 0
-    count = len(wishes.sources)
-    return State(batch=-1, wishes=wishes, form=form, marks=(start,) * count, open=(None,) * count)
+def first_state(options: OrderOptions, form: Format) -> State:
+    start = NEVER_HEARD if isinstance(options, TotalOrder) else 0
+    count = len(options.sources)
+    return State(batch=-1, options=options, form=form, marks=(start,) * count, open=(None,) * count)
 
 
 class Ledger:
@@ -71,19 +71,19 @@ class Ledger:
         self.waiting = out / _CHECKPOINT / "waiting"
         self._states = out / _CHECKPOINT / "states"
 
-    def check_place(self) -> None:
+    def check_target(self) -> None:
         """Raise BadInput where an order can neither begin nor go on."""
         if self.out.exists() and not self.out.is_dir():
             raise BadInput(f"{self.out} is not a directory")
         if self.out.is_dir() and any(self.out.iterdir()) and not self._states.is_dir():
             raise BadInput(f"{self.out} exists already and holds no order to continue; choose another name")
 
-    def prepare(self, wishes: Wishes, form: Format) -> None:
+    def prepare(self, options: OrderOptions, form: Format) -> None:
         """Make the directory, or find in it the order that is to be continued; raises BadInput if it is another one."""
-        self.check_place()
+        self.check_target()
         last = self.last()
-        if last is not None and (last.form, _essence(last.wishes)) != (form, _essence(wishes)):
-            raise BadInput(f"{self.out} holds another order, begun with other wishes; choose another name")
+        if last is not None and (last.form, _essence(last.options)) != (form, _essence(options)):
+            raise BadInput(f"{self.out} holds another order, begun with other options; choose another name")
         try:
             for directory in (self.waiting, self._states, self.out / REJECTED):
                 directory.mkdir(parents=True, exist_ok=True)
@@ -123,11 +123,11 @@ class Ledger:
             raise BadInput(f"{path} cannot be read: {error}") from error
 
 
-def _essence(wishes: Wishes) -> Wishes:
+def _essence(options: OrderOptions) -> OrderOptions:
     """What must not change while an order goes on; how many seconds to wait may."""
-    if isinstance(wishes, CausalOrder) or wishes.idle == "wait":
-        return wishes
-    return msgspec.structs.replace(wishes, idle=1.0)
+    if isinstance(options, CausalOrder) or options.idle == "wait":
+        return options
+    return msgspec.structs.replace(options, idle=1.0)
 
 
 def _remove(paths: Iterable[Path]) -> None:

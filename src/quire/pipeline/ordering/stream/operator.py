@@ -19,6 +19,7 @@ from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, 
 from quire.pipeline.ordering.stream.frontier import Key, fence, frontier
 from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting, open_waiting
 from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State, Written, first_state
+from quire.pipeline.ordering.stream.options import OrderOptions, TotalOrder
 from quire.pipeline.ordering.stream.release import (
     ROWS_PER_PIECE,
     Released,
@@ -29,11 +30,10 @@ from quire.pipeline.ordering.stream.release import (
     split,
 )
 from quire.pipeline.ordering.stream.significant import SignificantlyReleased, SignificantTask, release_significant
-from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes
 from quire.pipeline.ordering.stream.writing import RejectTask, name_of, write_rejected
 from quire.pipeline.tasks import Job, Runner
 
-_ORPHAN = "something that happened before it never came"
+_ORPHAN = "an event that happened before it never arrived"
 
 Task = ReleaseTask | SignificantTask | CausalTask | RejectTask
 TakeIn = Callable[[IntakeTask], Sequence[Intake]]
@@ -67,8 +67,8 @@ RELEASE = Job(
 class Operator:
     """Orders micro-batches, each exactly once, however often it is given and whatever died meanwhile."""
 
-    def __init__(self, wishes: Wishes, ledger: Ledger, form: Format, *, rows_per_piece: int = ROWS_PER_PIECE) -> None:
-        self._wishes = wishes
+    def __init__(self, options: OrderOptions, ledger: Ledger, form: Format, *, rows_per_piece: int = ROWS_PER_PIECE) -> None:
+        self._options = options
         self._ledger = ledger
         self._format = form
         self._rows_per_piece = rows_per_piece
@@ -78,7 +78,7 @@ class Operator:
     def step(self, batch: int, take_in: TakeIn, run: Runner, now_s: float | None = None) -> State:
         """Bring the order up to this micro-batch, and return where it then stands."""
         ledger = self._ledger
-        before = ledger.last() or first_state(self._wishes, self._format)
+        before = ledger.last() or first_state(self._options, self._format)
         if before.batch > batch:
             raise BadInput(
                 f"{ledger.out} is at micro-batch {before.batch}, but Spark is at {batch}: its checkpoint was changed"
@@ -97,13 +97,13 @@ class Operator:
         In a causal order, what waits for an event that never came is rejected.
         """
         ledger = self._ledger
-        before = ledger.last() or first_state(self._wishes, self._format)
+        before = ledger.last() or first_state(self._options, self._format)
         ledger.publish(before)
-        state = msgspec.structs.replace(before, wishes=self._wishes)
+        state = msgspec.structs.replace(before, options=self._options)
         ended = (CLOCK_MAX,) * len(before.marks)
-        if isinstance(self._wishes, TotalOrder):
+        if isinstance(self._options, TotalOrder):
             state = msgspec.structs.replace(state, marks=ended, open=(None,) * len(ended))
-            state, rejected = self._release(state, self._wishes, set(), run)
+            state, rejected = self._release(state, self._options, set(), run)
         else:
             directory = str(ledger.waiting)
             rejected = tuple(set_apart(directory, open_waiting(directory, part), _ORPHAN) for part in state.waiting)
@@ -115,32 +115,32 @@ class Operator:
         return state
 
     def _advance(self, before: State, batch: int, take_in: TakeIn, run: Runner, now_s: float) -> State:
-        task = IntakeTask(self._wishes, str(self._ledger.waiting), before.marks, before.open)
+        task = IntakeTask(self._options, str(self._ledger.waiting), before.marks, before.open)
         intakes = take_in(task)
         arrived = tuple(part for intake in intakes for part in intake.waiting)
         state = msgspec.structs.replace(
-            before, batch=batch, wishes=self._wishes, waiting=before.waiting + arrived, written=()
+            before, batch=batch, options=self._options, waiting=before.waiting + arrived, written=()
         )  # fmt: skip
         rejected = tuple(part for intake in intakes for part in intake.rejected)
-        if isinstance(self._wishes, TotalOrder):
-            state, more = self._release(_listened(state, intakes), self._wishes, self._silent(intakes, now_s), run)
+        if isinstance(self._options, TotalOrder):
+            state, more = self._release(_listened(state, intakes), self._options, self._silent(intakes, now_s), run)
         else:
             state, more = self._release_causally(state, run)
         return self._reject(state, rejected + more, run)
 
     def _silent(self, intakes: Sequence[Intake], now_s: float) -> set[int]:
         """Sources that the caller does not want to wait for any longer."""
-        assert isinstance(self._wishes, TotalOrder)
-        sources = range(len(self._wishes.sources))
+        assert isinstance(self._options, TotalOrder)
+        sources = range(len(self._options.sources))
         for source in sources:
             self._heard_at.setdefault(source, now_s)
         for intake in intakes:
             self._heard_at.update(dict.fromkeys(intake.heard, now_s))
-        idle = self._wishes.idle
+        idle = self._options.idle
         return set() if idle == "wait" else {source for source in sources if now_s - self._heard_at[source] >= idle}
 
     def _release(
-        self, state: State, wishes: TotalOrder, silent: set[int], run: Runner
+        self, state: State, options: TotalOrder, silent: set[int], run: Runner
     ) -> tuple[State, tuple[Waiting, ...]]:  # fmt: skip
         limit = frontier(state.marks, state.open, silent)
         directory = str(self._ledger.waiting)
@@ -148,14 +148,14 @@ class Operator:
         if silent:
             marks, running = fence(state.marks, state.open, limit or _above(state), silent)
             state = msgspec.structs.replace(state, marks=marks, open=running)
-        if wishes.omit_superseded is not None:
-            return self._release_significant(state, wishes, leaving, limit, run)
+        if options.omit_superseded is not None:
+            return self._release_significant(state, options, leaving, limit, run)
         position, tasks, written = state.left, [], list(state.written)
         for number, piece in enumerate(pieces(directory, leaving, self._rows_per_piece), start=len(written)):
             file = self._file(state.batch, number)
             written.append(file)
             tasks.append(
-                ReleaseTask(directory, tuple(piece), wishes.clock, position, str(self._ledger.out / file.staged), self._format)
+                ReleaseTask(directory, tuple(piece), options.clock, position, str(self._ledger.out / file.staged), self._format)
             )
             position += sum(part.rows - part.start for part in piece)
         results = _run_in_place(run, tasks)
@@ -165,16 +165,16 @@ class Operator:
         return state, tuple(part for result in results for part in result.rejected)
 
     def _release_significant(
-        self, state: State, wishes: TotalOrder, final: Sequence[Waiting], limit: Key | None, run: Runner
+        self, state: State, options: TotalOrder, final: Sequence[Waiting], limit: Key | None, run: Runner
     ) -> tuple[State, tuple[Waiting, ...]]:  # fmt: skip
         """Let go what is final and not superseded, up to the first write of which that is not known."""
         if not final:
             return state, ()
-        assert wishes.omit_superseded is not None
-        assert wishes.within is not None
+        assert options.omit_superseded is not None
+        assert options.within is not None
         directory, file = str(self._ledger.waiting), self._file(state.batch, len(state.written))
         task = SignificantTask(
-            directory, tuple(final), wishes.clock, wishes.omit_superseded, wishes.within,
+            directory, tuple(final), options.clock, options.omit_superseded, options.within,
             CLOCK_MAX + 1 if limit is None else limit[0], state.left, str(self._ledger.out / file.staged), self._format,
         )  # fmt: skip
         result: SignificantlyReleased = run([task])[0]

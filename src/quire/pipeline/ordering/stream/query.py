@@ -14,7 +14,7 @@ from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.intake import TICK, Intake, IntakeTask, take_in
 from quire.pipeline.ordering.stream.ledger import Ledger, State
 from quire.pipeline.ordering.stream.operator import RELEASE, Operator
-from quire.pipeline.ordering.stream.wishes import TotalOrder, Wishes, settle
+from quire.pipeline.ordering.stream.options import OrderOptions, TotalOrder, settle
 from quire.pipeline.ordering.stream.writing import FORMATS
 from quire.pipeline.ordering.writing import POSITION
 from quire.pipeline.tasks import Runner, binary_column, run_here, run_on
@@ -31,7 +31,7 @@ Then = Callable[["DataFrame", int], None]
 
 
 def order_stream(
-    events: DataFrame, out: str | Path, by: Wishes, *, form: Format = "parquet", then: Then | None = None,
+    events: DataFrame, out: str | Path, by: OrderOptions, *, form: Format = "parquet", then: Then | None = None,
     available_now: bool = False, trigger_s: float = 0,
 ) -> StreamingQuery:  # fmt: skip
     """Start a query that writes the events of a stream to files in `out`, in order, each as soon as its place is final.
@@ -46,15 +46,15 @@ def order_stream(
     Raises BadInput where the events lack what the order needs, or the directory is not one to go on with.
     """
     if not events.isStreaming:
-        raise BadInput("these events are no stream; read them with spark.readStream")
+        raise BadInput("these events are not a stream; read them with spark.readStream")
     if form not in FORMATS:
         raise BadInput(f"the format must be one of {', '.join(FORMATS)}, not {form}")
-    wishes = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
+    options = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
     ledger = Ledger(Path(out).absolute())
-    ledger.prepare(wishes, form)
-    if isinstance(wishes, TotalOrder) and wishes.idle != "wait":
+    ledger.prepare(options, form)
+    if isinstance(options, TotalOrder) and options.idle != "wait":
         events = _with_ticks(events)
-    each = _MicroBatch(wishes, ledger.out, form, then)
+    each = _MicroBatch(options, ledger.out, form, then)
     writer = events.writeStream.option("checkpointLocation", str(ledger.spark_checkpoint)).foreachBatch(each)
     if available_now:
         return _started(writer.trigger(availableNow=True))
@@ -86,18 +86,18 @@ def close_order(out: str | Path) -> State:
     last = ledger.last()
     if last is None:
         raise BadInput(f"{out} holds no order that could be closed")
-    return Operator(last.wishes, ledger, last.form).close(run_here(RELEASE))
+    return Operator(last.options, ledger, last.form).close(run_here(RELEASE))
 
 
 class _MicroBatch:
     """What Spark calls with each micro-batch: in this process, or, over Connect, in one beside the server."""
 
-    def __init__(self, wishes: Wishes, out: Path, form: Format, then: Then | None) -> None:
-        self._wishes = wishes
+    def __init__(self, options: OrderOptions, out: Path, form: Format, then: Then | None) -> None:
+        self._options = options
         self._ledger = Ledger(out)
         self._form = form
         self._then = then
-        self._operator = Operator(wishes, self._ledger, form)
+        self._operator = Operator(options, self._ledger, form)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         spark = frame.sparkSession
@@ -107,9 +107,9 @@ class _MicroBatch:
             self._then(spark.read.format(self._form).load(files).orderBy(POSITION), batch)
 
     def _take_in(self, frame: DataFrame, task: IntakeTask) -> Sequence[Intake]:
-        wishes = self._wishes
-        if isinstance(wishes, TotalOrder) and wishes.transaction is not None:
-            frame = frame.repartition(min(len(wishes.sources), _PARTITIONS_MAX), wishes.source)
+        options = self._options
+        if isinstance(options, TotalOrder) and options.transaction is not None:
+            frame = frame.repartition(min(len(options.sources), _PARTITIONS_MAX), options.source)
         rows = frame.mapInArrow(_reader(encode(task)), "intake binary").collect()
         return [decode(bytes(row.intake), Intake) for row in rows]
 

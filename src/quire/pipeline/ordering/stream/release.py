@@ -51,10 +51,10 @@ class Released(msgspec.Struct, frozen=True):
 
 def release(task: ReleaseTask) -> Released:
     events = pa.concat_tables([open_waiting(task.directory, part) for part in task.slices]).combine_chunks()
-    rank, place, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
-    order = np.lexsort((clock, rank, place))
-    rank, place, clock = rank[order], place[order], clock[order]
-    same = (rank[1:] == rank[:-1]) & (place[1:] == place[:-1]) & (clock[1:] == clock[:-1])
+    rank, position, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
+    order = np.lexsort((clock, rank, position))
+    rank, position, clock = rank[order], position[order], clock[order]
+    same = (rank[1:] == rank[:-1]) & (position[1:] == position[:-1]) & (clock[1:] == clock[:-1])
     events = events.take(order).drop_columns([KEY_CLOCK, KEY_RANK])
     rejected: tuple[Waiting, ...] = ()
     if same.any():

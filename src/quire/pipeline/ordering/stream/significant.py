@@ -56,23 +56,23 @@ class SignificantlyReleased(msgspec.Struct, frozen=True):
 
 def release_significant(task: SignificantTask) -> SignificantlyReleased:
     events = pa.concat_tables([open_waiting(task.directory, part) for part in task.slices])
-    rank, place, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
-    order = np.lexsort((clock, rank, place))
-    rank, place, clock = rank[order], place[order], clock[order]
-    same = (rank[1:] == rank[:-1]) & (place[1:] == place[:-1])
+    rank, position, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
+    order = np.lexsort((clock, rank, position))
+    rank, position, clock = rank[order], position[order], clock[order]
+    same = (rank[1:] == rank[:-1]) & (position[1:] == position[:-1])
     kept = np.ones(len(order), np.bool_)
     twins = same & (clock[1:] == clock[:-1])
     if twins.any():
         kept = first_of_each(events.drop_columns([KEY_CLOCK, KEY_RANK]).take(order), twins)
     fate = np.full(len(order), LEAVES)
-    fate[kept] = _fates(events.take(order[kept]), place[kept], task)
+    fate[kept] = _fates(events.take(order[kept]), position[kept], task)
     unknown = np.flatnonzero(fate == UNKNOWN)
     stop: Key | None = None
     going = len(order)
     if len(unknown):
         # Events that share a place leave together, so what stays begins with the first of those that share this one's.
         going = int(np.flatnonzero(~np.concatenate(([False], same))[: unknown[0] + 1])[-1])
-        stop = int(place[going]), int(rank[going])
+        stop = int(position[going]), int(rank[going])
     order, kept, fate = order[:going], kept[:going], fate[:going]
     leaving = events.take(order[kept & (fate == LEAVES)]).drop_columns([KEY_CLOCK, KEY_RANK])
     if leaving.num_rows:
@@ -84,28 +84,28 @@ def release_significant(task: SignificantTask) -> SignificantlyReleased:
     return SignificantlyReleased(leaving.num_rows, int((fate == OMITTED).sum()), stop, rejected)
 
 
-def _fates(events: pa.Table, place: np.ndarray, task: SignificantTask) -> np.ndarray:
+def _fates(events: pa.Table, position: np.ndarray, task: SignificantTask) -> np.ndarray:
     """What becomes of each event, given all of them in order."""
     words = task.significance
     op, target = events[words.op], events[words.object]
     objects = _codes(target)
-    txns = _codes(events[words.txn]) if words.txn in events.column_names else np.full(len(place), -1, np.int64)
-    kinds = np.full(len(place), _OTHER)
+    txns = _codes(events[words.txn]) if words.txn in events.column_names else np.full(len(position), -1, np.int64)
+    kinds = np.full(len(position), _OTHER)
     kinds[_is(op, words.commit)] = _COMMIT
     kinds[_is(op, words.write) & (objects >= 0)] = _WRITE
     # Writes of one transaction to one object share a number.
     pairs = np.unique(objects * (txns.max(initial=-1) + 2) + txns, return_inverse=True)[1].astype(np.int64)
-    return decide(place, objects, txns, pairs, kinds, min(task.within, CLOCK_MAX), min(task.heard, CLOCK_MAX),
+    return decide(position, objects, txns, pairs, kinds, min(task.within, CLOCK_MAX), min(task.heard, CLOCK_MAX),
                   task.heard > CLOCK_MAX)  # fmt: skip
 
 
 @compiled
 def decide(
-    place: np.ndarray, objects: np.ndarray, txns: np.ndarray, pairs: np.ndarray, kinds: np.ndarray,
+    position: np.ndarray, objects: np.ndarray, txns: np.ndarray, pairs: np.ndarray, kinds: np.ndarray,
     within: int, heard: int, all_heard: bool,
 ) -> np.ndarray:  # fmt: skip
     """The fate of each event. Read backwards, so that what supersedes is met before what is superseded."""
-    count = len(place)
+    count = len(position)
     fate = np.zeros(count, np.int64)
     object_count, txn_count, pair_count = 0, 0, 0
     for event in range(count):
@@ -119,7 +119,7 @@ def decide(
     rewritten = np.full(pair_count, _NEVER)
     rewritten_in = np.full(pair_count, -1)
     for event in range(count - 1, -1, -1):
-        target, txn, pair, here = objects[event], txns[event], pairs[event], place[event]
+        target, txn, pair, here = objects[event], txns[event], pairs[event], position[event]
         if kinds[event] == _COMMIT:
             if txn >= 0:
                 committed[txn] = here

@@ -1,0 +1,336 @@
+"""How long a group stands still when a member is killed or stopped, and what a joiner with much state costs.
+
+kill   a member is killed with SIGKILL while all send; what counts is the longest pause of deliveries at any survivor in
+       the second after that. Then a new process takes its place, and the next round begins
+stop   the same with SIGSTOP, where nothing ends the connection: the others notice it by silence, after the timeout of 1 s. Then
+       the member goes on, learns that it was excluded, and comes back by itself
+join   a process joins a group of three that has 200 MB of state: how long until it is a member and has the state, how many
+       messages the others deliver meanwhile beside before, and their longest pause
+
+`before` is the longest pause in as long a time before each fault: what the machine does to everybody. All members are processes
+of their own, on loopback, and each sends at a steady rate. Only processes that were started here are killed or stopped.
+
+    python -m benchmarks.failover [--kills 20] [--stops 5] [--joins 3] [--rate 2000] [--megabytes 200] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import time
+from bisect import bisect_left
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import uvloop
+
+import quire
+from quire.live.dynamic.events import Restored, View
+from quire.live.runs.fleet import free_addresses
+
+SIZES = (3, 5)
+BATCHES_PER_S = 200
+OBSERVED_S = 1.0
+CALM_S = 0.5
+TIMEOUT_S = 1.0
+PATIENCE_S = 60.0
+CHUNK_BYTES = 1 << 20
+KILL_P50_MS, KILL_P99_MS, MARGIN_MS = 50.0, 250.0, 250.0
+JOIN_S, JOIN_RATIO = 4.0, 0.5
+
+
+class Ballast:
+    """A state that is large, and does not change."""
+
+    def __init__(self, megabytes: int) -> None:
+        self.chunks = [os.urandom(CHUNK_BYTES)] * megabytes
+
+    def snapshot(self) -> Iterable[bytes]:
+        return self.chunks
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        self.chunks = list(chunks)
+
+
+class Part:
+    """One member, in a process of its own. It does what its standard input says, and ends with it."""
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self.task = task
+        self.state = Ballast(task["megabytes"]) if "megabytes" in task else None
+        self.times: list[float] = []
+        self.counts: list[int] = []
+
+    async def run(self) -> None:
+        task = self.task
+        place = {"at": task["at"], "contact": task["contact"]} if "at" in task else {"members": task["members"]}
+        began = time.monotonic()
+        group = quire.join("failover", me=task["me"], order="total", state=self.state, timeout_s=TIMEOUT_S, **place)
+        obeying = asyncio.create_task(self.obey())  # From the beginning: it ends when whoever started it has ended.
+        async with group:
+            say(joined=time.monotonic() - began)
+            sending = asyncio.create_task(self.send(group))
+            await self.read(group)
+            sending.cancel()
+            obeying.cancel()
+
+    async def send(self, group: Any) -> None:
+        batch = [bytes(64)] * max(1, self.task["rate"] // BATCHES_PER_S)
+        while True:
+            began = time.monotonic()
+            with suppress(quire.NoQuorum):
+                await group.multicast_many(batch)
+            await asyncio.sleep(max(0.0, 1 / BATCHES_PER_S - (time.monotonic() - began)))
+
+    async def read(self, group: Any) -> None:
+        delivered = 0
+        async for event in group.events():
+            if isinstance(event, View):
+                say(view=event.members, at=time.monotonic())
+            elif isinstance(event, Restored):
+                say(restored=time.monotonic())
+            else:
+                delivered += 1
+                now = time.monotonic()
+                if self.times and self.times[-1] == now:
+                    self.counts[-1] = delivered
+                else:
+                    self.times.append(now)
+                    self.counts.append(delivered)
+
+    async def obey(self) -> None:
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        while line := await reader.readline():
+            start, stop = json.loads(line)
+            first, last = bisect_left(self.times, start), bisect_left(self.times, stop)
+            inside = [start, *self.times[first:last], stop]
+            pause = max(after - before for before, after in pairwise(inside))
+            count = self.counts[last - 1] - self.counts[first] if last > first else 0
+            say(pause_ms=pause * 1e3, count=count)
+        os._exit(0)
+
+
+def say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+class Member:
+    """A process that was started here, as seen from here."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+        self.name = name
+        self.process = process
+        self.view: list[str] = []
+        self.joined_s: float | None = None
+        self.restored_at: float | None = None
+        self.changed = asyncio.Event()
+        self.answers: asyncio.Queue[dict[str, float]] = asyncio.Queue()
+        self.listening = asyncio.create_task(self.listen())
+
+    async def listen(self) -> None:
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            said = json.loads(line)
+            if "view" in said:
+                self.view = said["view"]
+            elif "joined" in said:
+                self.joined_s = said["joined"]
+            elif "restored" in said:
+                self.restored_at = said["restored"]
+            else:
+                self.answers.put_nowait(said)
+            self.changed.set()
+
+    async def between(self, start: float, stop: float) -> dict[str, float]:
+        """The longest pause, and how much was delivered, in this time."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([start, stop]).encode() + b"\n")
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.answers.get()
+
+    async def until_view(self, names: Iterable[str]) -> None:
+        wanted = sorted(names)
+        async with asyncio.timeout(PATIENCE_S):
+            while sorted(self.view) != wanted:
+                self.changed.clear()
+                await self.changed.wait()
+
+    async def end(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
+        self.listening.cancel()
+
+
+class Fleet:
+    """A group of processes."""
+
+    def __init__(self, members: int, rate: int, megabytes: int | None = None) -> None:
+        self.names = [chr(ord("a") + number) for number in range(members)]
+        self.addresses = dict(zip([*self.names, "z"], free_addresses(members + 1), strict=True))
+        self.common = {"rate": rate} | ({} if megabytes is None else {"megabytes": megabytes})
+        self.members: dict[str, Member] = {}
+
+    async def __aenter__(self) -> Fleet:
+        founders = {name: self.addresses[name] for name in self.names}
+        for name in self.names:
+            await self.start(name, members=founders)
+        await self.all_there()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for member in self.members.values():
+            await member.end()
+
+    async def start(self, name: str, **place: Any) -> Member:
+        task = json.dumps({"me": name, **self.common, **place})
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "benchmarks.failover", "--part", task,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        self.members[name] = Member(name, process)
+        return self.members[name]
+
+    async def join(self, name: str) -> Member:
+        contacts = [self.addresses[other] for other in self.names if other != name]
+        return await self.start(name, at=self.addresses[name], contact=contacts)
+
+    async def all_there(self, names: Iterable[str] | None = None) -> None:
+        for member in list(self.members.values()):
+            await member.until_view(self.members if names is None else names)
+
+    async def longest(self, names: Iterable[str], start: float, stop: float) -> float:
+        return max([(await self.members[name].between(start, stop))["pause_ms"] for name in names])
+
+
+async def kills(size: int, rounds: int, rate: int, chance: random.Random) -> dict[str, Any]:
+    """One member after the other is killed, and another process takes its place."""
+    pauses, before = [], []
+    async with Fleet(size, rate) as fleet:
+        for _ in range(rounds):
+            await asyncio.sleep(OBSERVED_S + CALM_S)
+            victim = chance.choice(fleet.names)
+            others = [name for name in fleet.names if name != victim]
+            at = time.monotonic()
+            fleet.members[victim].process.kill()
+            await asyncio.sleep(OBSERVED_S)
+            before.append(await fleet.longest(others, at - OBSERVED_S, at))
+            pauses.append(await fleet.longest(others, at, at + OBSERVED_S))
+            await fleet.members.pop(victim).end()
+            await fleet.join(victim)
+            await fleet.all_there()
+    return figures(pauses, before, KILL_P50_MS, KILL_P99_MS)
+
+
+async def stops(size: int, rounds: int, rate: int, chance: random.Random) -> dict[str, Any]:
+    """One member after the other stands still for longer than the timeout."""
+    pauses, before = [], []
+    observed_s = TIMEOUT_S + OBSERVED_S
+    async with Fleet(size, rate) as fleet:
+        for _ in range(rounds):
+            await asyncio.sleep(observed_s + CALM_S)
+            victim = chance.choice(fleet.names)
+            others = [name for name in fleet.names if name != victim]
+            at = time.monotonic()
+            fleet.members[victim].process.send_signal(signal.SIGSTOP)
+            try:
+                await asyncio.sleep(observed_s)
+            finally:
+                fleet.members[victim].process.send_signal(signal.SIGCONT)
+            before.append(await fleet.longest(others, at - observed_s, at))
+            pauses.append(await fleet.longest(others, at, at + observed_s))
+            await fleet.all_there()
+    limit_ms = TIMEOUT_S * 1e3 + MARGIN_MS
+    return figures(pauses, before, limit_ms, limit_ms)
+
+
+def figures(pauses: list[float], before: list[float], p50_most: float, p99_most: float) -> dict[str, Any]:
+    ordered = sorted(pauses)
+    p50, p99 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+    return {
+        "rounds": len(pauses), "p50_ms": p50, "p99_ms": p99, "before_p50_ms": sorted(before)[len(before) // 2],
+        "before_worst_ms": max(before), "met": p50 <= p50_most and p99 <= p99_most,
+    }  # fmt: skip
+
+
+async def joins(rounds: int, rate: int, megabytes: int) -> dict[str, Any]:
+    """A process joins a group of three that has so much state."""
+    found: list[dict[str, float]] = []
+    for _ in range(rounds):
+        async with Fleet(3, rate, megabytes) as fleet:
+            await asyncio.sleep(2 * OBSERVED_S)
+            started = time.monotonic()
+            joiner = await fleet.join("z")
+            await fleet.all_there()
+            stop = time.monotonic()
+            in_s = joiner.joined_s or stop - started
+            start = stop - in_s
+            meanwhile = [await fleet.members[name].between(start, stop) for name in fleet.names]
+            usual = [await fleet.members[name].between(started - OBSERVED_S, started) for name in fleet.names]
+            rates = [
+                during["count"] / in_s / (calm["count"] / OBSERVED_S) for during, calm in zip(meanwhile, usual, strict=True)
+            ]
+            found.append({"in_s": in_s, "ratio": min(rates), "pause_ms": max(each["pause_ms"] for each in meanwhile)})
+    worst = {"in_s": max, "ratio": min, "pause_ms": max}
+    result: dict[str, Any] = {name: pick(each[name] for each in found) for name, pick in worst.items()}
+    result["met"] = result["in_s"] <= JOIN_S and result["ratio"] >= JOIN_RATIO and result["pause_ms"] <= MARGIN_MS
+    return result
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    chance = random.Random(arguments.seed)
+    found: dict[str, Any] = {"load": os.getloadavg()[0]}
+    for size in SIZES if arguments.kills else ():
+        found[f"kill -9, {size} members"] = await kills(size, arguments.kills, arguments.rate, chance)
+    for size in SIZES if arguments.stops else ():
+        found[f"SIGSTOP, {size} members"] = await stops(size, arguments.stops, arguments.rate, chance)
+    if arguments.joins:
+        found[f"joiner, {arguments.megabytes} MB"] = await joins(arguments.joins, arguments.rate, arguments.megabytes)
+    found["load after"] = os.getloadavg()[0]
+    return found
+
+
+def show(found: dict[str, Any]) -> None:
+    print(f"load average {found['load']:.1f} before and {found['load after']:.1f} after")
+    for name, each in found.items():
+        if "p50_ms" in each if isinstance(each, dict) else False:
+            print(
+                f"{name}: longest pause p50 {each['p50_ms']:,.0f} ms, p99 {each['p99_ms']:,.0f} ms of {each['rounds']}; "
+                f"undisturbed {each['before_p50_ms']:,.0f} ms, at worst {each['before_worst_ms']:,.0f} ms; "
+                f"{'met' if each['met'] else 'missed'}"
+            )
+        elif isinstance(each, dict):
+            print(
+                f"{name}: in after {each['in_s']:.1f} s, throughput meanwhile {each['ratio']:.2f}, "
+                f"longest pause {each['pause_ms']:,.0f} ms; {'met' if each['met'] else 'missed'}"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Members that are killed, stopped, and join with much state.")
+    parser.add_argument("--kills", type=int, default=20, help="of 3 and of 5 members each")
+    parser.add_argument("--stops", type=int, default=5)
+    parser.add_argument("--joins", type=int, default=3)
+    parser.add_argument("--rate", type=int, default=2_000, help="messages that each member sends in a second")
+    parser.add_argument("--megabytes", type=int, default=200, help="of state that a joiner is given")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.part is not None:
+        uvloop.run(Part(json.loads(arguments.part)).run())
+        return
+    found = asyncio.run(measure(arguments))
+    print(json.dumps(found)) if arguments.json else show(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""What an installation may lack: the pipeline on Spark comes with `pip install 'quire[spark]'`, the rest without it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from quire.model.errors import BadInput
+
+SPARK = ("pyspark", "pandas", "numba", "re2")
+"""What the extra `spark` brings, as modules."""
+
+
+def check_spark(otherwise: str = "") -> None:
+    """Raise BadInput where the extra is not installed; `otherwise` is what else a person could do."""
+    if any(find_spec(name) is None for name in SPARK):
+        raise BadInput(f"this needs Spark: pip install 'quire[spark]'{otherwise}")
+
+
+def needing_spark(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which says so where it cannot work."""
+
+    @functools.wraps(command)
+    def checked(*arguments: Any, **options: Any) -> None:
+        check_spark()
+        command(*arguments, **options)
+
+    return checked

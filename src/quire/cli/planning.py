@@ -1,0 +1,89 @@
+"""What a live group is to do, from a file and from what the command line says instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from quire.live.dynamic.joining import TIMEOUT_S
+from quire.live.runs.fleet import free_addresses
+from quire.live.runs.plan import Plan, read_plan
+from quire.live.services.registry import SERVICES
+from quire.model.errors import BadInput
+from quire.model.faults import Fault, check_faults, end_ms, parse_faults
+from quire.protocols import registry
+from quire.protocols.registry import convert_options
+from quire.simulation.config import parse_members, parse_options
+from quire.views.core import IN_VIEWS
+
+MEMBERS_MAX = 64
+MESSAGES = 10_000
+PROTOCOL = "single-phase"
+RATE = 200.0
+"""Messages a second of each sender, where faults are to happen meanwhile."""
+AFTERWARDS_S = 2.0
+"""For how long after the last fault is over."""
+JOIN_S = 60.0
+"""How long members may take to come into a group that has faults, or back into it."""
+
+
+def override(
+    plan: Plan, *, protocol: str | None, option: Sequence[str] | None, senders: str | None, insecure: bool, **given: object
+) -> Plan:
+    """The plan with what the command line says instead, and single-phase where nobody says what to run."""
+    if protocol is not None:
+        kept = plan.options if protocol == plan.protocol else {}
+        plan = msgspec.structs.replace(plan, protocol=protocol, order=None, options=kept)
+    elif plan.protocol is None and plan.order is None:
+        plan = msgspec.structs.replace(plan, protocol=PROTOCOL)
+    given["options"] = parse_options(option) if option else None
+    given["senders"] = None if senders is None else parse_members(senders)
+    given["insecure"] = insecure or None
+    return msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value is not None})
+
+
+def make_plan(hosts: Path | None, members: int | None) -> Plan:
+    """The plan of a group on this machine, or the one in a file of hosts."""
+    if hosts is None:
+        count = 3 if members is None else members
+        if not 1 <= count <= MEMBERS_MAX:
+            raise BadInput(f"members must be from 1 to {MEMBERS_MAX}, each a process on this machine, not {count}")
+        return Plan(members=free_addresses(count))
+    plan = read_plan(hosts)
+    if members not in (None, len(plan.members)):
+        raise BadInput(f"{hosts} has {len(plan.members)} members, not {members}; leave --members out")
+    return plan
+
+
+def complete(plan: Plan, *, grow: bool) -> Plan:
+    """The plan with a load, and where it may `grow`, with all the processes that a service needs for its members."""
+    service = SERVICES.get(plan.protocol or "")
+    if plan.messages is None:
+        plan = msgspec.structs.replace(plan, messages=MESSAGES if service is None else service.messages)
+    if service is None or not grow:
+        return plan
+    needed = service.processes(len(plan.members), convert_options(service.name, service.options, plan.options))
+    if needed > MEMBERS_MAX:
+        raise BadInput(f"this needs {needed} processes on this machine; the limit is {MEMBERS_MAX}")
+    return msgspec.structs.replace(plan, members=free_addresses(needed))
+
+
+def plan_faults(plan: Plan, text: str, *, timeout_s: float | None, join_s: float | None) -> tuple[Plan, tuple[Fault, ...]]:
+    """The plan of a group that has faults, with a load that lasts for as long as they do; and the faults. Raises BadInput."""
+    faults = parse_faults(text)
+    check_faults(faults, len(plan.members))
+    name = plan.protocol or registry.for_order(plan.order or "")[0]
+    if name not in IN_VIEWS:
+        raise BadInput(f"groups of {name} are fixed and end with their first fault; choose one of {', '.join(IN_VIEWS)}")
+    span_s = end_ms(faults) / 1000 + AFTERWARDS_S
+    rate = plan.rate or (RATE if plan.messages is None else plan.messages / span_s)
+    plan = msgspec.structs.replace(
+        plan,
+        rate=rate,
+        messages=plan.messages or max(1, round(rate * span_s)),
+        timeout_s=TIMEOUT_S if timeout_s is None else timeout_s,
+        join_s=JOIN_S if join_s is None else join_s,
+    )
+    return plan, faults

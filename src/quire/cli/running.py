@@ -1,0 +1,190 @@
+"""The members of a live group on this machine, from their start to the run that they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from quire.cli.auditing import EXIT_CODES, status
+from quire.cli.hosts import say_what_is_missing, say_what_to_type
+from quire.files.errors import writing
+from quire.files.replacing import Staging, scratch_for
+from quire.live.runs.changing_member import dynamic_settings
+from quire.live.runs.collecting import LiveSummary, collect
+from quire.live.runs.faulty_fleet import FaultyFleet
+from quire.live.runs.fleet import Fleet, FleetFailed, Watch, is_local
+from quire.live.runs.hosts import hosts as make_hosts
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import Progress as MemberProgress
+from quire.live.services.registry import SERVICES
+from quire.model.errors import BadInput
+from quire.model.faults import Disconnection, Fault
+from quire.trace.parts.reader import parts_in
+
+_EXIT_INTERRUPTED = 130
+_PORT = 7000
+"""Of members that have a host of their own each."""
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_members(plan: Plan, hosts: Path | None, out: Path, *, force: bool, json: bool) -> LiveSummary:
+    """Run the members that are of this machine; the summary of the run, or an end with what is still missing of it."""
+    for member in range(len(plan.members)):
+        plan.settings(member)  # Before any process starts, find out whether all of them could.
+    local = [member for member, address in enumerate(plan.members) if hosts is None or is_local(address)]
+    remote = [member for member in range(len(plan.members)) if member not in local]
+    if remote:
+        assert hosts is not None
+        _run_some(plan, local, remote, hosts, out, force=force, json=json)
+    with writing(out):
+        scratch = scratch_for(out)
+    with scratch:
+        _run_fleet(plan, local, scratch.path)
+        with status("collecting the trace"):
+            return collect(scratch.path, out, force=force)
+
+
+def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bool) -> LiveSummary:
+    """Run a group that changes, have the faults happen to its members, and collect what they recorded."""
+    count = len(plan.members)
+    with ExitStack() as stack:
+        made = None
+        cut = [fault for fault in faults if isinstance(fault, Disconnection)]
+        if cut:
+            try:
+                made = stack.enter_context(make_hosts(count))
+            except BadInput as error:
+                raise BadInput(f"'{cut[0]}' cannot be done here: {error}; kill, stop and restart work without") from error
+            # Nothing but the members is on that network.
+            addresses = tuple(f"{address}:{_PORT}" for address in made.ipv4)
+            plan = msgspec.structs.replace(plan, members=addresses, insecure=True)
+        for member in range(count):
+            dynamic_settings(plan, member, None)  # Before any process starts, find out whether all of them could.
+        with writing(out):
+            scratch = stack.enter_context(scratch_for(out))
+        fleet = FaultyFleet(plan, faults, scratch.path, made)
+        _run_to_its_end(fleet.run, _telling(fleet), lambda: "not all faults have happened")
+        with status("collecting the trace"):
+            summary = collect(scratch.path, out, observed=fleet.observed, force=force)
+        return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
+
+
+def _run_some(
+    plan: Plan, local: Sequence[int], remote: Sequence[int], hosts: Path, out: Path, *, force: bool, json: bool
+) -> NoReturn:
+    """Run the members of this machine, and keep their parts until those of the others are there."""
+    kept = out.with_name(f"{out.name}.parts")
+    with Staging(kept, parts_in, "a directory of parts", force=force) as staging:
+        say_what_to_type(plan, remote, hosts)
+        _run_fleet(plan, local, staging.path)
+        staging.publish()
+    say_what_is_missing(plan, remote, kept, out, json=json)
+    raise typer.Exit(EXIT_CODES["undecided"])
+
+
+def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
+    fleet = Fleet(plan, local, parts)
+    _run_to_its_end(fleet.run, _watching(fleet, plan, local), lambda: _how_far(fleet))
+
+
+def _run_to_its_end(
+    run: Callable[[], Coroutine[object, object, None]], shown: AbstractContextManager[object], how_far: Callable[[], str]
+) -> None:
+    """Run the members of a fleet, with something shown meanwhile; if that fails or is interrupted, say so and exit."""
+    try:
+        with _Interruption() as interruption, shown:
+            asyncio.run(interruption.may_end(run))
+    except FleetFailed as error:
+        print(f"quire: {error}; no run was written", file=sys.stderr)
+        raise typer.Exit(EXIT_CODES["undecided"]) from None
+    except asyncio.CancelledError:
+        print(f"quire: {how_far()}; no run was written", file=sys.stderr)
+        raise typer.Exit(_EXIT_INTERRUPTED) from None
+
+
+@contextmanager
+def _telling(fleet: FaultyFleet) -> Iterator[None]:
+    """What happened last, for a person who watches."""
+    with status("the group comes together") as say:
+        fleet.on_happened = lambda happened: say(f"{happened.at_s:.1f} s: {happened.what} {happened.about}")
+        yield
+
+
+class _Interruption:
+    """Ctrl-C has the members drain; a second one does not wait for that. From the first moment to the last, because there
+    is none at which a person may not change their mind."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._cancel: Callable[[], object] | None = None
+
+    def __enter__(self) -> _Interruption:
+        heeded = [number for number in _INTERRUPTIONS if signal.getsignal(number) != signal.SIG_IGN]
+        self._before = {number: signal.signal(number, self._come) for number in heeded}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    async def may_end(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        if self._came:
+            raise asyncio.CancelledError
+        await work()
+
+    def _come(self, *_: object) -> None:
+        self._came = True
+        if self._cancel is not None:
+            with suppress(RuntimeError):  # The loop may be closed by now.
+                self._cancel()
+
+
+def _how_far(fleet: Fleet) -> str:
+    if fleet.unheard():
+        members = ", ".join(map(str, fleet.unheard()))
+        return f"member {members} did not end in time, so some messages may not be delivered everywhere"
+    failed = [ended.error for ended in fleet.ended.values() if ended.error]
+    if failed:
+        return failed[0]
+    sent = sum(ended.sent for ended in fleet.ended.values())
+    return f"the {sent:,} messages that were sent are delivered everywhere" if sent else "nothing was sent"
+
+
+@contextmanager
+def _watching(fleet: Fleet, plan: Plan, local: Sequence[int]) -> Iterator[None]:
+    with _progress(plan, local) as fleet.watch:
+        yield
+
+
+@contextmanager
+def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
+    """A bar a member on stderr for a person who watches; nothing for a file or another program."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("member {task.description}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("{task.completed:,.0f} delivered"), TextColumn("[dim]{task.fields[state]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        total = None if plan.protocol in SERVICES else plan.messages_in_all()
+        tasks = {member: bars.add_task(str(member), total=total, state="joining") for member in local}
+
+        def watch(member: int, progress: MemberProgress) -> None:
+            state = "joining" if not progress.delivered else "done" if progress.delivered == total else ""
+            bars.update(tasks[member], completed=progress.delivered, state=state)
+
+        yield watch

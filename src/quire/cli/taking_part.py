@@ -1,0 +1,103 @@
+"""A member that a person started: what it shows meanwhile, and standard input and output as its messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+
+from quire.live import Group
+from quire.live.runs.member import Member, stop_on_signals, take_part
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import Ended, Progress
+from quire.live.services.registry import SERVICES
+from quire.model.errors import BadInput, QuireError
+from quire.model.messages import MessageId
+from quire.protocols.contract import Deliver
+
+_READ_BYTES = 1 << 16
+
+END = b""
+"""What a member sends when its input has ended; a line always has its newline."""
+
+
+async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool) -> Ended:
+    """Take part with the planned load, or with the lines of standard input where there is none."""
+    console = Console(stderr=True, highlight=False)
+    status = console.status(f"member {me} waits for the others") if console.is_terminal and not json else None
+
+    def tell(progress: Progress) -> None:
+        if status is not None and plan.messages is not None:
+            status.update(f"member {me}: {progress.sent:,} sent, {progress.delivered:,} delivered")
+        elif status is not None:
+            status.stop()
+
+    if status is not None:
+        status.start()
+    try:
+        if plan.messages is not None:
+            return await take_part(plan, me, parts, tell, stop_on_signals)
+        if plan.protocol in SERVICES:
+            raise BadInput(f"{plan.protocol} runs a fixed load only; give --messages")
+        member = Member(plan, me, parts, tell)
+        stop_on_signals(member.stop)
+        lines = _Lines(member)
+        return await member.take_part(lines.send, lines.print)
+    finally:
+        if status is not None:
+            status.stop()
+
+
+class _Lines:
+    """Standard input as a source of messages, and standard output as what takes them."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._open = len(member.plan.members)
+        """How many members' input has not ended."""
+        self._over = asyncio.Event()
+
+    async def send(self, group: Group) -> None:
+        """A thread reads, because a file or a terminal cannot be waited for otherwise, and it waits while the group does."""
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(group, loop), name="quire-input", daemon=True).start()
+        await self._over.wait()
+
+    async def print(self, delivery: Deliver) -> bool:
+        run = delivery.run
+        text = bytearray()
+        for seq, payload in enumerate(run.payloads(), run.first):
+            if payload == END:
+                self._open -= 1
+            else:
+                self._member.delivered += 1
+                text += f"{MessageId(run.origin, seq)} ".encode() + payload
+        if text:
+            await asyncio.to_thread(_write, text)
+        return not self._open
+
+    def _read(self, group: Group, loop: asyncio.AbstractEventLoop) -> None:
+        # The group may have ended meanwhile, which whoever takes the deliveries is told.
+        with suppress(QuireError, CancelledError, RuntimeError):
+            rest = b""
+            while self._member.plan.sends(group.me) and (data := os.read(0, _READ_BYTES)):
+                *lines, rest = (rest + data).split(b"\n")
+                self._multicast(group, loop, lines)
+            self._multicast(group, loop, [rest] if rest else [])
+            asyncio.run_coroutine_threadsafe(group.multicast(END), loop).result()
+
+    def _multicast(self, group: Group, loop: asyncio.AbstractEventLoop, lines: list[bytes]) -> None:
+        if lines:
+            asyncio.run_coroutine_threadsafe(group.multicast_many([line + b"\n" for line in lines]), loop).result()
+            self._member.sent += len(lines)
+
+
+def _write(text: bytes | bytearray) -> None:
+    sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,23 @@
+"""What can be wrong with a journal, and what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quire.model.errors import QuireError
+
+
+class JournalCorrupt(QuireError):
+    """A journal is damaged where it was durable already, so nobody knows any more what was promised. Nothing of it was changed:
+    move it elsewhere and start without it, as a new member. An older copy is no help, because it lacks later promises."""
+
+    def __init__(self, path: Path, offset: int, why: str) -> None:
+        self.what_to_do = f"move {path.parent} elsewhere and start without it, as a new member"
+        super().__init__(f"{path} is damaged at byte {offset}: {why}; {self.what_to_do}")
+        self.path = path
+        self.offset = offset
+        self.why = why
+
+
+class JournalFull(QuireError):
+    """As much waits for the disk as may wait. Take no more input until there is `room`, and append again; nothing was taken."""

@@ -1,0 +1,122 @@
+"""The format of a journal: records one after the other, each of which can be told from anything else.
+
+    u32 length | u32 crc32 of the rest | u64 number | u8 type | body
+
+Integers are little endian, `length` is that of the body, and numbers are contiguous. A process that dies, or a machine that
+loses power, may leave a record half-written, zeros or garbage behind the last one: the tail is *torn*, and nobody was told
+that it is durable. Where a record with a later number is still whole behind a bad one, something was damaged that had been
+durable: what follows was written only afterwards. That is never cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from quire.model.errors import BadInput, TooLarge
+
+TYPES = ("incarnation", "view", "promise", "accept", "held", "op", "delivered", "decision", "session", "snapshot")
+"""The types of records, from 1."""
+
+SNAPSHOT = 1 + TYPES.index("snapshot")
+
+BODY_BYTES_MAX = (1 << 32) - 1
+
+Entry = tuple[int, bytes]
+"""A record that has no number yet: its type and its body."""
+
+Verdict = Literal["whole", "torn", "damaged"]
+
+_HEADER, _REST = Struct("<IIQB"), Struct("<QB")
+_REST_OFFSET = _HEADER.size - _REST.size
+_MISSING_MAX = 1 << 32
+"""More records than this are not missing in the middle of a journal."""
+
+
+class Record(NamedTuple):
+    number: int
+    type: int
+    body: bytes
+
+
+class Scan(NamedTuple):
+    """What was found in the bytes of a journal."""
+
+    records: list[Record]
+    """All up to the first bad one."""
+    end: int
+    """Where they end."""
+    verdict: Verdict
+
+
+def name_of(type_: int) -> str:
+    """The name of a type of records, as people read it."""
+    return TYPES[type_ - 1] if 1 <= type_ <= len(TYPES) else f"type {type_}"
+
+
+def check_types(entries: Sequence[Entry]) -> None:
+    """Refuse records of the type that a journal writes itself, where a checkpoint is: they would be taken for that."""
+    if SNAPSHOT in [type_ for type_, _ in entries]:
+        raise BadInput("records of type snapshot are written by the journal itself; give the state to a checkpoint")
+
+
+def encode(first: int, entries: Iterable[Entry]) -> bytes:
+    """The bytes of records that are numbered from `first`."""
+    return b"".join(encoded_pieces(first, entries))
+
+
+def encoded_pieces(first: int, entries: Iterable[Entry]) -> list[bytes]:
+    """The same in pieces, headers and bodies, of which no body is copied."""
+    pieces: list[bytes] = []
+    for number, (type_, body) in enumerate(entries, first):
+        if len(body) > BODY_BYTES_MAX:
+            raise TooLarge("a record of a journal", len(body), BODY_BYTES_MAX)
+        checksum = crc32(body, crc32(_REST.pack(number, type_)))
+        pieces += (_HEADER.pack(len(body), checksum, number, type_), body)
+    return pieces
+
+
+def encoded_bytes(entries: Sequence[Entry]) -> int:
+    """How many bytes they take in a journal."""
+    return _HEADER.size * len(entries) + sum([len(body) for _, body in entries])
+
+
+def scan(data: bytes, first: int = 1) -> Scan:
+    """Read records numbered from `first`, up to the first bad one, and say what is behind them."""
+    records: list[Record] = []
+    offset, number = 0, first
+    while (record := record_at(data, offset)) is not None and record.number == number:
+        records.append(record)
+        offset += _HEADER.size + len(record.body)
+        number += 1
+    if offset == len(data):
+        return Scan(records, offset, "whole")
+    return Scan(records, offset, "damaged" if holds_record(data, offset, number) else "torn")
+
+
+def record_at(data: bytes, offset: int) -> Record | None:
+    """The record that begins there, if it is whole."""
+    if len(data) - offset < _HEADER.size:
+        return None
+    length, checksum, number, type_ = _HEADER.unpack_from(data, offset)
+    body = offset + _HEADER.size
+    if length > len(data) - body or crc32(memoryview(data)[offset + _REST_OFFSET : body + length]) != checksum:
+        return None
+    return Record(number, type_, data[body : body + length])
+
+
+def holds_record(data: bytes, start: int, number: int) -> bool:
+    """Whether a whole record with this number or a later one begins anywhere from `start` on."""
+    # Of all offsets only those are looked at where a length leaves room for the body, which are few, and a number is not 0,
+    # which would be all in a tail of zeros.
+    length_top = min((len(data) - start) >> 24, 0xFF)
+    header = re.compile(b"(?s)(?=.{3}[\\x00-\\x%02x].{4}(?!\\x00{8}).{9})" % length_top)
+    for found in header.finditer(data, start):
+        offset = found.start()
+        # Noise that passes for a length would cost a checksum of megabytes; hardly any of it passes for a number, too.
+        if number <= _HEADER.unpack_from(data, offset)[2] < number + _MISSING_MAX and record_at(data, offset) is not None:
+            return True
+    return False

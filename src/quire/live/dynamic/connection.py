@@ -1,0 +1,194 @@
+"""One connection to a process that is not known before it says who it is: handshake, introductions, frames.
+
+Whoever calls need not know whom it reaches. Once both sides have shown that they belong to the group, as it is secured, each
+introduces itself; with certificates, by the name that its certificate has. What then comes goes to the owner, frame by frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import msgspec
+
+from quire.live.dynamic.joining import check_member_name
+from quire.live.network.buffered import TOO_LATE, BufferedConnection
+from quire.live.network.certificates import why_not
+from quire.live.network.handshake import NAMED, NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
+from quire.live.network.transports.contract import CLOSE_S, shown
+from quire.live.settings import Settings
+from quire.model.errors import QuireError
+from quire.views.introductions import Introduction
+from quire.wire.frames import INTRODUCTION, REFUSED, ControlFrame, Frame, FrameError, Reader, control_frame, with_room_for
+
+REASON_BYTES_MAX = 500
+INTRODUCTION_BYTES_MAX = 1 << 18
+"""It holds the addresses of everybody."""
+READ_BYTES = 1 << 18
+_CLOSED = "the connection was closed"
+
+
+class Owner(Protocol):
+    """What a connection reports to."""
+
+    def introduction(self) -> Introduction: ...
+    def introduced(self, connection: NamedConnection, theirs: Introduction) -> None: ...
+    def arrived(self, connection: NamedConnection, frame: Frame) -> None: ...
+    def burst_ended(self, connection: NamedConnection) -> None: ...
+    def ended(self, connection: NamedConnection, why: str) -> None: ...
+
+
+class NamedConnection(BufferedConnection):
+    """`number` names it to the process; `dialled` is the address that was called, None where the other side has called."""
+
+    def __init__(self, owner: Owner, settings: Settings, number: int, dialled: str | None) -> None:
+        super().__init__(Reader(INTRODUCTION_BYTES_MAX))
+        self.number = number
+        self.dialled = dialled
+        self.known = False
+        """Whether both sides have introduced themselves."""
+        self.over = False
+        self._owner = owner
+        self._settings = settings
+        self._unwritten: list[bytes] = []
+        self._why = _CLOSED
+        self._timer: asyncio.TimerHandle | None = None
+        self._handshake = Handshake(
+            initiator=dialled is not None,
+            me=NAMED,
+            members=0,
+            peer=NAMED if dialled is not None else None,
+            trust=settings.trust,
+            nonce=os.urandom(NONCE_BYTES),
+            secret=settings.secret,
+        )
+
+    # What is written.
+
+    def write(self, parts: tuple[bytes, ...]) -> None:
+        """A frame, the first part of which begins with its length. It leaves with the next `flush`."""
+        seal = self._handshake.sending
+        if seal is None:
+            self._unwritten += parts
+        else:
+            head = with_room_for(parts[0], SEAL_BYTES)
+            self._unwritten += (head, *parts[1:], seal.tag(head[4:], *parts[1:]))
+
+    def flush(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        if unwritten and self._transport is not None and not self._transport.is_closing():
+            self._transport.writelines(unwritten)
+
+    def refuse(self, reason: str) -> None:
+        """Tell the other side why, and close."""
+        if self._handshake.done:
+            self.write((control_frame(REFUSED, reason.encode()[:REASON_BYTES_MAX]),))
+            self.flush()
+        self.close(reason)
+
+    def close(self, reason: str, *, at_once: bool = False) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if not transport.is_closing():
+            self._why = reason
+        if at_once:
+            transport.abort()
+        elif not transport.is_closing():
+            transport.close()
+            self._set_timer(CLOSE_S, transport.abort)
+
+    def give_up(self, reason: str) -> None:
+        self._why = reason
+        self.connection_lost(None)
+
+    # What is read.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.address = shown(self._transport.get_extra_info("peername") or ())
+        self._set_timer(self._settings.handshake_s, lambda: self.close(TOO_LATE, at_once=True))
+        if self.dialled is not None:
+            self._transport.write(self._handshake.start())
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self.over:
+            return
+        self.over = True
+        self._forget_timer()
+        if error is not None and self._why is _CLOSED:
+            self._why = f"the connection broke ({why_not(error)})"
+        self._transport = None
+        self._owner.ended(self, self._why)
+
+    def _advance(self) -> None:
+        """Take everything that is here."""
+        try:
+            if not self._handshake.done and not self._shake_hands():
+                return
+            seal = self._handshake.receiving
+            for frame in self._reader.frames(seal.opened if seal else None):
+                self._take(frame)
+                if self._paused or self._transport is None or self._transport.is_closing():
+                    break
+        except Refused as error:
+            if self._transport is not None and not self._handshake.done:
+                self._transport.write(error.last_words)
+            self.refuse(str(error))
+        except QuireError as error:
+            self.refuse(str(error))
+        if self.known and not self.over:
+            self._owner.burst_ended(self)
+
+    def _shake_hands(self) -> bool:
+        assert self._transport is not None
+        while not self._handshake.done:
+            data = self._reader.take(self._handshake.wanted)
+            if data is None:
+                return False
+            answer = self._handshake.receive(data)
+            if self._settings.trust is Trust.TLS and self._transport.get_extra_info("ssl_object") is None:
+                raise Refused("the peer does not use TLS, which secures this group")
+            self._transport.write(answer)
+        self.write((control_frame(INTRODUCTION, msgspec.msgpack.encode(self._owner.introduction())),))
+        self.flush()
+        return True
+
+    def _take(self, frame: Frame) -> None:
+        if isinstance(frame, ControlFrame) and frame.kind == REFUSED:
+            reason = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
+            self.close("it refused: " + "".join(letter if letter.isprintable() else "?" for letter in reason))
+        elif self.known:
+            self._owner.arrived(self, frame)
+        elif isinstance(frame, ControlFrame) and frame.kind == INTRODUCTION:
+            theirs = self._introduced(frame.body)
+            self.known = True
+            self._forget_timer()
+            self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
+            self._owner.introduced(self, theirs)
+        else:
+            raise FrameError("a frame arrived before the introduction")
+
+    def _introduced(self, body: memoryview) -> Introduction:
+        try:
+            theirs = msgspec.msgpack.decode(body, type=Introduction)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise FrameError(f"its introduction could not be read: {error}") from error
+        check_member_name(theirs.name)
+        if self._settings.trust is Trust.TLS:
+            assert self._transport is not None
+            certificate = self._transport.get_extra_info("peercert") or {}
+            names = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+            if self._settings.certificate_name(theirs.name) not in names:
+                raise Refused(f"the certificate that came with {theirs.name!r} names another")
+        return theirs
+
+    def _set_timer(self, seconds: float, then: Callable[[], object]) -> None:
+        self._forget_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, then)
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,400 @@
+"""A group whose members change, as an application holds it: multicast, iterate, see who is in it, leave it or close it.
+
+Every queue has a bound: while too much of its own is under way `multicast` waits, and an application that does not read makes
+this member read nothing more. A member that cannot reach a majority waits, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from quire.live import clock
+from quire.live.dynamic.counting import samples
+from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
+from quire.live.dynamic.events import Excluded, GroupEvent, MemberExcluded, Restored, View, ViewMessage
+from quire.live.dynamic.joining import DynamicSettings
+from quire.live.dynamic.node import Node
+from quire.live.dynamic.quorum import Quorum
+from quire.live.dynamic.recording import MemberRecording
+from quire.live.dynamic.replica import Replica
+from quire.live.dynamic.state import GivenState, GroupState
+from quire.live.dynamic.submitting import Submitting
+from quire.live.dynamic.unread import Unread
+from quire.live.errors import GroupClosed, NotDelivered
+from quire.live.events import Event, Listener, Reporter
+from quire.live.inbox import Inbox
+from quire.live.metrics import exposition
+from quire.model.errors import BadInput, OutcomeUnknown, QuireError
+from quire.model.payloads import BytesLike, Messages, as_bytes, as_messages
+from quire.views import effects
+
+END_S = 10.0
+"""How long leaving and closing may take, unless the timeout is longer."""
+LINGER_S = 2.0
+"""How long a process that is no member any more waits for others to ask it how its last view ended."""
+AWAITED_EVERY_S = 5.0
+
+_CLOSING = "the group is closing, so nothing more can be sent"
+
+
+class DynamicGroup:
+    """One member's end of a group whose members change. Use it in `async with`, which waits until this process is a member.
+    Leaving the block leaves the group, and the others go on. All calls belong to the event loop that entered it."""
+
+    def __init__(
+        self,
+        settings: DynamicSettings,
+        state: GivenState = None,
+        on_event: Listener | None = None,
+        recording: MemberRecording | None = None,
+    ) -> None:
+        self.settings = settings
+        self.me = settings.me
+        self.view: View | None = None
+        """The view that this member is in, or was in last; None before it is in any."""
+        self._report = Reporter(settings.network.group, settings.me)
+        self._report.listener = on_event
+        kept = GroupState(state)
+        if kept.machine is not None and not settings.rules.total:
+            protocol = settings.rules.protocol
+            raise BadInput(f"a state needs a total order, which {protocol} does not keep; join with order='total'")
+        self._recording = recording
+        self._node = Node(settings, settings.facts(kept.declaration), self, recording)
+        self._inbox: Inbox[Waiting] = Inbox(settings.network.inbox_messages_max, settings.network.inbox_bytes_max)
+        self._unread = Unread(self._inbox, self._node, self._report)
+        self._submitting = Submitting(settings.rules.run_max, settings.rules.run_bytes)
+        self._replica = Replica(kept, self._node, self)
+        self._quorum = Quorum(self._node, self._tell)
+        self._delivered: dict[str, int] = {}
+        self._flush_scheduled = False
+        self._ending = ""
+        """Why nothing more can be submitted; empty while it can."""
+        self._is_member = asyncio.Event()
+        self._over = asyncio.Event()
+        self._failure: QuireError | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    # Coming and going.
+
+    async def __aenter__(self) -> DynamicGroup:
+        try:
+            await self._node.start(self._report)
+            self._submitting.begin(self._node.operations().last, self._node.operations().settled)
+            await self._wait_until_member()
+        except BaseException as error:
+            await self._stop(error if isinstance(error, QuireError) else GroupClosed("the group was not joined"))
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            await self._stop(GroupClosed("the process left its group without a word"))
+        elif self._failure is None:
+            await self.leave()
+        else:
+            await self._stop(self._failure)
+
+    async def _wait_until_member(self) -> None:
+        deadline = clock.now() + self.settings.network.join_s
+        while not self._is_member.is_set():
+            pause_s = min(AWAITED_EVERY_S, deadline - clock.now())
+            if pause_s <= 0:
+                raise self._quorum.never_came(self.settings.network.join_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._is_member.wait()
+            if self._failure is not None:
+                raise self._failure
+            if not self._is_member.is_set():
+                self._report(Event("awaited", self._quorum.missing(), 0.0, self._quorum.awaited()))
+        if self.view is None:
+            raise GroupClosed("the group has ended before this process was a member")
+
+    async def leave(self) -> None:
+        """Be no member any more, once everything that this one has sent is delivered; the others go on. The last member cannot
+        leave, so that the group is closed. Raises NotDelivered if that is not done in time. Leaving twice does nothing."""
+        await self._end("this member leaves, so nothing more can be sent", self._leave)
+
+    async def close(self) -> None:
+        """End the group for everybody, once everything that was submitted anywhere is delivered everywhere. Raises NotDelivered
+        if that is not done in time. Closing twice does nothing."""
+        await self._end(_CLOSING, self._close)
+
+    async def _end(self, why: str, how: Callable[[], Awaitable[None]]) -> None:
+        self._ending = self._ending or why
+        if not self._inbox.takers:
+            self._inbox.discard()
+            self._read_on()
+        try:
+            if not self._over.is_set():
+                async with asyncio.timeout(max(END_S, self.settings.network.timeout_s)):
+                    await how()
+                    await self._over.wait()
+        except TimeoutError:
+            missing = self._quorum.why() or "not everybody who is in the group has answered"
+            failure = NotDelivered(self._submitting.accepted, self._submitting.settled, missing)
+            await self._stop(failure)
+            raise failure from None
+        finally:
+            await self._stop(GroupClosed("the group has ended here; join again to go on"))
+
+    async def _leave(self) -> None:
+        await self._until(self._submitting.is_drained)
+        if not self._over.is_set():
+            self._node.leave()
+
+    async def _close(self) -> None:
+        # What was accepted is the process's before that refuses more.
+        await self._until(lambda: not self._submitting.has_pending())
+        if not self._over.is_set():
+            self._node.close()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        self._flush()
+        while not (condition() or self._over.is_set()):
+            await self._submitting.changed()
+
+    async def _stop(self, why: QuireError) -> None:
+        """Have no more to do with the group: everybody who waits is told why."""
+        if self._over.is_set() and self._failure is None:
+            await self._node.linger(LINGER_S)
+        early = self._failure if self._over.is_set() else why
+        self._finish(why)
+        if self._stopping is not None:
+            await self._stopping
+        await self._node.stop()
+        if self._recording is not None:
+            await self._recording.end("" if early is None else str(early))
+
+    def _finish(self, why: QuireError) -> None:
+        unknown = OutcomeUnknown(f"whether it was delivered is not known: {why}")
+        unknown.__cause__ = why
+        self._ending = self._ending or str(why)
+        self._submitting.awaited.fail(unknown)
+        self._replica.end(unknown, why)
+        self._unread.end()
+        self._over.set()
+        self._is_member.set()
+        self._inbox.wake()
+        self._submitting.wake()
+
+    def _fail(self, error: QuireError) -> None:
+        """This process cannot go on."""
+        if self._failure is None and not self._over.is_set():
+            self._failure = error
+            self._finish(error)
+            self._stopping = asyncio.get_running_loop().create_task(self._node.stop())
+
+    # Sending.
+
+    @property
+    def accepted(self) -> int:
+        """How many messages this member has accepted from its application; with a journal, before it was restarted, too."""
+        return self._submitting.accepted
+
+    @property
+    def acknowledged(self) -> int:
+        """How many of these are delivered, and will not be lost."""
+        return self._submitting.settled
+
+    async def multicast(self, payload: BytesLike) -> int:
+        """Send a message to the group. Returns its number once it is accepted; waits while there is no room for more, and
+        raises NoQuorum where that is so because no majority can be reached: then it was not accepted."""
+        return await self.multicast_many((payload,))
+
+    async def multicast_many(self, payloads: Sequence[BytesLike]) -> int:
+        """Send several messages, in order. Returns the number of the first once all are accepted."""
+        while self._submitting.is_full() and not self._ending:
+            self._quorum.check()
+            await self._submitting.changed()
+        number = self._accept(payloads)
+        return number - 1
+
+    def submit(self, payload: BytesLike) -> asyncio.Future[ViewMessage]:
+        """Send a message at once; the future is done when it is delivered here. Any number may be outstanding, except that
+        this raises NoQuorum while the queue is full and no majority can be reached."""
+        if self._submitting.is_full():
+            self._quorum.check()
+        return self._submitting.awaited.add(self._accept((payload,)), None)
+
+    async def execute(self, payload: BytesLike) -> ViewMessage:
+        """Send a message and wait until it is delivered here. Raises OutcomeUnknown where nobody here will ever know."""
+        return await self.submit(payload)
+
+    def apply(self, payload: BytesLike, state: str = "") -> asyncio.Future[Any]:
+        """Have the state of this name apply the payload, at every member and in the order of the group; the future holds what
+        its `apply` returned or raised here. Objects of `quire.Replicated` have commands, which do the same."""
+        return self._replica.apply(as_bytes(payload), state)
+
+    def name_of(self, caller: int) -> str | None:
+        """The member that a command or a lease knows by this number; None if it is gone."""
+        return self._replica.state.sessions.name_of(caller)
+
+    def _accept(self, payloads: Sequence[BytesLike]) -> int:
+        messages = as_messages(payloads, self.settings.network.run_bytes_max)
+        return self.accept(self._replica.marked(messages))
+
+    def accept(self, messages: Messages) -> int:
+        """Take operations of this process's session; returns the number of the first."""
+        if self._failure is not None:
+            raise self._failure
+        if self._ending or self._node.is_closing():
+            raise GroupClosed(self._ending or _CLOSING)
+        number = self._submitting.accept(messages)
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+        return number
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        if self._submitting.has_pending() and not (self._over.is_set() or self._node.paused):
+            for messages in self._submitting.take():
+                self._node.submit(messages)
+            self._submitting.wake()
+
+    # Receiving.
+
+    async def __aiter__(self) -> AsyncIterator[ViewMessage]:
+        """Every message as it is delivered, this member's own included. Ends when the group has closed or this member has left
+        it; raises GroupFailed when it cannot go on, after everything that was delivered here."""
+        async for waiting in self._taken():
+            if isinstance(waiting, DeliveredRun):
+                for message in waiting.messages():
+                    yield message
+
+    async def events(self) -> AsyncGenerator[GroupEvent, None]:
+        """Every message, and between them whatever else an application may want to know: views, and what becomes of this
+        member."""
+        async for waiting in self._taken():
+            if isinstance(waiting, DeliveredRun):
+                for message in waiting.messages():
+                    yield message
+            else:
+                yield waiting
+
+    async def runs(self) -> AsyncGenerator[DeliveredRun, None]:
+        """Whole runs of messages as they are delivered, with no object a message."""
+        async for waiting in self._taken():
+            if isinstance(waiting, DeliveredRun):
+                yield waiting
+
+    async def _taken(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
+        inbox = self._inbox
+        inbox.takers += 1
+        try:
+            while True:
+                while (waiting := inbox.take()) is not None:
+                    if self._node.paused:
+                        self.moved()
+                    if not isinstance(waiting, Then):
+                        yield waiting
+                        continue
+                    waiting.action()
+                    if waiting.event is not None:
+                        yield waiting.event
+                if self._over.is_set():
+                    if self._failure is not None:
+                        raise self._failure
+                    return
+                await inbox.changed()
+        finally:
+            inbox.takers -= 1
+
+    def _read_on(self) -> None:
+        self._node.pause(paused=False)
+        self._flush()
+
+    # What the process tells.
+
+    def before_input(self) -> None:
+        if self._submitting.has_pending():
+            self._flush()
+
+    def delivered(self, effect: effects.Deliver) -> None:
+        entry, run = effect.entry, effect.entry.run
+        self._delivered[entry.origin] = self._delivered.get(entry.origin, 0) + run.count
+        position = effect.index if self.settings.rules.total else None
+        for each in self._replica.take(entry, position):
+            self.hand_over(each, each.run.count, each.run.payload_bytes())
+            if entry.session == self._node.session and self._submitting.awaited.are_before(each.first + 1 + each.run.count):
+                self._submitting.delivered(each.first + 1, list(each.messages()))
+
+    def happened(self, effect: effects.ProcessEffect) -> None:
+        match effect:
+            case effects.Install():
+                self._installed(effect)
+            case effects.Settled():
+                self._settled(effect.number)
+            case effects.Restore():
+                self._replica.restore(effect.state, Restored(effect.position.epoch))
+            case effects.Checkpoint():
+                self._replica.hand_snapshot_to_others()
+            case effects.ReadReady():
+                self._replica.read_ready(effect.token)
+            case effects.ReadFailed():
+                self._replica.read_failed(effect.token)
+            case effects.Exclude():
+                self._excluded(effect.epoch)
+            case effects.LeaveRefused():
+                self._node.close()
+            case effects.Leave() | effects.Close():
+                self._finish(GroupClosed("the group has ended here; join again to go on"))
+            case effects.Report():
+                self._quorum.reported(effect, self._report, is_member=self.view is not None)
+                if effect.kind == "refused" and self.view is None and self.settings.counts(effect.name):
+                    self._fail(BadInput(effect.why))
+            case _:
+                pass
+
+    def moved(self) -> None:
+        # Nobody can read before this process is a member, and what it catches up with until then has a bound.
+        if (self._inbox.is_full() and self._is_member.is_set()) or self._node.is_full():
+            self._node.pause(paused=True)
+            self._unread.watch()
+        elif self._node.paused and self._inbox.has_room_again():
+            self._read_on()
+        self._replica.look_after_journal()
+
+    def failed(self, error: QuireError) -> None:
+        self._fail(error)
+
+    def unkept(self, error: QuireError) -> None:
+        self._report(Event("unrecorded", (), why=f"the journal goes on without a checkpoint: {error}"))
+
+    def hand_over(self, waiting: Waiting, messages: int = 1, size: int = 0) -> None:
+        """Give the application something to read."""
+        self._inbox.put(waiting, messages, size)
+
+    def _tell(self, event: GroupEvent) -> None:
+        self.hand_over(event)
+        self._submitting.wake()
+
+    def _installed(self, effect: effects.Install) -> None:
+        self.view = View(effect.view.epoch, effect.view.names())
+        self._is_member.set()
+        self._tell(self.view)
+        self._replica.installed(self.view, joined=effect.joined)
+
+    def _settled(self, number: int) -> None:
+        untold = OutcomeUnknown("it was executed, but what came of it came here only with the group's state")
+        self._submitting.awaited.fail(untold, number)
+        self._replica.settled(number, untold)
+        self._submitting.settle(number)
+
+    def _excluded(self, epoch: int) -> None:
+        self._tell(Excluded(epoch))
+        if not self.settings.rejoin:
+            self._fail(MemberExcluded(epoch))
+
+    def metrics(self) -> str:
+        """This member's counters in the text format of Prometheus."""
+        counted = (self.settings, self.view, self._delivered, self._submitting, self._inbox, self.journalled())
+        return exposition(samples(*counted, blocked=self._quorum.is_blocked))
+
+    def journalled(self) -> tuple[int, int]:
+        """In how many batches the journal was made durable by this process, and how many bytes they had together."""
+        return (0, 0) if self._node.journal is None else self._node.journal.batches()

@@ -1,0 +1,317 @@
+"""A process of a group on an event loop: it is fed what happens, and what it asks for is done. One timer, and no decisions.
+
+Connections, the disk and time go in; frames, records and calls come out, in the order in which the process asks for them. What
+concerns the application goes to its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import count
+from typing import Any, Protocol
+
+from quire.live import clock
+from quire.live.dynamic.connection import NamedConnection
+from quire.live.dynamic.disk import MemberJournal
+from quire.live.dynamic.joining import DynamicSettings
+from quire.live.dynamic.recording import MemberRecording
+from quire.live.events import Reporter
+from quire.live.network.acceptor import Acceptor
+from quire.live.network.allocator import keep_freed_memory
+from quire.live.network.certificates import why_not
+from quire.live.network.transports.registry import make_transport
+from quire.live.settings import read_address
+from quire.model.errors import QuireError
+from quire.model.payloads import Messages
+from quire.views import effects
+from quire.views.codec import GroupCodec
+from quire.views.introductions import Introduction
+from quire.views.member import Member
+from quire.views.operations import Operations
+from quire.views.process import Process
+from quire.views.timing import Timing
+from quire.views.view import Participant
+from quire.wire.frames import Frame
+
+
+class Owner(Protocol):
+    """What a node reports to: the application's end of the group."""
+
+    def before_input(self) -> None:
+        """Somebody else is about to be heard, who may have closed the group."""
+
+    def delivered(self, effect: effects.Deliver) -> None: ...
+    def happened(self, effect: effects.ProcessEffect) -> None:
+        """Anything else that the process asks of an application, or tells it."""
+
+    def moved(self) -> None:
+        """Something was done; whatever follows from it may be looked at now."""
+
+    def failed(self, error: QuireError) -> None:
+        """The journal cannot be written any more."""
+
+
+class Node:
+    def __init__(self, settings: DynamicSettings, facts: str, owner: Owner, recording: MemberRecording | None = None) -> None:
+        self.settings = settings
+        self.process: Process
+        self.journal: MemberJournal | None = None
+        self.session = ""
+        self.paused = False
+        """Whether nothing is read at present."""
+        self.turned_down = ""
+        """Why the last connection that was dialled came to nothing."""
+        self._facts = facts
+        self._owner = owner
+        self._recording = recording
+        self._codec = GroupCodec(settings.rules.protocol)
+        self._transport = make_transport(settings.network)
+        self._acceptor = Acceptor(settings.network, lambda: self._connection(None), self._transport)
+        self._numbers = count(1)
+        self._connections: dict[int, NamedConnection] = {}
+        self._unflushed: dict[int, NamedConnection] = {}
+        self._dialling: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._stopped = False
+        self._wanted: deque[effects.ProcessEffect] = deque()
+        """What is to be done, in order."""
+        self._doing = False
+        self._perform: dict[type, Callable[[Any], None]] = {
+            effects.Write: self._write,
+            effects.Deliver: owner.delivered,
+            effects.Save: self._save,
+            effects.Connect: self._connect,
+            effects.Disconnect: self._disconnect,
+            effects.Report: self._reported,
+        }
+
+    async def start(self, report: Reporter) -> None:
+        """Open the journal and listen; raises BadInput or JournalCorrupt. Then the process begins."""
+        keep_freed_memory()
+        settings, member = self.settings, self._member()
+        self.session = member.core.session
+        introduction = Introduction(
+            group=settings.network.group,
+            name=settings.me,
+            life=secrets.randbits(63),
+            incarnation=member.core.me.incarnation,
+            address=str(settings.address),
+            facts=self._facts,
+            addresses=settings.addresses,
+            founders=settings.founders,
+        )
+        self.process = Process(member, introduction, Timing(timeout_s=settings.network.timeout_s), settings.contacts)
+        try:
+            await self._acceptor.open()
+        except BaseException:
+            await self._close_journal()
+            raise
+        if self.journal is not None:
+            self.journal.begin(lambda number: self.do(self.process.synced(clock.now(), number)), self._owner.failed)
+        if self._recording is not None:
+            self._recording.watch(self.process, report)
+        self.do(self.process.start(clock.now()))
+
+    def _member(self) -> Member:
+        settings = self.settings
+        if settings.journal is not None:
+            self.journal = MemberJournal(settings.journal, self._codec)
+            if self.journal.records:
+                return Member.restart(settings.rules, self.journal.records)
+        # Later than any that was here before, and than any that the founding view names.
+        me = Participant(settings.me, clock.wall_ns(), settings.weight)
+        return Member(settings.rules, me, f"{settings.me}-{secrets.token_hex(8)}", founds=settings.founds)
+
+    async def stop(self) -> None:
+        """Have no more to do with anybody."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._dialling:
+            task.cancel()
+        await asyncio.gather(*self._dialling, return_exceptions=True)
+        for connection in tuple(self._connections.values()):
+            connection.refuse("this process ends")
+        await self._acceptor.close()
+        await self._close_journal()
+
+    async def _close_journal(self) -> None:
+        if self.journal is not None:
+            await self.journal.close()
+
+    # What the process asks for.
+
+    def do(self, wanted: Iterable[effects.ProcessEffect]) -> None:
+        """Do what a process asked for when it was given something."""
+        if self._stopped:
+            return
+        self._wanted.extend(wanted)
+        if self._doing:
+            return  # An effect led to another input: what follows from that comes after what is under way.
+        self._doing = True
+        try:
+            perform, happened = self._perform, self._owner.happened
+            while self._wanted:
+                effect = self._wanted.popleft()
+                perform.get(type(effect), happened)(effect)
+        finally:
+            self._doing = False
+        # Whatever is known elsewhere is recorded here.
+        if self._recording is not None:
+            self._recording.keep()
+        if self.journal is not None:
+            self.journal.write()
+        if self._unflushed:
+            unflushed, self._unflushed = self._unflushed, {}
+            for connection in unflushed.values():
+                connection.flush()
+        self._arm()
+        self._owner.moved()
+
+    def _write(self, effect: effects.Write) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            connection.write(effect.parts)
+            self._unflushed[effect.connection] = connection
+
+    def _save(self, effect: effects.Save) -> None:
+        assert self.journal is not None
+        self.journal.save(effect)
+
+    def _reported(self, effect: effects.Report) -> None:
+        if self._recording is not None:
+            self._recording.reported(effect)
+        self._owner.happened(effect)
+
+    def _disconnect(self, effect: effects.Disconnect) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            connection.refuse(effect.why)
+
+    def _connect(self, effect: effects.Connect) -> None:
+        task = asyncio.get_running_loop().create_task(self._dial(effect.address))
+        self._dialling.add(task)
+        task.add_done_callback(self._dialling.discard)
+
+    async def _dial(self, address: str) -> None:
+        connection = self._connection(address)
+        try:
+            async with asyncio.timeout(self.settings.network.handshake_s):
+                await self._transport.connect(connection, 0, read_address(address))
+        except (OSError, QuireError) as error:
+            connection.over = True
+            self._not_connected(address, why_not(error), refused=isinstance(error, ConnectionRefusedError))
+
+    def _not_connected(self, address: str, why: str, *, refused: bool) -> None:
+        self.turned_down = f"{address}: {why}"
+        if not self._stopped:
+            self.do(self.process.not_connected(clock.now(), address, refused=refused))
+
+    # Time.
+
+    def _arm(self) -> None:
+        """Have `time` called when the process wants it. A timer that rings too early is set again only then."""
+        due = self.process.due
+        if self._timer is not None:
+            if self._timer_at <= due:
+                return
+            self._timer.cancel()
+        self._timer_at = due
+        self._timer = asyncio.get_running_loop().call_at(due, self._time)
+
+    def _time(self) -> None:
+        self._timer = None
+        now = clock.now()
+        if now >= self.process.due:
+            self.do(self.process.time(now))
+        else:
+            self._arm()
+
+    # Connections.
+
+    def _connection(self, dialled: str | None) -> NamedConnection:
+        return NamedConnection(self, self.settings.network, next(self._numbers), dialled)
+
+    def introduction(self) -> Introduction:
+        return self.process.introduction()
+
+    def introduced(self, connection: NamedConnection, theirs: Introduction) -> None:
+        self._acceptor.left(connection)
+        if self._stopped:
+            connection.close("this process ends")
+            return
+        self._connections[connection.number] = connection
+        if self.paused:
+            connection.pause()
+        self.do(self.process.connected(clock.now(), connection.number, theirs, dialled=connection.dialled))
+
+    def arrived(self, connection: NamedConnection, frame: Frame) -> None:
+        self._owner.before_input()
+        self.do(self.process.received(clock.now(), connection.number, frame))
+
+    def burst_ended(self, connection: NamedConnection) -> None:
+        if not self._stopped:
+            self.do(self.process.burst_ended(clock.now(), connection.number))
+
+    def ended(self, connection: NamedConnection, why: str) -> None:
+        if connection.known:
+            if self._connections.pop(connection.number, None) is not None and not self._stopped:
+                self.do(self.process.disconnected(clock.now(), connection.number))
+            return
+        self._acceptor.left(connection)
+        self._acceptor.refused(connection, why)
+        if connection.dialled is not None:
+            self._not_connected(connection.dialled, why, refused=False)
+
+    def pause(self, *, paused: bool) -> None:
+        """Read nothing more, because nobody takes what was delivered, or read on."""
+        if paused != self.paused and not self._stopped:
+            self.paused = paused
+            for connection in self._connections.values():
+                if paused:
+                    connection.pause()
+                else:
+                    connection.resume()
+            self.do(self.process.paused(clock.now(), paused=paused))
+
+    # What the application asks for.
+
+    def submit(self, messages: Messages) -> None:
+        self.do(self.process.submit(clock.now(), messages))
+
+    def read(self, token: int) -> None:
+        self.do(self.process.read(clock.now(), token))
+
+    def checkpointed(self, state: bytes | bytearray) -> None:
+        self.do(self.process.checkpointed(clock.now(), state))
+
+    def leave(self) -> None:
+        self.do(self.process.leave(clock.now()))
+
+    def close(self) -> None:
+        self.do(self.process.close(clock.now()))
+
+    def operations(self) -> Operations:
+        return self.process.member.core.operations
+
+    def is_full(self) -> bool:
+        """Whether so much waits for the disk that nothing more should be taken in."""
+        return self.journal is not None and self.journal.full
+
+    def is_closing(self) -> bool:
+        """Whether somebody closes the group."""
+        return self.process.member.core.closing
+
+    async def linger(self, seconds: float) -> None:
+        """Wait until nobody needs this process any more, which is no member, for so long at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.process.is_needed():
+                    await asyncio.sleep(0.01)

@@ -1,0 +1,78 @@
+"""Whether a majority can be reached from here, and what the application is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quire.live.dynamic.events import Blocked, GroupEvent, Unblocked
+from quire.live.dynamic.node import Node
+from quire.live.events import Event, Kind, Reporter
+from quire.model.errors import NoQuorum
+from quire.views.effects import Report
+
+_KINDS: dict[str, Kind] = {
+    "connected": "connected",
+    "disconnected": "disconnected",
+    "replaced": "connected",
+    "suspected": "lost",
+    "trusted": "recovered",
+    "refused": "disconnected",
+}
+_OF_MEMBERS = ("disconnected", "suspected", "trusted")
+"""What matters to nobody of a process that is in no view."""
+
+
+class Quorum:
+    def __init__(self, node: Node, tell: Callable[[GroupEvent], None]) -> None:
+        self.is_blocked = False
+        self._node = node
+        self._tell = tell
+
+    def reported(self, effect: Report, report: Reporter, *, is_member: bool) -> None:
+        """Something happened to another process, or to the majority. Before it is a member, a process has none to lose."""
+        view = self._node.process.member.core.view
+        epoch = view.epoch
+        if effect.kind in _OF_MEMBERS and is_member and view.rank(effect.name) is None:
+            return  # It has left, or its loss was told when it was in the view.
+        if effect.kind not in ("no-quorum", "quorum"):
+            report(Event(_KINDS[effect.kind], (effect.name,), 0.0, effect.why))
+        elif effect.kind == "no-quorum" and is_member:
+            self.is_blocked = True
+            self._tell(Blocked(epoch, self.missing(), self.why()))
+        elif self.is_blocked:
+            self.is_blocked = False
+            self._tell(Unblocked(epoch))
+
+    def missing(self) -> tuple[str, ...]:
+        """The members of the view that cannot be reached; before there is any, the founders that have not come."""
+        process = self._node.process
+        core = process.member.core
+        names = [name for name in core.view.names() if name != core.me.name]
+        return tuple(name for name in names if name in core.suspects or not process.is_connected(name))
+
+    def why(self) -> str:
+        """Why nothing is delivered; empty where that is not for want of a majority."""
+        core = self._node.process.member.core
+        if not self.is_blocked:
+            return ""
+        return f"{', '.join(self.missing())} of view {core.view.epoch} cannot be reached, and without them there is no majority"
+
+    def awaited(self) -> str:
+        settings, missing = self._node.settings, ", ".join(self.missing())
+        last = f" ({self._node.turned_down})" if self._node.turned_down else ""
+        if not settings.founds:
+            return f"nobody at {', '.join(settings.contacts)} has let this member in yet{last}"
+        return f"waiting for {missing}{last}" if missing else "waiting for the first view"
+
+    def check(self) -> None:
+        """Raise NoQuorum where no majority can be reached."""
+        if self.is_blocked:
+            raise self._error(f"nothing more can be queued: {self.why()}")
+
+    def never_came(self, join_s: float) -> NoQuorum:
+        return self._error(f"this process was not a member within {join_s:g} s: {self.awaited()}")
+
+    def _error(self, why: str) -> NoQuorum:
+        error = NoQuorum(why)
+        error.silent = self.missing()
+        return error

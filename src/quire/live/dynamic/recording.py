@@ -1,0 +1,84 @@
+"""The part of a trace that a member of a group that changes writes: everything is in it before anybody else can know of it.
+
+A process that is killed has recorded whatever it told others, or wrote to its journal; what it recorded last it may have told
+nobody. So the parts of a run fit together however its processes ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from quire.live import clock
+from quire.live.dynamic.joining import DynamicSettings
+from quire.live.events import Reporter
+from quire.live.recording import Recording
+from quire.model.orders import implied_by, in_order
+from quire.trace.membership_recorder import GROUP, MembershipRecorder, number_of, promises
+from quire.trace.parts.description import RunIdentity
+from quire.trace.views import Happening, ViewMember
+from quire.views.effects import Report
+from quire.views.process import Process
+
+_HAPPENINGS = {"no-quorum": Happening.BLOCKED, "quorum": Happening.UNBLOCKED}
+
+
+class MemberRecording:
+    """Used once. Raises BadInput where the directory cannot be written to."""
+
+    def __init__(self, settings: DynamicSettings, directory: Path, load: Mapping[str, object] | None = None) -> None:
+        """`load`: what a command is to send, if it is known beforehand."""
+        self._number = number_of(settings.me)
+        self._recording = Recording(directory, _identify(settings, load), self._number, name=settings.me, at_once=True)
+        self._report: Reporter | None = None
+        self._recorder: MembershipRecorder | None = None
+
+    @property
+    def failure(self) -> str:
+        """Why some of the events are not in the part; empty if all are."""
+        return self._recording.failure
+
+    def watch(self, process: Process, report: Reporter) -> None:
+        """Record what this process does, from its start. `report` is told if it cannot be written."""
+        self._report = report
+        self._recorder = MembershipRecorder(process, self._recording.log, self._recording.wall_ns, self._meet)
+
+    def reported(self, effect: Report) -> None:
+        if self._recorder is not None and effect.kind in _HAPPENINGS:
+            self._recorder.happened(_HAPPENINGS[effect.kind])
+
+    def keep(self) -> None:
+        """Write what happened, before others can know of it."""
+        self._recording.keep_up()
+
+    async def end(self, failure: str = "") -> None:
+        await self._recording.end(failure)
+
+    def _meet(self, members: tuple[ViewMember, ...]) -> None:
+        if self._report is not None:
+            self._recording.begin(clock.wall_ns(), {}, self._report)
+            self._report = None
+        self._recording.meet(members)
+
+
+def _identify(settings: DynamicSettings, load: Mapping[str, object] | None) -> RunIdentity:
+    """The same at whoever joins: it follows from what must be equal at all members."""
+    rules, group = settings.rules, settings.network.group
+    facts = (group, rules.protocol, dict(rules.options), rules.uniform, load)
+    founders = sorted(number_of(one.name) for one in rules.founders)
+    numbered = founders == list(range(len(founders)))
+    return RunIdentity(
+        run=f"{rules.protocol}-{sha256(msgspec.json.encode(facts, order='sorted')).hexdigest()[:8]}",
+        group=group,
+        protocol=rules.protocol,
+        options=msgspec.to_builtins(dict(rules.options)),
+        members=len(founders) if numbered else 0,
+        open=True,
+        views=True,
+        promises=in_order(implied_by(promises(rules))),
+        groups={GROUP: tuple(founders) if numbered else ()},
+        settings={} if load is None else {"load": dict(load)},
+    )

@@ -1,0 +1,216 @@
+"""The group's state at this member: commands as they are delivered, snapshots for others and for the journal, and reads.
+
+In a group with commands the first byte of a message says what it is: the application's own, a command, or one of the group's
+own notes on who calls (`sessions`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
+from quire.live.dynamic.events import Restored, View
+from quire.live.dynamic.node import Node
+from quire.live.dynamic.state import GroupState, little_by_little
+from quire.live.errors import GroupFailed
+from quire.live.groups.commands import MESSAGE, Commands, marked
+from quire.model.errors import BadInput, CannotWrite, QuireError
+from quire.model.messages import NUMBER_MAX, make_run
+from quire.model.payloads import Messages
+from quire.views.packets import Entry
+
+_GONE, _HERE = b"\x03", b"\x04"
+"""The first bytes of what members tell each other: that somebody is gone, or that the sender is there."""
+
+
+class Owner(Protocol):
+    def accept(self, messages: Messages) -> int: ...
+    def hand_over(self, waiting: Waiting, messages: int = 1, size: int = 0) -> None: ...
+    def failed(self, error: QuireError) -> None: ...
+    def unkept(self, error: CannotWrite) -> None:
+        """The journal could not be shortened."""
+
+
+class Replica:
+    def __init__(self, state: GroupState, node: Node, owner: Owner) -> None:
+        self.state = state
+        self._node = node
+        self._owner = owner
+        self._reads: dict[int, asyncio.Future[None]] = {}
+        self._tokens = 0
+        self._has_given = False
+        """Whether the application was ever given a message, from which it may have changed its state."""
+        self._snapshots: set[asyncio.Task[None]] = set()
+        self._commands: Commands | None = None
+        if state.machine is not None:
+            quorum_reads = node.settings.rules.uniform
+            self._commands = Commands(
+                state.machine,
+                node.settings.me,
+                self._accept_command,
+                _nothing,
+                self._failed,
+                read_round=self._read_round if quorum_reads else None,
+            )
+
+    # Commands.
+
+    def marked(self, messages: Messages) -> Messages:
+        """Messages of the application as they travel."""
+        return messages if self._commands is None else marked(messages)
+
+    def apply(self, payload: bytes, name: str) -> asyncio.Future[Any]:
+        if self._commands is None:
+            raise BadInput("this group has no state that applies anything; give one to quire.join")
+        return self._commands.submit(name, payload, lambda result: result)
+
+    def _accept_command(self, payload: bytes) -> int:
+        return self._owner.accept(Messages((payload,), (len(payload),), len(payload)))
+
+    def _failed(self, error: GroupFailed) -> None:
+        self._owner.failed(error)
+
+    def take(self, entry: Entry, position: int | None) -> list[DeliveredRun]:
+        """Execute what of a delivered run is for the state; returns what is for the application."""
+        self._has_given = True
+        if self._commands is None:
+            return [DeliveredRun(entry.origin, entry.number - 1, entry.epoch, position, entry.run)]
+        found: list[DeliveredRun] = []
+        messages: list[bytes] = []
+        for place, payload in enumerate((*entry.run.payloads(), None)):
+            if payload is not None and payload[:1] == MESSAGE:
+                messages.append(payload[1:])
+                continue
+            if messages:
+                start = place - len(messages)
+                run = make_run(entry.rank, entry.run.first + start, messages)
+                at = None if position is None else position + start
+                found.append(DeliveredRun(entry.origin, entry.number - 1 + start, entry.epoch, at, run))
+                messages = []
+            if payload is not None:
+                self._execute(self._commands, entry, entry.number + place, payload)
+        return found
+
+    def _execute(self, commands: Commands, entry: Entry, number: int, payload: bytes) -> None:
+        machine, sessions = commands.machine, self.state.sessions
+        caller, earlier = sessions.caller(entry.session, entry.origin, entry.epoch)
+        if earlier is not None:
+            machine.member_left(earlier)
+        if payload[:1] == _GONE:
+            gone = sessions.gone(payload[1:])
+            if gone is not None:
+                machine.member_left(gone)
+        elif payload[:1] != _HERE:
+            commands.execute(caller, number, payload, own=entry.session == self._node.session)
+
+    def installed(self, view: View, *, joined: bool) -> None:
+        """Tell those who execute commands who is gone and who is new, at one point of their order."""
+        if self._commands is None:
+            return
+        if joined:
+            self._accept_command(_HERE)
+        if view.senior == self._node.settings.me:
+            for gone in self.state.sessions.absent_from(view):
+                self._accept_command(_GONE + gone)
+
+    def settled(self, number: int, untold: Exception) -> None:
+        """Whatever waits for what this process submitted up to this number will not be told any more."""
+        if self._commands is not None:
+            self._commands.will_not_be_told(number, untold)
+
+    def end(self, unknown: QuireError, why: QuireError) -> None:
+        """It is over: `unknown` for those who wait, and `why`."""
+        for task in self._snapshots:
+            task.cancel()
+        for read in self._reads.values():
+            if not read.done():
+                read.set_exception(why)
+        self._reads.clear()
+        if self._commands is not None:
+            self._commands.will_not_be_told(NUMBER_MAX, unknown)
+            self._commands.end(why)
+
+    # Reads.
+
+    async def _read_round(self) -> None:
+        self._tokens += 1
+        token = self._tokens
+        read = self._reads[token] = asyncio.get_running_loop().create_future()
+        try:
+            self._node.read(token)
+            await read
+        finally:
+            self._reads.pop(token, None)
+
+    def read_ready(self, token: int) -> None:
+        read = self._reads.get(token)
+        if read is not None and not read.done():
+            read.set_result(None)
+
+    def read_failed(self, token: int) -> None:
+        """This process is no member just now; it reads when it is again."""
+        if token in self._reads:
+            asyncio.get_running_loop().call_soon(self._node.read, token)
+
+    # Snapshots.
+
+    def hand_snapshot_to_others(self) -> None:
+        """Somebody who joins asks for the state as it is now."""
+        self._when_read_so_far(lambda: self._start(self._give()))
+
+    async def _give(self) -> None:
+        # It grows part by part: to put all of a large state together at once would hold everything else up.
+        whole = bytearray()
+        async for part in little_by_little(self.state.snapshot()):
+            whole += part
+        self._node.checkpointed(whole)
+
+    def restore(self, snapshot: bytes, event: Restored) -> None:
+        """The state is now this one."""
+        self._when_read_so_far(lambda: self._restore(snapshot), event)
+
+    def _restore(self, snapshot: bytes) -> None:
+        try:
+            self.state.restore(snapshot)
+        except QuireError as error:
+            self._owner.failed(error)
+
+    def look_after_journal(self) -> None:
+        """Shorten the journal when it has grown."""
+        journal = self._node.journal
+        if journal is None or not journal.is_long() or (kept := self._node.process.member.to_keep()) is None:
+            return
+        snapshot: asyncio.Future[Iterator[bytes]] = asyncio.get_running_loop().create_future()
+        task = journal.checkpoint(kept, snapshot)
+        task.add_done_callback(self._kept)
+        self._when_read_so_far(lambda: snapshot.set_result(self.state.snapshot()))
+
+    def _kept(self, task: asyncio.Task[None]) -> None:
+        """A disk that has no room for a snapshot may have room for records; if it has not, that shows by itself."""
+        if not task.cancelled() and isinstance(error := task.exception(), CannotWrite):
+            self._owner.unkept(error)
+
+    def _when_read_so_far(self, action: Callable[[], object], event: Restored | None = None) -> None:
+        """Do this with the state as it is now: at once, or where the application changes it as it reads, when it has read
+        everything up to now. Before the first message it is done at once: nobody should wait for a member that does it."""
+
+        def act() -> None:
+            action()
+
+        if self.state.by_reader and self._has_given:
+            self._owner.hand_over(Then(act, event))
+            return
+        act()
+        if event is not None:
+            self._owner.hand_over(event)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._snapshots.add(task)
+        task.add_done_callback(self._snapshots.discard)
+
+
+def _nothing() -> None:
+    """What was accepted is sent soon anyhow."""

@@ -1,0 +1,88 @@
+"""Whose commands were executed, and who of them is gone: part of the state, and so the same at every member.
+
+A command knows its caller by a number. A process that is started again with its journal goes on in its session, and without one
+it is somebody else; so numbers are of sessions. That somebody is gone takes effect at one point of the order of all commands,
+for those who catch up later, too: so the senior of a view says it, as a command of its own.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from quire.live.dynamic.events import View
+from quire.model.errors import BadInput
+
+
+class Caller(msgspec.Struct, array_like=True):
+    number: int
+    name: str
+    view: int
+    """The last view in which it executed something."""
+
+
+class Gone(msgspec.Struct, frozen=True, array_like=True):
+    """This session is not in this view any more."""
+
+    session: str
+    view: int
+
+
+class _Book(msgspec.Struct, array_like=True):
+    callers: dict[str, Caller]
+    next: int
+
+
+_READ_BOOK = msgspec.msgpack.Decoder(_Book).decode
+_READ_GONE = msgspec.msgpack.Decoder(Gone).decode
+_ENCODE = msgspec.msgpack.Encoder().encode
+
+
+class Sessions:
+    def __init__(self) -> None:
+        self._book = _Book({}, 0)
+
+    def caller(self, session: str, name: str, view: int) -> tuple[int, int | None]:
+        """The number of a session, in which something is executed in this view; and that of an earlier session of the name,
+        which is gone then, because a name has one process at a time."""
+        found = self._book.callers.get(session)
+        if found is not None:
+            if view > found.view:
+                found.view = view
+            return found.number, None
+        earlier = self._drop(next((each for each, other in self._book.callers.items() if other.name == name), None))
+        found = self._book.callers[session] = Caller(self._book.next, name, view)
+        self._book.next += 1
+        return found.number, earlier
+
+    def name_of(self, number: int) -> str | None:
+        """The name of who has this number, unless it is gone."""
+        return next((caller.name for caller in self._book.callers.values() if caller.number == number), None)
+
+    def absent_from(self, view: View) -> list[bytes]:
+        """Who is not in a view any more, each as it is told to all."""
+        return [
+            _ENCODE(Gone(session, view.number))
+            for session, caller in self._book.callers.items()
+            if caller.name not in view.members
+        ]
+
+    def gone(self, told: bytes) -> int | None:
+        """Somebody says that a session is gone; returns its number, unless it has come back since or is not known."""
+        try:
+            gone = _READ_GONE(told)
+        except msgspec.DecodeError as error:
+            raise BadInput(f"who is gone cannot be read: {error}") from None
+        found = self._book.callers.get(gone.session)
+        return self._drop(gone.session) if found is not None and found.view < gone.view else None
+
+    def _drop(self, session: str | None) -> int | None:
+        return None if session is None else self._book.callers.pop(session).number
+
+    def pack(self) -> bytes:
+        return _ENCODE(self._book)
+
+    def restore(self, packed: bytes) -> None:
+        try:
+            self._book = _READ_BOOK(packed)
+        except msgspec.DecodeError as error:
+            raise BadInput(f"the callers in a snapshot cannot be read: {error}") from None

@@ -1,0 +1,34 @@
+"""The way into a group whose members are fixed, and how one of its members is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from quire.live.groups.commands import AnyState
+from quire.live.groups.group import Group
+from quire.live.identity import everybody, identify_group
+from quire.live.network_options import Network
+from quire.live.recording import Recording
+from quire.live.settings import Settings, read_settings
+
+
+def join_fixed(
+    group: str,
+    me: int,
+    members: Sequence[str],
+    order: str | None,
+    protocol: str | None,
+    options: Mapping[str, object] | None,
+    state: AnyState,
+    network: Network,
+) -> Group:
+    """What `quire.join` does where the members are a list of addresses."""
+    settings = read_settings(group, me, members, order=order, protocol=protocol, options=options, network=network)
+    recording = None if network.trace is None else record_group(settings, Path(network.trace))
+    return Group(settings, recording, network.on_event, state)
+
+
+def record_group(settings: Settings, directory: Path, load: Mapping[str, object] | None = None) -> Recording:
+    """Record a member of a group in this directory. `load`: what a command is to send, if it is known beforehand."""
+    return Recording(directory, identify_group(settings, load), settings.me, (everybody(settings),))

@@ -1,0 +1,59 @@
+"""What identifies a run of live processes, from what each of them is told when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+import msgspec
+
+from quire.live.settings import Settings
+from quire.model.orders import Guarantee, implied_by, in_order
+from quire.protocols import registry
+from quire.trace.log import Address
+from quire.trace.parts.description import RunIdentity
+
+GROUP_NAME = "all"
+"""The name in the trace of a group of all processes."""
+
+
+def run_name(settings: Settings, load: Mapping[str, object] | None = None) -> str:
+    """The same at all processes, because it follows from what must be equal at all of them."""
+    facts = (settings.group, [str(address) for address in settings.members], settings.protocol, settings.options, load)
+    return f"{settings.protocol}-{sha256(msgspec.json.encode(facts, order='sorted')).hexdigest()[:8]}"
+
+
+def everybody(settings: Settings) -> Address:
+    """The address of a group of all processes."""
+    return Address(GROUP_NAME, tuple(range(len(settings.members))))
+
+
+def identify_group(settings: Settings, load: Mapping[str, object] | None = None) -> RunIdentity:
+    """A group of all processes, which promises what its protocol does."""
+    groups = {GROUP_NAME: tuple(range(len(settings.members)))}
+    return identify(settings, registry.find(settings.protocol).protocol.promises, groups, load=load)
+
+
+def identify(
+    settings: Settings,
+    promises: frozenset[Guarantee],
+    groups: Mapping[str, tuple[int, ...]],
+    *,
+    about: Mapping[str, object] | None = None,
+    load: Mapping[str, object] | None = None,
+    relays: tuple[int, ...] = (),
+) -> RunIdentity:
+    """A run that promises this of these groups. `about` is what else its trace needs to be judged; `load`, what a command
+    is to send, where one is known beforehand; `relays`, who neither sends nor delivers."""
+    return RunIdentity(
+        run=run_name(settings, load),
+        group=settings.group,
+        protocol=settings.protocol,
+        options=msgspec.to_builtins(settings.options),
+        members=len(settings.members),
+        open=settings.visitors > 0,
+        relays=relays,
+        promises=in_order(implied_by(promises)),
+        groups=dict(groups),
+        settings=msgspec.to_builtins({**({} if load is None else {"load": dict(load)}), **(about or {})}),
+    )

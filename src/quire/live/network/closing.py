@@ -1,0 +1,90 @@
+"""How a group ends: nobody goes before everything that anybody sent is delivered everywhere.
+
+Three words go from neighbour to neighbour. CLOSING, at once: I send nothing more of my own; whoever hears it closes too.
+DRAINED, where members pass on what is for others: nothing more comes to you through me. It is said to a neighbour when all
+those have said it from whom this member passes on to it; neighbours form a tree of clusters, so that it runs from its
+ends to its middle and back. DONE: I have delivered everything, and so has everybody behind me, which runs the same way.
+
+A member has everything when all neighbours are drained; where all members are neighbours and nobody passes anything on,
+when it has delivered as many messages of each as that one said it had sent. Nobody waits for a member that is away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from quire.live.network.peers import Peer
+from quire.live.network.topology import Topology
+from quire.wire.frames import CLOSING, DONE, DRAINED, FrameError, Numbered, count_body, read_count
+
+EMPTY = b"\x00"
+
+LINGER_S = 2.0
+"""How long a member that is done stays for a peer to which its connection breaks just then. A peer that is connected has its
+whole timeout: it may be busy, and would take whoever leaves before that for lost."""
+
+Say = Callable[[Peer, int, bytes], None]
+"""Put a control frame of this kind, with this body, on the link to a peer."""
+
+
+class Closing:
+    """One member's part in it."""
+
+    def __init__(self, peers: Mapping[int, Peer], topology: Topology, say: Say) -> None:
+        self._peers = peers
+        self._say = say
+        self._addressed = topology.addressed
+        self._before = {member: [one for one, onward in topology.onward.items() if member in onward] for member in peers}
+        """Per neighbour, from whom something may go on to it."""
+        self.said_closing = False
+        self._complete = False
+
+    def close(self, sent: int) -> None:
+        """This member has sent so many messages and sends no more."""
+        if not self.said_closing:
+            self.said_closing = True
+            for peer in self._peers.values():
+                self._say(peer, CLOSING, count_body(sent))
+
+    def advance(self, delivered: list[int]) -> None:
+        """Say what can be said, having delivered so many messages of each member."""
+        if not self.said_closing:
+            return
+        peers = self._peers.values()
+        if self._addressed:
+            for peer in peers:
+                if not peer.sent_drained and all(self._peers[one].drained for one in self._before[peer.member]):
+                    peer.sent_drained = True
+                    self._say(peer, DRAINED, EMPTY)
+        self._complete = self._complete or all(peer.away or self._has_all_of(peer, delivered) for peer in peers)
+        if self._complete:
+            for peer in peers:
+                if not peer.sent_done and all(self._peers[one].done for one in self._before[peer.member]):
+                    peer.sent_done = True
+                    self._say(peer, DONE, EMPTY)
+
+    def hear(self, peer: Peer, frame: Numbered) -> None:
+        """Take one of the three words from a peer; raises FrameError where it cannot be said now."""
+        if frame.kind == CLOSING and peer.closing_after is None:
+            peer.closing_after = read_count(frame)
+        elif frame.kind == DRAINED and peer.closing_after is not None and not peer.drained:
+            peer.drained = True
+        elif frame.kind == DONE and peer.closing_after is not None and not peer.done:
+            peer.done = True
+        else:
+            raise FrameError("it sent CLOSING or DONE twice, or DONE before CLOSING")
+
+    def _has_all_of(self, peer: Peer, delivered: list[int]) -> bool:
+        return (peer.drained and peer.sent_drained) if self._addressed else peer.closing_after == delivered[peer.member]
+
+    def is_over(self) -> bool:
+        """Whether everybody is known to have delivered everything."""
+        return self._complete and all(peer.away or (peer.done and peer.sent_done) for peer in self._peers.values())
+
+    def is_unheard(self, stayed_s: float, timeout_s: float) -> bool:
+        """Whether a peer may yet take what this member said last, which has stayed so long for that."""
+        for peer in self._peers.values():
+            patience_s = timeout_s if peer.connection is not None else LINGER_S
+            if peer.outgoing.bytes and not peer.away and stayed_s < patience_s:
+                return True
+        return False

@@ -1,0 +1,57 @@
+"""Keeping up the connections that a member makes: each is made again when it ends, after longer pauses while it is in vain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from quire.live import clock
+from quire.live.network.certificates import judged, why_not
+from quire.live.network.connection import Connection
+from quire.live.network.handshake import Answer, complaint
+from quire.live.network.peers import Peer
+from quire.live.network.transports.contract import Transport
+from quire.live.settings import Address, Settings
+
+RECONNECT_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class Dialling:
+    """`make` makes a connection to the peer of this number."""
+
+    def __init__(self, settings: Settings, make: Callable[[int], Connection], transport: Transport) -> None:
+        self._settings = settings
+        self._make = make
+        self._transport = transport
+
+    async def keep_connected(self, peer: Peer, address: Address) -> None:
+        """Connect, wait until the connection ends, and connect again, until the peer is given up."""
+        in_vain = 0
+        while not peer.gone:
+            began, moved = clock.now(), peer.moved()
+            connection = self._make(peer.member)
+            try:
+                await self._connect(connection, peer.member, address)
+                await connection.ended.wait()
+            except OSError as error:
+                peer.why_down = f"cannot connect to it ({why_not(error)})"
+                if (answer := judged(error)) is not None:
+                    await self._complain(peer.member, address, answer)
+            finally:
+                connection.close("this member has left")
+            # A connection that ends as soon as it is made, and brings nothing, is no better than none.
+            lasted = clock.now() - began > RECONNECT_S[-1]
+            helped = connection.was_open and (lasted or peer.moved() > moved)
+            in_vain = 0 if helped else in_vain + 1
+            await asyncio.sleep(RECONNECT_S[min(in_vain, len(RECONNECT_S) - 1)])
+
+    async def _connect(self, connection: Connection, member: int, address: Address) -> None:
+        async with asyncio.timeout(self._settings.handshake_s):
+            await self._transport.connect(connection, member, address)
+
+    async def _complain(self, member: int, address: Address, answer: Answer) -> None:
+        """Tell a member what is wrong with its certificate, which it does not learn from TLS."""
+        with suppress(OSError):
+            async with asyncio.timeout(self._settings.handshake_s):
+                await self._transport.say(complaint(self._settings.me, member, answer), address)

@@ -1,0 +1,111 @@
+"""How a group comes together: wait until everybody is there, say meanwhile who is not, and stop where that cannot be.
+
+Members may be started by hand, on several hosts, so there is much time for it. Whoever waits is told every few seconds for
+whom; and as soon as it is certain that somebody was given another group to run, waiting is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from quire.live import clock
+from quire.live.errors import MemberUnreachable
+from quire.live.events import Event, Reporter
+from quire.live.network.connection import Connection
+from quire.live.network.peers import Peer
+from quire.live.network.verdicts import Verdict
+from quire.live.settings import Settings
+from quire.model.errors import BadInput, QuireError
+
+REMIND_S = 5.0
+"""How often it is said who is missing."""
+STAY_S = 1.0
+"""How long a member stays that knows that the group cannot be, to tell those who come."""
+
+
+class Gathering:
+    """One member's wait for its peers."""
+
+    def __init__(self, settings: Settings, peers: Mapping[int, Peer], report: Reporter) -> None:
+        self._settings = settings
+        self._join_s = settings.join_s
+        self._peers = peers
+        self._report = report
+        self.obstacle: QuireError | None = None
+        """Why the group can never come together."""
+        self.verdict: Verdict | None = None
+        """The same for the others, where this member has found it out."""
+        self._know: set[int] = set()
+        self._over = asyncio.Event()
+        self._news = asyncio.Event()
+
+    def somebody_came(self) -> None:
+        if not self._missing():
+            self._over.set()
+
+    def cannot_be(self, error: QuireError) -> None:
+        """The group can never come together; the first reason counts."""
+        self.obstacle = self.obstacle or error
+        self._over.set()
+
+    def knows(self, member: int) -> None:
+        """A peer has been told why not."""
+        self._know.add(member)
+        self._news.set()
+
+    async def until_all_know(self) -> None:
+        """Stay a moment for those who are just coming, who else would wait for a group that others have given up."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STAY_S):
+                while not self._peers.keys() <= self._know:
+                    self._news.clear()
+                    await self._news.wait()
+
+    def turned_away(self, connection: Connection, reason: str) -> None:
+        """A connection ended before anybody was let in: that may be why somebody is missing, and makes the group impossible
+        where it is certain."""
+        if connection.nameless:
+            # It may be any of those that are to connect to this member.
+            claimed = [peer for peer in self._missing() if peer.member > self._settings.me]
+            claim = f"a connection from {connection.address} was refused: "
+        else:
+            claimed = [peer for peer in self._missing() if peer.member == connection.claimed]
+            claim = f"a process at {connection.address} that claims to be this member was refused: "
+        for peer in claimed:
+            peer.why_down = reason if connection.initiator else claim + reason
+            if connection.misfit:
+                self.verdict = self.verdict or Verdict("misfit", peer.member, reason)
+                self.knows(peer.member)
+                self.cannot_be(BadInput(f"member {peer.member} ({peer.address}): {reason}"))
+
+    async def wait(self) -> None:
+        """Return when everybody is there. Raises MemberUnreachable when that takes too long, or what makes it impossible."""
+        began = clock.now()
+        until = began + self._join_s
+        self.somebody_came()
+        while not self._over.is_set():
+            if (now := clock.now()) >= until:
+                raise self._too_late(now - began)
+            try:
+                async with asyncio.timeout_at(min(now + REMIND_S, until)):
+                    await self._over.wait()
+            except TimeoutError:
+                self._remind(clock.now() - began)
+        if self.obstacle is not None:
+            raise self.obstacle
+
+    def _remind(self, waited_s: float) -> None:
+        missing = self._missing()
+        if missing and waited_s < self._join_s:
+            self._report(Event("awaited", tuple(peer.member for peer in missing), waited_s, missing[0].why_down))
+
+    def _missing(self) -> list[Peer]:
+        return [peer for peer in self._peers.values() if peer.connection is None]
+
+    def _too_late(self, waited_s: float) -> MemberUnreachable:
+        first, *others = self._missing()
+        too = "".join(f"; member {peer.member} ({peer.address}) is missing too" for peer in others)
+        why = f"{first.why_down}{too}; all members must join within join_s ({self._join_s:g} s)"
+        return MemberUnreachable(first.member, first.address, waited_s, why)

@@ -1,0 +1,1 @@
+"""What carries bytes between members: TCP on real networks, memory within one event loop."""

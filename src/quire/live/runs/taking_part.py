@@ -1,0 +1,47 @@
+"""One process of a service: it plays its role and leaves its part of the trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from quire.live.errors import GroupFailed, NotDelivered
+from quire.live.recording import Recording
+from quire.live.runs.plan import Plan
+from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.services.service import Role, Service
+
+
+async def take_part_in(
+    service: Service, plan: Plan, me: int, parts: Path | None, tell: Tell, ready: Callable[[Callable[[], None]], None]
+) -> Ended:
+    """Join, do everything that is planned, and return when it is done everywhere."""
+    settings = plan.settings(me)
+    recording = None if parts is None else Recording(parts, service.identify(settings, plan.described()), me)
+    role = service.role(plan, settings, recording)
+    if recording is not None:
+        recording.details = role.details
+    ready(role.stop)
+    telling = asyncio.ensure_future(_tell_progress(role, recording, tell))
+    try:
+        await role.take_part()
+    except (GroupFailed, NotDelivered) as error:
+        return Ended(role.sent, role.delivered, role.stopping, sentence(error))
+    finally:
+        telling.cancel()
+        with suppress(asyncio.CancelledError):
+            await telling
+    tell(Progress(role.sent, role.delivered, _unrecorded(recording)))
+    return Ended(role.sent, role.delivered, role.stopping, _unrecorded(recording))
+
+
+def _unrecorded(recording: Recording | None) -> str:
+    return "" if recording is None else recording.failure
+
+
+async def _tell_progress(role: Role, recording: Recording | None, tell: Tell) -> None:
+    while True:
+        tell(Progress(role.sent, role.delivered, _unrecorded(recording)))
+        await asyncio.sleep(PROGRESS_S)

@@ -1,0 +1,45 @@
+"""When what begins and ends of a list of faults, and what is to be told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from quire.model.faults import Disconnection, Fault, Stop, in_time, render_faults
+
+
+class Moment(NamedTuple):
+    """At this time, by when the group was there, a fault begins or is over."""
+
+    at_ms: int
+    fault: Fault
+    begins: bool
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """Something in the course of a run, by when the group was there."""
+
+    at_s: float
+    what: str
+    about: str = ""
+
+
+def moments(faults: Sequence[Fault]) -> list[Moment]:
+    """All of them in order; at the same time, something is over before something else begins."""
+    begin = [Moment(fault.at_ms, fault, begins=True) for fault in in_time(faults)]
+    end = [
+        Moment(fault.at_ms + fault.for_ms, fault, begins=False) for fault in faults if isinstance(fault, Stop | Disconnection)
+    ]
+    return sorted(end + begin, key=lambda moment: (moment.at_ms, moment.begins))
+
+
+def told(moment: Moment) -> tuple[str, str]:
+    """What is said of a moment: what happens, and to whom."""
+    if moment.begins:
+        what, _, about = render_faults([moment.fault]).partition(" ")
+        return what, about.partition("@")[0]
+    if isinstance(moment.fault, Stop):
+        return "continue", str(moment.fault.member)
+    return "heal", str(moment.fault).partition(" ")[2].partition("@")[0]

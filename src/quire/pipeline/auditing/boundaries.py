@@ -1,0 +1,171 @@
+"""Putting the segments' summaries together, one after the other, into the exact state in which each of them began.
+
+A process knows at the end of a segment what it knew at its start, what it learned in it, and what the senders it heard
+of knew: a sender heard of by a message of this segment knew at least its own start; one heard of by an older message
+knew that message's vector, which is at hand because the message was still in flight. Messages that are older and not
+in flight have been delivered by all who will ever deliver them.
+
+From the exact state follow the verdicts that no segment could give alone, and how far into each segment its boundary
+matters: up to the delivery of the last message that was in flight into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from quire.model.messages import MessageId
+from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.findings import Breach, Dated, Lost
+from quire.pipeline.auditing.segments import Rows, StartState, Summary, no_rows
+from quire.pipeline.auditing.settling import Bound, bound_to
+from quire.pipeline.numbering import UNKNOWN
+
+
+class Boundaries(msgspec.Struct, kw_only=True):
+    """`why` says, instead of the rest, why the trace has to be judged in one piece."""
+
+    why: str = ""
+    starts: list[StartState | None] = []
+    """For each segment, the state in which it must be judged again; None where its own verdict stands."""
+    breaches: int = 0
+    first_breach: Dated[Breach] | None = None
+    lost: int = 0
+    first_lost: Dated[Lost] | None = None
+
+
+def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], correct: np.ndarray, bound: Bound) -> Boundaries:
+    """The exact start of every segment, from what each says of itself. `later[j]`: who has events after segment j; `bound`:
+    who has to have what was delivered in which view."""
+    for summary in summaries:
+        if summary.why:
+            return Boundaries(why=summary.why)
+        if summary.unrecorded:
+            return Boundaries(why="some messages do not record their destinations")
+    members = len(correct)
+    totals = np.sum([summary.new for summary in summaries], axis=0)
+    count = np.zeros(members, np.int64)
+    known = np.zeros((members, members), np.int64)
+    in_flight = no_rows(members)
+    alive = np.zeros(members, np.bool_)
+    reached_view = np.full(members, -1, np.int32)
+    boundaries = Boundaries(starts=[])
+    for segment, summary in enumerate(summaries):
+        if not np.array_equal(summary.base[summary.new > 0], count[summary.new > 0]):
+            return Boundaries(why="a process repeats a send across segments, or skips a number")
+        start = StartState(count, known, in_flight, -1)
+        status, why = _take_foreign(boundaries, segment, summary, start, totals)
+        if why:
+            return Boundaries(why=why)
+        # Members that had ended before this segment owe forever, and have no delivery in it that could be late for it. Nor
+        # have those that have gone on from the message's view.
+        if _awaited(start.in_flight.in_view, status, alive, reached_view).any():
+            start.stop = int(UNKNOWN)
+        boundaries.starts.append(start if start.stop >= 0 else None)
+        out = summary.in_flight
+        vector = _exact(out.vector, out.origin, start)
+        vector[np.arange(len(out.seq)), out.origin] = out.seq
+        out = msgspec.structs.replace(out, vector=vector.astype(np.int32))
+        known = _exact(summary.known, np.arange(members), start)
+        count = count + summary.new
+        alive, reached_view = later[segment], np.maximum(reached_view, summary.in_view)
+        every = _join(msgspec.structs.replace(in_flight, status=status), out)
+        ended = np.logical_not(_awaited(every.in_view, every.status, alive, reached_view)).all(axis=1)
+        in_flight = _settle(boundaries, every, np.asarray(ended), correct, bound)
+    return boundaries
+
+
+def _awaited(in_view: np.ndarray, status: np.ndarray, alive: np.ndarray, reached_view: np.ndarray) -> np.ndarray:
+    """Which of these messages may still be delivered where: they are owed to who is alive, and has not gone on from their
+    view."""
+    return np.asarray((status == kernel.OWED) & alive & (in_view[:, None] >= reached_view))
+
+
+def _exact(learned: np.ndarray, owners: np.ndarray, start: StartState) -> np.ndarray:
+    """The exact vectors of what, judged alone, had learned this (a row each) at these processes after this start."""
+    exact: np.ndarray = np.maximum(learned.astype(np.int64), start.known[owners])
+    for origin in range(learned.shape[1]):
+        heard = learned[:, origin]
+        recent = heard > start.base[origin]
+        exact[recent] = np.maximum(exact[recent], start.known[origin])
+        older = np.flatnonzero((heard > 0) & ~recent)
+        rows, found = _find(start.in_flight, np.full(len(older), origin), heard[older] - 1)
+        exact[older[found]] = np.maximum(exact[older[found]], start.in_flight.vector[rows[found]])
+    return exact
+
+
+def _find(in_flight: Rows, origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of these messages, and which of them there are."""
+    if not len(in_flight.seq):
+        return np.zeros(len(seq), np.int64), np.zeros(len(seq), np.bool_)
+    keys = (in_flight.origin << 32) | in_flight.seq
+    wanted = (origin.astype(np.int64) << 32) | seq
+    rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return rows, keys[rows] == wanted
+
+
+def _take_foreign(
+    boundaries: Boundaries, segment: int, summary: Summary, start: StartState, totals: np.ndarray
+) -> tuple[np.ndarray, str]:  # fmt: skip
+    """Deliveries in this segment of messages that it did not see sent.
+
+    Returns the status of the messages in flight after them, and why they cannot be judged so, if that is so.
+    """
+    members = len(totals)
+    status = start.in_flight.status.copy()
+    event, process, origin, seq = summary.foreign.T
+    claims = (origin >= 0) & (origin < members) & (seq >= 0)
+    source = np.where(claims, origin, 0)
+    real = claims & (seq < totals[source])
+    if (real & (seq >= start.base[source])).any():
+        return status, "a delivery's logical time does not follow its send's"
+    if (claims & ~real & (summary.base[source] == UNKNOWN)).any():
+        return status, "a message from nowhere claims a sender that is silent in its segment"
+    rows, found = _find(start.in_flight, source, np.where(real, seq, -1))
+    if (real & ~found).any():
+        # It was delivered by all that owed it: a repetition, or one that was not addressed here and still let this
+        # process know what its sender knew. Only a task that sees the message can tell.
+        return status, "a message was delivered again, or to a wrong member, after it had reached all that owed it"
+    due = np.zeros(len(seq), np.bool_)
+    candidates = np.flatnonzero(real)
+    _, first = np.unique(rows[candidates] * members + process[candidates], return_index=True)
+    due[candidates[first]] = status[rows[candidates[first]], process[candidates[first]]] == kernel.OWED
+    status[rows[due], process[due]] = kernel.DELIVERED
+    start.stop = int(event[due].max(initial=-1))
+    boundaries.breaches += int((~due).sum())
+    if not due.all() and boundaries.first_breach is None:
+        at = int(np.argmin(due))
+        breach = kernel.PHANTOM
+        if real[at]:
+            addressed = start.in_flight.status[rows[at], process[at]] != kernel.NOT_ADDRESSED
+            breach = kernel.REPEATED if addressed else kernel.MISADDRESSED
+        message = MessageId(int(origin[at]), int(seq[at]))
+        boundaries.first_breach = Dated(segment, int(event[at]), Breach(int(process[at]), message, breach))
+    return status, ""
+
+
+def _join(old: Rows, new: Rows) -> Rows:
+    """Both, in the order of (origin, seq)."""
+    order = np.lexsort((np.concatenate((old.seq, new.seq)), np.concatenate((old.origin, new.origin))))
+    fields = zip(msgspec.structs.astuple(old), msgspec.structs.astuple(new), strict=True)
+    return Rows(*(np.concatenate(pair)[order] for pair in fields))
+
+
+def _settle(boundaries: Boundaries, in_flight: Rows, ended: np.ndarray, correct: np.ndarray, bound: Bound) -> Rows:
+    """Count what agreement lacks of the messages that nobody will deliver any more; returns the others."""
+    receiving = correct & bound_to(in_flight.in_view, bound.receivers)
+    sending = (correct & bound_to(in_flight.in_view, bound.senders))[np.arange(len(in_flight.seq)), in_flight.origin]
+    lacking = receiving & (in_flight.status == kernel.OWED)
+    delivered = receiving & (in_flight.status == kernel.DELIVERED)
+    lost = np.flatnonzero(ended & (sending | delivered.any(axis=1)) & lacking.any(axis=1))
+    if len(lost):
+        boundaries.lost += int(lacking[lost].sum())
+        at = int(lost[np.lexsort((in_flight.sent_at[lost], in_flight.sent_in[lost]))[0]])
+        message = MessageId(int(in_flight.origin[at]), int(in_flight.seq[at]))
+        because_of = message.origin if sending[at] else int(np.argmax(delivered[at]))
+        loss = Lost(message, int(np.argmax(lacking[at])), because_of)
+        found = Dated(int(in_flight.sent_in[at]), int(in_flight.sent_at[at]), loss)
+        boundaries.first_lost = min(boundaries.first_lost, found) if boundaries.first_lost else found
+    return Rows(*(field[~ended] for field in msgspec.structs.astuple(in_flight)))

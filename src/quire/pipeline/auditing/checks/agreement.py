@@ -1,0 +1,34 @@
+"""Agreement: what one correct member sends or delivers, every correct destination delivers."""
+
+from __future__ import annotations
+
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.check import AuditCheck
+from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
+from quire.pipeline.auditing.explanations import Explanation, Log, witness_of
+from quire.pipeline.auditing.findings import Orders
+from quire.pipeline.auditing.results import Results
+from quire.trace.schema import DELIVER, SEND
+
+
+def _explain(results: Results, log: Log) -> Explanation:
+    lost = results.of(Orders).agreement.first
+    assert lost is not None
+    message, process = lost.message, lost.process
+    events = log.first(message.origin, SEND, message)
+    because = f"member {process} never delivered {message}, which member {message.origin} had sent to it"
+    if lost.because_of != message.origin:
+        events = [*events, *log.first(lost.because_of, DELIVER, message)]
+        because += f" and member {lost.because_of} delivered"
+    return Explanation(witness_of([message], events, members=[process], missing=message), because)
+
+
+AGREEMENT = AuditCheck(
+    guarantee=Guarantee.AGREEMENT,
+    holds="every correct destination delivered what it had to",
+    needs=(NUMBERS,),
+    count=lambda results: results.of(Orders).agreement.count,
+    undecided=unaddressed,
+    mentions=lambda results: [lost.message for lost in (results.of(Orders).agreement.first,) if lost],
+    explain=_explain,
+)

@@ -1,0 +1,270 @@
+"""One-copy serialisability: does one order of the committed transactions explain what each of them read?
+
+In the graph of the transactions one comes before another if the other read what it had written, overwrote what it had
+written, or wrote a version that it had not seen yet. An order exists if and only if the graph has no cycle, for the order
+of versions that the system claims. A read of what never was committed, or was overwritten before, fits into no order.
+One task reads the whole trace: a cycle may have its transactions anywhere.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from quire.model.messages import MessageId
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.check import AuditCheck, Need, Question, TaskKind
+from quire.pipeline.auditing.cycles import outgoing, shortest, strongly_connected
+from quire.pipeline.auditing.explanations import Explanation, Log
+from quire.pipeline.auditing.results import Results
+from quire.pipeline.auditing.transactions import (
+    COLUMNS,
+    TransactionHistory,
+    find_transactions,
+    parse_versions,
+    version_sequences,
+)
+from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
+from quire.pipeline.labels import Labelled, read_labelled
+from quire.pipeline.layout import RowGroup, World
+from quire.trace.schema import KINDS
+
+_SEARCH_STEPS_MAX = 2_000_000_000
+_OPERATIONS = {"r": "reads", "w": "writes", "commit": "commits", "abort": "aborts"}
+
+READ_FROM, OVERWROTE, READ_BEFORE = range(3)
+"""Why a transaction comes before another: the other read its write; the other overwrote it; the other wrote what it had
+not seen."""
+
+UNWRITTEN, UNCOMMITTED, INTERMEDIATE, BOTH = range(1, 5)
+"""What no order explains: a read of what nobody wrote, of what was not committed, of what the writer itself overwrote; a
+transaction that is both committed and aborted."""
+
+
+class SerialisableTask(msgspec.Struct, tag="serialisable"):
+    world: World
+    groups: tuple[RowGroup, ...]
+    versions: str
+
+
+class Did(msgspec.Struct, frozen=True):
+    """An event of a transaction."""
+
+    txn: str
+    op: str
+    object: str
+    member: int
+    pos: int
+    message: MessageId
+    kind: int
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Of a cycle: the transaction `first` comes before `second`. `did` are the read and the write, or the two writes."""
+
+    first: str
+    second: str
+    object: str
+    why: int
+    did: tuple[Did, ...]
+
+
+class SerialisableResult(msgspec.Struct, kw_only=True):
+    named: bool = True
+    """Whether any event names a transaction. If not, nothing was judged."""
+    why: str = ""
+    """Why it cannot be said to hold."""
+    cycles: int = 0
+    """Sets of transactions that come before each other: strongly connected components."""
+    wrong: int = 0
+    """Reads, and transactions, that no order explains."""
+    cycle: tuple[Step, ...] = ()
+    kind: int = 0
+    did: tuple[Did, ...] = ()
+    """Where there is no cycle: what is wrong, the read first and then the write."""
+
+    @property
+    def violations(self) -> int:
+        return self.cycles + self.wrong
+
+
+def judge_serialisable(task: SerialisableTask) -> SerialisableResult:
+    """Read the whole trace with its words, and judge it."""
+    return judge_transactions(read_labelled(task.world, task.groups, COLUMNS), task.versions)
+
+
+def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
+    """The part that needs no files."""
+    if not rows.words["txn"]:
+        return SerialisableResult(named=False)
+    history = find_transactions(rows)
+    obj = rows.codes["object"]
+    if missing := int((obj[history.write] < 0).sum() + (obj[history.read] < 0).sum()):
+        return SerialisableResult(why=f"{missing} reads and writes do not name their object")
+    edges, about = _graph(rows, history, versions)
+    begin, order = outgoing(edges, len(rows.words["txn"]))
+    component, count = strongly_connected(begin, edges[order, 1])
+    result = SerialisableResult(cycles=int(count))
+    if history.unsaid:
+        result.why = f"{history.unsaid} reads of committed transactions do not say what they saw"
+    if count:
+        steps = shortest(edges, begin, order, component, _SEARCH_STEPS_MAX)
+        result.cycle = tuple(_step(rows, edges[edge], about[edge]) for edge in steps.tolist())
+    _add_wrong(rows, history, result)
+    return result
+
+
+def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray]:
+    """Edges between transactions, and of each: why, which object, and the events of the first and of the second."""
+    txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
+    objects = max(1, len(rows.words["object"]))
+    of, writer, sequence = version_sequences(rows, history, versions)
+    final = history.write[history.final]
+    final = final[np.argsort(txn[final] * objects + obj[final], kind="stable")]
+    final_key = txn[final] * objects + obj[final]
+
+    def edges(why: int, thing: np.ndarray, first: np.ndarray, second: np.ndarray, *did: np.ndarray) -> np.ndarray:
+        return np.stack((first, second, np.full(len(first), why), thing, *did), axis=1).astype(np.int64)
+
+    def written(transaction: np.ndarray, thing: np.ndarray) -> np.ndarray:
+        """The event at which the transaction wrote the object for the last time."""
+        found: np.ndarray = final[np.searchsorted(final_key, transaction * objects + thing)]
+        return found
+
+    follows = np.concatenate((sequence[1:] == sequence[:-1], [False])) if len(sequence) else np.zeros(0, np.bool_)
+    older = np.flatnonzero(follows)
+    thing, first, second = of[older], writer[older], writer[older + 1]
+    found = [edges(OVERWROTE, thing, first, second, written(first, thing), written(second, thing))]
+    source, reader, seen = history.source, txn[history.read], obj[history.read]
+    real, initial = np.flatnonzero(source >= 0), np.flatnonzero(source == -1)
+    wrote = history.write[source[real]]
+    found.append(edges(READ_FROM, seen[real], txn[wrote], reader[real], wrote, history.read[real]))
+    # A read of a version comes before the next version, and one of nothing before the first: in every sequence.
+    which, entry = _matches(txn[wrote] * objects + seen[real], writer * objects + of)
+    which, entry = real[which[follows[entry]]], entry[follows[entry]] + 1
+    head = np.flatnonzero(~np.concatenate(([False], follows))[: len(follows)])
+    blind, start = _matches(seen[initial], of[head])
+    for read, following in ((which, entry), (initial[blind], head[start])):
+        thing, second = seen[read], writer[following]
+        found.append(edges(READ_BEFORE, thing, reader[read], second, history.read[read], written(second, thing)))
+    every = np.concatenate(found)
+    every = every[(every[:, 0] != every[:, 1]) & history.committed[every[:, 0]] & history.committed[every[:, 1]]]
+    _, once = np.unique(every[:, 0] * len(history.committed) + every[:, 1], return_index=True)
+    return every[once, :2].copy(), every[once, 2:].copy()
+
+
+def _matches(wanted: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of an index of `wanted` and an index of `keys` that hold the same."""
+    order = np.argsort(keys, kind="stable")
+    low, high = (np.searchsorted(keys[order], wanted, side=side) for side in ("left", "right"))
+    counts = high - low
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(np.arange(len(wanted)), counts), order[np.repeat(low, counts) + within]
+
+
+def _add_wrong(rows: Labelled, history: TransactionHistory, result: SerialisableResult) -> None:
+    """What no order explains, whatever the graph says."""
+    txn = rows.codes["txn"]
+    real = np.flatnonzero(history.source >= 0)
+    writer = txn[history.write[history.source[real]]]
+    foreign = writer != txn[history.read[real]]
+    real, writer = real[foreign], writer[foreign]
+    committed, final = history.committed[writer], history.final[history.source[real]]
+    for kind, reads in (
+        (UNWRITTEN, np.flatnonzero(history.source == -2)),
+        (UNCOMMITTED, real[~committed]),
+        (INTERMEDIATE, real[committed & ~final]),
+    ):
+        result.wrong += len(reads)
+        if len(reads) and not result.kind:
+            result.kind = kind
+            read = int(history.read[reads[0]])
+            source = int(history.source[reads[0]])
+            result.did = (_did(rows, read), *([_did(rows, int(history.write[source]))] if source >= 0 else []))
+    both_ways = np.flatnonzero(history.committed & history.aborted)
+    result.wrong += len(both_ways)
+    if len(both_ways) and not result.kind:
+        result.kind = BOTH
+        ends = [
+            np.flatnonzero((txn == both_ways[0]) & (rows.codes["op"] == rows.words["op"].index(op)))
+            for op in ("commit", "abort")
+        ]
+        result.did = tuple(_did(rows, int(each[0])) for each in ends)
+
+
+def _step(rows: Labelled, edge: np.ndarray, about: np.ndarray) -> Step:
+    names, why, thing = rows.words["txn"], int(about[0]), int(about[1])
+    did = (_did(rows, int(about[2])), _did(rows, int(about[3])))
+    return Step(names[int(edge[0])], names[int(edge[1])], rows.words["object"][thing], why, did)
+
+
+def _did(rows: Labelled, index: int) -> Did:
+    return Did(
+        rows.word("txn", index), rows.word("op", index), rows.word("object", index), rows.process(index), rows.pos(index),
+        MessageId(int(rows.origin[index]), int(rows.seq[index])), int(rows.kind[index]),
+    )  # fmt: skip
+
+
+def _explain(results: Results, _: Log) -> Explanation:
+    """The shortest cycle of transactions, or what no order of them explains. The task has seen all that there is to say."""
+    found = results.of(SerialisableResult)
+    did = list(found.did)
+    chain: tuple[str, ...] = ()
+    if found.cycle:
+        did = [each for step in found.cycle for each in step.did]
+        names = [step.first for step in found.cycle]
+        chain = tuple(map(_because_of, found.cycle))
+        because = f"{', '.join(names[:-1])} and {names[-1]} come before each other: {', and '.join(chain)}"
+    else:
+        names = list(dict.fromkeys(each.txn for each in did))
+        because = _because_wrong(found.kind, did[0], did[1:])
+    witness = Witness(
+        messages=tuple(names),
+        members=tuple(dict.fromkeys(each.member for each in did)),
+        positions=tuple(LoggedEvent(each.member, KINDS[each.kind], _shown(each), each.pos, each.message) for each in did),
+        chain=chain,
+        names=tuple(dict.fromkeys(each.message for each in did)),
+    )
+    return Explanation(witness, because)
+
+
+def _because_of(step: Step) -> str:
+    if step.why == READ_FROM:
+        return f"{step.second} read {step.object} as {step.first} had written it"
+    if step.why == OVERWROTE:
+        return f"{step.second} overwrote {step.object} after {step.first}"
+    return f"{step.first} read {step.object} before {step.second} wrote it"
+
+
+def _because_wrong(kind: int, first: Did, others: list[Did]) -> str:
+    if kind == UNWRITTEN:
+        return f"{first.txn} read {first.object} as {first.message} wrote it, but there is no such write"
+    if kind == UNCOMMITTED:
+        return f"{first.txn} read {first.object} as {others[0].txn} had written it, which never committed"
+    if kind == INTERMEDIATE:
+        return f"{first.txn} read {first.object} as {others[0].txn} had written it before it wrote it again"
+    return f"{first.txn} committed at member {first.member}, but aborted at member {others[0].member}"
+
+
+def _shown(did: Did) -> str:
+    """A message with what its transaction does by it, because its own name says nothing to a person."""
+    what = _OPERATIONS.get(did.op, did.op)
+    return f"{did.message} ({did.txn} {what}{f' {did.object}' if did.object else ''})"
+
+
+def _make(question: Question) -> SerialisableTask:
+    layout = question.layout
+    return SerialisableTask(layout.world, layout.groups, parse_versions(question.info.settings.get("versions")))
+
+
+TRANSACTIONS = Need(lambda results: not results.of(SerialisableResult).named, "no event names a transaction, in txn")
+
+SERIALISABLE = AuditCheck(
+    guarantee=Guarantee.SERIALISABLE,
+    holds="one order of the committed transactions explains what each of them read",
+    needs=(TRANSACTIONS,),
+    tasks=(TaskKind(SerialisableTask, SerialisableResult, judge_serialisable, _make),),
+    count=lambda results: results.of(SerialisableResult).violations,
+    undecided=lambda results: results.of(SerialisableResult).why,
+    explain=_explain,
+)

@@ -1,0 +1,87 @@
+"""Total and acyclic order: any two members, or all of them together, deliver in the same order what they both deliver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quire.model.messages import MessageId
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.check import AuditCheck, Question, TaskKind
+from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask, judge_all_deliveries
+from quire.pipeline.auditing.explanations import Explanation, Log, witness_of
+from quire.pipeline.auditing.results import Results
+from quire.pipeline.auditing.total import Disagreement, InOrder
+from quire.pipeline.auditing.verdicts import Witness
+from quire.trace.schema import DELIVER
+
+_OF_GROUPS = frozenset({Guarantee.HYBRID, Guarantee.MEMBERSHIPS})
+
+
+def _make(question: Question) -> DeliveriesTask:
+    layout = question.layout
+    return DeliveriesTask(layout.world, layout.groups, grouped=not _OF_GROUPS.isdisjoint(question.wanted))
+
+
+DELIVERIES = TaskKind(DeliveriesTask, DeliveriesResult, judge_all_deliveries, _make)
+"""All deliveries of every correct member, compared in one task."""
+
+
+def disagreeing_messages(found: Disagreement | None) -> Iterable[MessageId]:
+    return () if found is None else (found.before, found.after)
+
+
+def explain_disagreement(found: Disagreement, log: Log) -> Explanation:
+    witness = _witness(found.steps(), log)
+    return Explanation(
+        witness,
+        f"member {found.one} delivered {found.before} before {found.after}, but member {found.other} the other way round",
+    )
+
+
+def _explain_total(results: Results, log: Log) -> Explanation:
+    found = results.of(DeliveriesResult).total.disagreement
+    assert found is not None
+    return explain_disagreement(found, log)
+
+
+def _explain_acyclic(results: Results, log: Log) -> Explanation:
+    found = results.of(DeliveriesResult).total
+    if found.disagreement is not None:
+        return explain_disagreement(found.disagreement, log)
+    steps = ", ".join(
+        f"member {step.member} {'delivered ' if index == 0 else ''}{step.before} before {step.after}"
+        for index, step in enumerate(found.cycle)
+    )
+    return Explanation(_witness(found.cycle, log), steps)
+
+
+def _witness(steps: Sequence[InOrder], log: Log) -> Witness:
+    return witness_of(
+        [step.before for step in steps],
+        [
+            event
+            for step in steps
+            for message in (step.before, step.after)
+            for event in log.first(step.member, DELIVER, message)
+        ],
+        members=[step.member for step in steps],
+    )
+
+
+TOTAL = AuditCheck(
+    guarantee=Guarantee.TOTAL,
+    holds="no two members delivered two messages in different orders",
+    tasks=(DELIVERIES,),
+    count=lambda results: results.of(DeliveriesResult).total.pairs,
+    mentions=lambda results: disagreeing_messages(results.of(DeliveriesResult).total.disagreement),
+    explain=_explain_total,
+)
+
+ACYCLIC = AuditCheck(
+    guarantee=Guarantee.ACYCLIC,
+    holds="one order of all messages explains every member's deliveries",
+    tasks=(DELIVERIES,),
+    count=lambda results: results.of(DeliveriesResult).total.cycles,
+    mentions=lambda results: [step.before for step in results.of(DeliveriesResult).total.cycle],
+    explain=_explain_acyclic,
+)

@@ -1,0 +1,140 @@
+"""One pass over all events, in segments that are judged beside each other, or in one task where that cannot be done.
+
+Segments cannot be judged apart where logical times are missing or wrong, a message is delivered long after it had reached
+everyone, or too much is in flight. Then one task judges the whole trace. Its answer is the definition; the segments only
+get to the same answer sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from quire.model.messages import MessageId
+from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.boundaries import Boundaries, join_segments
+from quire.pipeline.auditing.deliveries import DeliveriesTask
+from quire.pipeline.auditing.findings import Late, Orders, Tally, first_of
+from quire.pipeline.auditing.in_views import ViewTable, ViewTableTask
+from quire.pipeline.auditing.ranks import one_order_explains
+from quire.pipeline.auditing.results import Results
+from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary
+from quire.pipeline.auditing.settling import nobody_excused
+from quire.pipeline.layout import Layout, correct_members, cut, later_members, overlapping
+from quire.pipeline.tasks import Runner
+
+
+def judge_trace(
+    layout: Layout, segments: int, run: Runner, beside: Sequence[object] = (),
+    *, sparse: bool = False, viewed: bool = False, block_shift: int = kernel.BLOCK_SHIFT,
+) -> Results:  # fmt: skip
+    """Judge the trace in so many segments, or in one task where that cannot be done; and what these tasks judge.
+
+    Messages must be numbered without gaps, unless they may be `sparse`: then nothing is judged where they are not. A trace
+    with views can be judged in segments only if it is said to be `viewed`, so that these are looked for first.
+    """
+    if layout.timed and segments > 1:
+        views = _views(layout, run) if viewed else None
+        if views is None or not views.why:
+            return _judge_in_segments(layout, segments, run, beside, sparse=sparse, views=views, block_shift=block_shift)
+    *others, summary = run([*beside, _whole(layout, sparse)])
+    return Results([*others, _orders_of_whole(summary)])
+
+
+def _whole(layout: Layout, sparse: bool) -> SegmentTask:
+    return SegmentTask(layout.world, layout.groups, 0, None, None, later_members(layout, None), whole=True, sparse=sparse)
+
+
+def _views(layout: Layout, run: Runner) -> ViewTable | None:
+    """The views of the trace; None if it has none."""
+    (found,) = run([ViewTableTask(layout.world, layout.groups)])
+    assert isinstance(found, ViewTable)
+    return found if len(found.process) else None
+
+
+def _judge_in_segments(
+    layout: Layout, segments: int, run: Runner, beside: Sequence[object],
+    *, sparse: bool, views: ViewTable | None, block_shift: int,
+) -> Results:  # fmt: skip
+    """Judge the segments beside each other, then what crosses their boundaries; in one piece if they turn out not to be
+    separable. Total order follows from the segments' ranks; only where it does not are all deliveries compared in one
+    task."""
+    compare = [task for task in beside if isinstance(task, DeliveriesTask) and not task.grouped]
+    beside = [task for task in beside if task not in compare]
+    tasks = _segments(layout, segments, ranked=bool(compare), views=views, block_shift=block_shift)
+    # What is judged beside the segments are long tasks: first in the queue, so that the others fill the time.
+    results = run([*beside, *tasks])
+    others, summaries = results[: len(beside)], results[len(beside) :]
+    bound = views.bound() if views else nobody_excused(layout.world.members)
+    boundaries = join_segments(summaries, [task.later for task in tasks], correct_members(layout.world), bound)
+    if boundaries.why:
+        *compared, summary = run([*compare, _whole(layout, sparse)])
+        return Results([*others, *compared, _orders_of_whole(summary)])
+    if one_order_explains([summary.ranks for summary in summaries]):
+        compare = []
+    again = [(task, start) for task, start in zip(tasks, boundaries.starts, strict=True) if start is not None]
+    resumed = run([*compare, *(_resume(task, start, summaries[task.segment]) for task, start in again)])
+    compared, resumed = resumed[: len(compare)], resumed[len(compare) :]
+    for (task, start), result in zip(again, resumed, strict=True):
+        redone = min(len(summaries[task.segment].late), (start.stop >> task.block_shift) + 1)
+        summaries[task.segment].late[:redone] = result.late[:redone]
+        summaries[task.segment].first_late[:redone] = result.first_late[:redone]
+    return Results([*others, *compared, _orders(summaries, boundaries)])
+
+
+def _segments(layout: Layout, segments: int, *, ranked: bool, views: ViewTable | None, block_shift: int) -> list[SegmentTask]:
+    bounds: list[int | None] = [None, *cut(layout, segments), None]
+    return [
+        SegmentTask(
+            layout.world, overlapping(layout.groups, low, high), segment, low, high, later_members(layout, high),
+            ranked=ranked, views=views, block_shift=block_shift,
+        )
+        for segment, (low, high) in enumerate(pairwise(bounds))
+    ]  # fmt: skip
+
+
+def _resume(task: SegmentTask, start: StartState, summary: Summary) -> SegmentTask:
+    """The same segment from its exact start, read only as far as its boundary matters."""
+    high, last = task.high, start.stop >> task.block_shift
+    if last < len(summary.block_end) - 1:
+        high = int(summary.block_end[last]) + 1
+    return msgspec.structs.replace(task, start=start, high=high, groups=overlapping(task.groups, task.low, high))
+
+
+def _orders_of_whole(summary: Summary) -> Orders:
+    if summary.why:
+        return Orders(messages=summary.messages, gaps=True)
+    found = _orders([summary], Boundaries())
+    found.unrecorded, found.unordered, found.rebuilt = summary.unrecorded, summary.unordered, summary.rebuilt
+    return found
+
+
+def _orders(summaries: Sequence[Summary], boundaries: Boundaries) -> Orders:
+    """All that was found, those violations included that only show where segments meet."""
+    every: list[Any] = [boundaries, *summaries]
+    breaches = [each.first_breach for each in every if each.first_breach is not None]
+    losses = [each.first_lost for each in every if each.first_lost is not None]
+    fifo, causal = (
+        Tally(int(sum(each.late[:, order].sum() for each in summaries)), _first_late(summaries, order)) for order in (0, 1)
+    )
+    return Orders(
+        messages=sum(summary.messages for summary in summaries),
+        integrity=Tally(sum(each.breaches for each in every), first_of(breaches)),
+        agreement=Tally(sum(each.lost for each in every), first_of(losses)),
+        fifo=fifo,
+        causal=causal,
+        segments=len(summaries),
+    )
+
+
+def _first_late(summaries: Sequence[Summary], order: int) -> Late | None:
+    for summary in summaries:
+        blocks = np.flatnonzero(summary.late[:, order])
+        if len(blocks):
+            _, process, origin, seq, missed_origin, missed_seq = summary.first_late[blocks[0], order].tolist()
+            return Late(process, MessageId(origin, seq), MessageId(missed_origin, missed_seq))
+    return None

@@ -1,0 +1,18 @@
+"""What the tasks of an audit found, by the kind of result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+_R = TypeVar("_R")
+
+
+class Results:
+    def __init__(self, found: Iterable[object]) -> None:
+        self._found = {type(result): result for result in found}
+
+    def of(self, kind: type[_R]) -> _R:
+        """The result of this kind; one in which nothing was found where nobody looked."""
+        found = self._found.get(kind)
+        return found if isinstance(found, kind) else kind()

@@ -1,0 +1,112 @@
+"""What transactions did, as a trace records it: which are committed, what each wrote and what each read."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import numpy as np
+
+from quire.model.errors import BadInput
+from quire.pipeline.auditing.total import identify
+from quire.pipeline.labels import Labelled
+from quire.trace.schema import DELIVER, SEND, VIEW
+
+COLUMNS = ("object", "op", "txn")
+TIMESTAMP, DELIVERED = "timestamp", "delivered"
+
+_TIMESTAMP = re.compile(r"([0-9]+)\.([0-9]+)")
+
+
+class TransactionHistory(msgspec.Struct):
+    """Transactions and objects are codes of words. Reads and writes are indices of events."""
+
+    committed: np.ndarray
+    aborted: np.ndarray
+    write: np.ndarray
+    """One event for each write: its send, or where that is not recorded a delivery."""
+    final: np.ndarray
+    """Of each write: whether its transaction wrote the object no more after it."""
+    read: np.ndarray
+    """What committed transactions read: the events that say it."""
+    source: np.ndarray
+    """Of each read, the write whose version it saw, as an index of `write`; -1: nobody had written; -2: no write at all."""
+    unsaid: int
+    """How many reads of committed transactions do not say what they saw."""
+
+
+def find_transactions(rows: Labelled) -> TransactionHistory:
+    obj, op, txn = (rows.codes[name] for name in COLUMNS)
+
+    def is_op(word: str) -> np.ndarray:
+        code = rows.words["op"].index(word) if word in rows.words["op"] else -2
+        chosen: np.ndarray = (op == code) & (txn >= 0)
+        return chosen
+
+    sends, delivers = rows.kind == SEND, rows.kind == DELIVER
+    count = len(rows.words["txn"])
+    committed, aborted = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    committed[txn[is_op("commit")]] = True
+    aborted[txn[is_op("abort")]] = True
+    reads = is_op("r")
+    named = np.flatnonzero(is_op("w") & (sends | delivers) | reads & (sends | (rows.kind == VIEW)))
+    message = np.full(len(op), -1, np.int64)
+    message[named], size = identify(rows.origin[named], rows.seq[named])
+    # The first event of each write stands for it, a send before any delivery; events of a process are in its order.
+    writes = np.flatnonzero(is_op("w") & (sends | delivers))
+    writes = writes[np.argsort(delivers[writes], kind="stable")]
+    _, first = np.unique(message[writes], return_index=True)
+    write = np.sort(writes[first])
+    key = txn[write].astype(np.int64) * max(1, len(rows.words["object"])) + obj[write]
+    final = np.ones(len(write), np.bool_)
+    order = np.lexsort((rows.seq[write], key))
+    final[order[:-1]] = key[order[1:]] != key[order[:-1]]
+    at = np.full(size, -2, np.int64)
+    at[message[reads & sends]] = -1
+    at[message[write]] = np.arange(len(write))
+    read = np.flatnonzero(reads & (rows.kind == VIEW) & committed[txn])
+    source = at[message[read]]
+    asked = np.bincount(txn[reads & sends & committed[txn]], minlength=count)
+    unsaid = int(np.maximum(asked - np.bincount(txn[read], minlength=count), 0).sum())
+    real = np.flatnonzero(source >= 0)
+    source[real[obj[write[source[real]]] != obj[read[real]]]] = -2
+    return TransactionHistory(committed, aborted, write, final, read, source, unsaid)
+
+
+def parse_versions(setting: object) -> str:
+    """What a run's settings say about the order of versions; empty: nothing."""
+    if setting is None:
+        return ""
+    if setting not in (TIMESTAMP, DELIVERED):
+        raise BadInput(f"settings.versions in run.json must be {TIMESTAMP} or {DELIVERED}, not {setting!r}")
+    return str(setting)
+
+
+def version_sequences(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The committed versions of each object one after the other: (object, transaction, which sequence) of each entry.
+
+    By timestamps every object has one sequence; by deliveries it has one at each process that delivered its writes.
+    """
+    obj, _, txn = (rows.codes[name].astype(np.int64) for name in COLUMNS)
+    stamps = [_TIMESTAMP.fullmatch(name) for name in rows.words["txn"]]
+    if versions == DELIVERED or (not versions and not all(stamps)):
+        w = rows.words["op"].index("w") if "w" in rows.words["op"] else -2
+        found = np.flatnonzero((rows.kind == DELIVER) & (rows.codes["op"] == w) & (txn >= 0))
+        found = found[history.committed[txn[found]] & (obj[found] >= 0)]
+        process = rows.processes()[found]
+        where = process * max(1, len(rows.words["object"])) + obj[found]
+        # What a transaction writes last is its version, so the last delivery counts.
+        _, last = np.unique((where * len(stamps) + txn[found])[::-1], return_index=True)
+        kept = np.sort(len(found) - 1 - last)
+        kept = kept[np.argsort(where[kept], kind="stable")]
+        return obj[found[kept]], txn[found[kept]], where[kept]
+    ranks = np.zeros(len(stamps), np.int64)
+    parsed = []
+    for name, stamp in zip(rows.words["txn"], stamps, strict=True):
+        if stamp is None:
+            raise BadInput(f"settings.versions in run.json is {TIMESTAMP}, but transaction {name!r} is not named number.number")
+        parsed.append((int(stamp[1]), int(stamp[2])))
+    ranks[sorted(range(len(parsed)), key=parsed.__getitem__)] = np.arange(len(parsed))
+    write = history.write[history.committed[txn[history.write]] & history.final]
+    write = write[np.lexsort((ranks[txn[write]], obj[write]))]
+    return obj[write], txn[write], obj[write]

@@ -1,0 +1,1 @@
+"""Formats of logs, one module each; `registry` lists them, and `contract` is what they have in common."""

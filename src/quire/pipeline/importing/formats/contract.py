@@ -1,0 +1,123 @@
+"""What a format must say of itself: how its files look, how they are to be read, and which events are in a piece of one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from quire.pipeline.importing.chunks import Chunk
+from quire.pipeline.importing.request import ImportRequest
+
+Settings = TypeVar("Settings", bound=msgspec.Struct)
+
+Event = tuple[int, str, str, dict[str, Any]]
+"""Line, label of the execution, host, and the columns of `RECORDS` that are known."""
+
+
+class Likeness(IntEnum):
+    """How much a file looks like a format; where it looks like several, the most counts."""
+
+    NONE = 0
+    POSSIBLE = 1
+    LIKELY = 2
+    CERTAIN = 3
+
+
+class Log(NamedTuple):
+    """A file, and its beginning."""
+
+    path: Path
+    head: bytes
+
+
+class Piece(NamedTuple):
+    """What a format is given to read: some bytes of a file, from the beginning of a line on."""
+
+    chunk: Chunk
+    name: str
+    """What the file is called in sentences."""
+    first_line: int
+    inside_quotes: bool
+    """Whether an odd number of quotes comes before it in the file."""
+    first: int | None
+    """Where in the file the first event is sought, if not at the beginning of the piece."""
+
+
+class Found:
+    """The events of a piece, as they are found."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[int, str], list[dict[str, Any]]] = {}
+        """By execution and host."""
+        self.executions: list[str] = []
+        """Their labels."""
+        self.dests: set[tuple[int, str]] = set()
+        """Hosts that are named as destinations, by execution."""
+        self.clocked = False
+        """Whether there are vector clocks."""
+        self.first = self.resume = 0
+        """Where in the file the first event begins, or the piece ends; and where the search for the next goes on."""
+
+    def execution(self, label: str) -> int:
+        if label not in self.executions:
+            self.executions.append(label)
+        return self.executions.index(label)
+
+    def add(self, execution: int, host: str, line: int, record: dict[str, Any]) -> None:
+        record["line"] = line
+        self.rows.setdefault((execution, host), []).append(record)
+        self.dests.update((execution, dest) for dest in record.get("dests") or ())
+        self.clocked = self.clocked or "clock_hosts" in record
+
+
+class Format(ABC, Generic[Settings]):
+    """How logs of one format are recognised and read."""
+
+    settings: type[Settings]
+    """How files of this format are read, once that is known; the same for all of them."""
+    unit: ClassVar[str] = "line"
+    """What the numbers of events count in sentences."""
+    delimited: ClassVar[bool] = False
+    """Whether executions follow each other. Then the first of a piece is the one that was open when it began."""
+
+    @abstractmethod
+    def recognise(self, log: Log) -> Likeness:
+        """How much a file looks like this format."""
+
+    @abstractmethod
+    def settle(self, logs: Sequence[Log], request: ImportRequest) -> Settings:
+        """How all the files are to be read; raises BadInput where they do not fit together, or what was asked does not."""
+
+    def in_one_piece(self, settings: Settings) -> bool:  # noqa: ARG002
+        """Whether a file cannot be cut at the ends of lines."""
+        return False
+
+    @abstractmethod
+    def read(self, piece: Piece, settings: Settings, found: Found) -> None:
+        """Add the events that begin in the piece; raises BadInput, with file and line, for what is none."""
+
+
+class LineFormat(Format[Settings]):
+    """A format whose events each lie within lines of their own, so that none goes over the end of a piece."""
+
+    @abstractmethod
+    def events(self, piece: Piece, settings: Settings) -> Iterator[Event]:
+        """The events of the piece."""
+
+    def read(self, piece: Piece, settings: Settings, found: Found) -> None:
+        for line, execution, host, record in self.events(piece, settings):
+            found.add(found.execution(execution), host, line, record)
+        found.first = found.resume = piece.chunk.end
+
+
+def starts_like_json(log: Log) -> bool:
+    return log.head.lstrip()[:1] == b"{"
+
+
+def first_line(head: bytes) -> bytes:
+    return head.split(b"\n", 1)[0].rstrip(b"\r")

@@ -1,0 +1,105 @@
+"""CSV with a header: one line an event, as RFC 4180 has it, line breaks in quotes included.
+
+A chunk begins inside quotes when an odd number of quotes stands before it, so that chunks can be told apart by counting.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from quire.model.errors import BadInput
+from quire.pipeline.importing.chunks import RECORD_MAX, decode_text, read_chunk
+from quire.pipeline.importing.formats.contract import Event, Likeness, LineFormat, Log, Piece, first_line, starts_like_json
+from quire.pipeline.importing.mapping import usual_columns
+from quire.pipeline.importing.request import ImportRequest
+
+SEPARATORS = ",\t;"
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+
+
+class CsvSettings(msgspec.Struct, frozen=True):
+    header: list[str]
+    separator: str
+    columns: dict[str, str]
+
+
+class Csv(LineFormat[CsvSettings]):
+    settings = CsvSettings
+
+    def recognise(self, log: Log) -> Likeness:
+        if starts_like_json(log):
+            return Likeness.NONE
+        if log.path.suffix.lower() in (".csv", ".tsv"):
+            return Likeness.CERTAIN
+        header = first_line(log.head).decode(errors="replace")
+        return Likeness.POSSIBLE if any(separator in header for separator in SEPARATORS) else Likeness.NONE
+
+    def settle(self, logs: Sequence[Log], request: ImportRequest) -> CsvSettings:
+        headers = [read_header(first_line(log.head), str(log.path)) for log in logs]
+        first, (names, separator) = logs[0].path, headers[0]
+        for log, (columns, _) in zip(logs, headers, strict=True):
+            if columns != names:
+                raise BadInput(f"{first} and {log.path} do not have the same columns")
+        for field, column in request.columns.items():
+            if column not in names:
+                raise BadInput(f"{first} has no column {column!r} for {field}, only {', '.join(names)}")
+        return CsvSettings(names, separator, request.columns)
+
+    def events(self, piece: Piece, settings: CsvSettings) -> Iterator[Event]:
+        data, own, _ = read_chunk(piece.chunk, RECORD_MAX)
+        begin, end = own_records(data, own, piece.inside_quotes)
+        return _parse(data[begin:end], piece.name, piece.first_line + data.count(b"\n", 0, begin), settings)
+
+
+def read_header(line: bytes, path: str) -> tuple[list[str], str]:
+    """The names of the columns, and what separates them."""
+    text = decode_text(line, path, 1).lstrip("\ufeff")
+    separator = max(SEPARATORS, key=text.count)
+    try:
+        names = next(csv.reader([text], delimiter=separator, strict=True), [])
+    except csv.Error as error:
+        raise BadInput(f"{path} line 1 is not a header of CSV: {error}") from error
+    names = [name.strip() for name in names]
+    if len(set(names)) < len(names):
+        raise BadInput(f"{path} line 1 names a column twice: {', '.join(names)}")
+    return names, separator
+
+
+def own_records(data: bytes, own: int, inside: bool) -> tuple[int, int]:
+    """Where the first record that begins in the chunk begins, and where the first that begins after it does."""
+    if not inside and b'"' not in data[: own + 1]:
+        return 0, own
+    letters = np.frombuffer(data, np.uint8)
+    quoted = (np.cumsum(letters == _QUOTE) + inside) % 2 == 1
+    starts = np.concatenate(([] if inside else [0], np.flatnonzero((letters == _NEWLINE) & ~quoted) + 1)).astype(np.int64)
+    later = starts[starts >= own]
+    first = int(starts[0]) if len(starts) else len(data)
+    return min(first, len(data)), int(later[0]) if len(later) else len(data)
+
+
+def _parse(data: bytes, path: str, first_line: int, settings: CsvSettings) -> Iterator[Event]:
+    """The events of whole records of a file; the header is none of them."""
+    names = settings.header
+    columns = usual_columns(names, settings.columns)
+    text = decode_text(data, path, first_line)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=settings.separator, strict=True)
+    line = first_line
+    try:
+        for row in reader:
+            at, line = line, first_line + reader.line_num
+            if not row or (at == 1):
+                continue
+            where = f"{path} line {at}"
+            if len(row) != len(names):
+                raise BadInput(f"{where} has {len(row)} columns, but the header has {len(names)}")
+            yield (at, *columns.record(dict(zip(names, row, strict=True)), where))
+    except csv.Error as error:
+        raise BadInput(f"{path} line {line} is not CSV: {error}") from error
+
+
+FORMAT = Csv()

@@ -1,0 +1,54 @@
+"""Every format that can be imported. A format is added by one module and one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.pipeline.importing.formats.contract import Format
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What can be said of a format without loading it. The module has it as FORMAT."""
+
+    name: str
+    summary: str
+    module: str
+    options: tuple[str, ...] = ()
+    """The fields of `ImportRequest` that it takes, beside `format`."""
+    implied_by: tuple[str, ...] = ()
+    """Those that mean this format where nothing is said of formats."""
+
+    def load(self) -> Format[Any]:
+        loaded: Format[Any] = import_module(f"{__package__}.{self.module}").FORMAT
+        return loaded
+
+
+FORMATS: tuple[Entry, ...] = (
+    Entry("shiviz", "text with vector clocks", "shiviz", ("regex", "parser", "delimiter"), implied_by=("regex", "parser")),
+    Entry("jsonl", "an object of JSON a line", "jsonl", ("columns",)),
+    Entry("csv", "columns with a header", "csv", ("columns",)),
+    Entry("otel", "spans of OpenTelemetry", "otel"),
+    Entry("jaeger", "spans of Jaeger", "jaeger"),
+)
+
+
+def find(name: str) -> Entry:
+    """The format of this name; raises BadInput where there is none."""
+    for entry in FORMATS:
+        if entry.name == name:
+            return entry
+    raise BadInput(f"--format knows {names()} and auto, not {name!r}")
+
+
+def names() -> str:
+    return ", ".join(entry.name for entry in FORMATS)
+
+
+def takers(option: str) -> Sequence[str]:
+    """The formats that take an option."""
+    return [entry.name for entry in FORMATS if option in entry.options]

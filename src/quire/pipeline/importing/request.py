@@ -1,0 +1,28 @@
+"""What an import is asked for, whatever the format of the logs turns out to be."""
+
+from __future__ import annotations
+
+import msgspec
+
+from quire.pipeline.importing.chunks import CHUNK_BYTES
+
+TASKS_MAX = 16
+"""Stages that go by host have at most so many tasks."""
+
+AUTO = "auto"
+
+
+class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """How to read the logs; `auto` looks at their beginnings. Which of the others a format takes, its entry says."""
+
+    format: str = AUTO
+    regex: str | None = None
+    parser: str | None = None
+    delimiter: str | None = None
+    columns: dict[str, str] = {}
+    chunk_bytes: int = CHUNK_BYTES
+    tasks_max: int = TASKS_MAX
+
+
+OPTIONS = {"regex": "--regex", "parser": "--parser", "delimiter": "--delimiter", "columns": "--map"}
+"""What only some formats take, and what the command line calls it."""

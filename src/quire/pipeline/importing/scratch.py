@@ -1,0 +1,59 @@
+"""Where the stages of an import leave their work for each other: files named by execution and process, never by a host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+_STAGES = ("records", "local", "learned", "keys", "joined", "edges", "again", "numbers", "times")
+
+
+class Scratch(msgspec.Struct, frozen=True):
+    """A directory that all tasks see."""
+
+    root: str
+
+    def prepare(self) -> None:
+        for name in _STAGES:
+            (Path(self.root) / name).mkdir()
+
+    def path(self, stage: str, *numbers: int) -> str:
+        return str(Path(self.root) / stage / "-".join(f"{number:05d}" for number in numbers))
+
+    def save(self, stage: str, execution: int, process: int, table: pa.Table) -> None:
+        save_table(self.path(stage, execution, process), table)
+
+    def load(self, stage: str, execution: int, process: int) -> pa.Table:
+        return load_table(self.path(stage, execution, process))
+
+    def save_numbers(self, stage: str, execution: int, process: int, numbers: np.ndarray) -> None:
+        with open(self.path(stage, execution, process), "wb") as file:
+            np.save(file, numbers, allow_pickle=False)
+
+    def load_numbers(self, stage: str, execution: int, process: int) -> np.ndarray:
+        loaded: np.ndarray = np.load(self.path(stage, execution, process), mmap_mode="r", allow_pickle=False)
+        return loaded
+
+
+def save_table(path: str, table: pa.Table) -> None:
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+
+
+def load_table(path: str) -> pa.Table:
+    """The table, read as it is used."""
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def load_batch(path: str, number: int) -> pa.RecordBatch:
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).get_batch(number)
+
+
+EDGES = pa.schema([("row", pa.int64()), ("source", pa.int32()), ("index", pa.int64())])
+"""A record at `row` of a process happened after the record at `index` of the process `source`. Source -1: of a message that
+nobody sent, of which the index is a name."""

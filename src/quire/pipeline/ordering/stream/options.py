@@ -1,0 +1,114 @@
+"""What the caller of a streaming order wants: which order, by which columns, and what to do about silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from quire.model.errors import BadInput
+from quire.pipeline.ordering.significance import Significance
+from quire.pipeline.ordering.writing import POSITION
+
+SOURCES_MAX = 4096
+
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_VECTORS = ("array<int>", "array<bigint>", "map<string,int>", "map<string,bigint>")
+
+Idle = Literal["wait"] | float
+
+
+class TotalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="total"):
+    """By (clock, source). A source promises that its clock ascends from one event to the next."""
+
+    sources: tuple[str | int, ...]
+    """All of them: nobody can know that an order is final who does not know who may still speak."""
+    idle: Idle
+    """What to do about a source that is silent: `"wait"` for it, or go on without it after so many seconds."""
+    source: str = "source"
+    clock: str = "clock"
+    heartbeat: str | None = None
+    """A column that is true in rows that are no events, but only say how far their source's clock is."""
+    transaction: str | None = None
+    """A column whose value consecutive events of one source share if they must leave together."""
+    omit_superseded: Significance | None = None
+    """Leave out writes that nobody will see, as these columns and words tell them."""
+    within: int | None = None
+    """By how many clocks after a write another must have superseded it for that; until then it may have to wait."""
+
+
+class CausalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="causal"):
+    """By vector clocks: an event leaves when everything that happened before it has left."""
+
+    sources: tuple[str | int, ...]
+    source: str = "source"
+    vector: str = "vector"
+    """How many events of each source had happened by then, itself included: an array in the order of the sources, or a
+    map from their names."""
+
+
+OrderOptions = TotalOrder | CausalOrder
+
+
+def settle(options: OrderOptions, columns: Mapping[str, str]) -> OrderOptions:
+    """The options with their sources in order and of their column's type. Raises BadInput where the columns (the Spark
+    type of each) cannot serve them."""
+    names = [options.source]
+    if isinstance(options, TotalOrder):
+        names += [options.clock, *(name for name in (options.heartbeat, options.transaction) if name is not None)]
+    else:
+        names.append(options.vector)
+    for name in names:
+        if name not in columns:
+            raise BadInput(f"the events have no column {name!r}, only {', '.join(columns)}")
+    if POSITION in columns:
+        raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
+    if isinstance(options, TotalOrder):
+        _check_type(options.clock, columns, _WHOLE_NUMBERS, "whole numbers")
+        if options.heartbeat is not None:
+            _check_type(options.heartbeat, columns, ("boolean",), "true or false")
+        _check_omission(options, columns)
+        if options.idle != "wait" and not 0 < options.idle < float("inf"):
+            raise BadInput(f"idle must be 'wait' or a positive number of seconds, not {options.idle!r}")
+    else:
+        _check_type(options.vector, columns, _VECTORS, "arrays or maps of whole numbers")
+    return msgspec.structs.replace(options, sources=_settle_sources(options, columns[options.source]))
+
+
+def _check_omission(options: TotalOrder, columns: Mapping[str, str]) -> None:
+    significance = options.omit_superseded
+    if significance is None:
+        if options.within is not None:
+            raise BadInput("`within` says how soon a write must be superseded, so it needs omit_superseded")
+        return
+    if options.within is None or options.within < 0:
+        raise BadInput("say by how many clocks a write must be superseded to be left out: 0 or more; it may wait for so long")
+    for name in (significance.object, significance.op):
+        if name not in columns:
+            raise BadInput(f"the events have no column {name!r}, which says what is superseded")
+    _check_type(significance.op, columns, ("string",), "words")
+
+
+def _check_type(name: str, columns: Mapping[str, str], wanted: Sequence[str], words: str) -> None:
+    if columns[name] not in wanted:
+        raise BadInput(f"column {name!r} must hold {words}, but is {columns[name]}")
+
+
+def _settle_sources(options: OrderOptions, kind: str) -> tuple[str | int, ...]:
+    if not 1 <= len(options.sources) <= SOURCES_MAX:
+        raise BadInput(f"name from 1 to {SOURCES_MAX} sources: an order is final only when every source was heard from")
+    sources: list[str | int]
+    if kind in _WHOLE_NUMBERS:
+        try:
+            sources = [int(source) for source in options.sources]
+        except ValueError:
+            raise BadInput(f"column {options.source!r} is {kind}, so the sources must be whole numbers") from None
+    elif kind == "string":
+        sources = [str(source) for source in options.sources]
+    else:
+        raise BadInput(f"column {options.source!r} must hold names or whole numbers, but is {kind}")
+    if len(set(sources)) != len(sources):
+        raise BadInput("a source is named twice")
+    # A vector's entries are in the order in which the caller names the sources; for clocks, ties go by the sources' order.
+    return tuple(sources) if isinstance(options, CausalOrder) else tuple(sorted(sources))

@@ -1,0 +1,99 @@
+"""The one way in which rows of a trace are read: some columns of some row groups.
+
+What is not a trace of this run, is damaged, or says what this version does not know, is refused here in one sentence that
+names the file, because only who reads a page can find out that it is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quire.model.errors import BadInput
+from quire.pipeline.columns import KIND_CODES
+from quire.pipeline.layout import RowGroup
+
+
+class TraceReader:
+    """Reads files of one run, one after the other; of those that follow each other, each is opened once."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._path = ""
+        self._file: pq.ParquetFile | None = None
+
+    def __enter__(self) -> TraceReader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._close()
+
+    def read(self, groups: Sequence[RowGroup], columns: Sequence[str], *, optional: Sequence[str] = ()) -> pa.Table:
+        """These row groups of one file, with these columns, and those of the optional ones that the file has."""
+        path = groups[0].path
+        try:
+            file = self._open(path)
+            held = file.schema_arrow.names  # Made anew whenever it is asked for, which takes a while.
+            names = dict.fromkeys(("run", *columns, *(name for name in optional if name in held)))
+            for name in names:
+                if name not in held:
+                    raise BadInput(f"{path} has no column {name!r}")
+            table = file.read_row_groups([group.index for group in groups], columns=list(names), use_threads=False)
+            table.validate()
+        except (OSError, pa.ArrowException, MemoryError) as error:
+            raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0] or type(error).__name__}") from error
+        if table.num_rows != sum(group.rows for group in groups):
+            raise BadInput(f"{path} changed while it was read")
+        _check_run(self._run, path, table["run"])
+        if "kind" in names:
+            _check_kinds(path, table["kind"])
+        return table
+
+    def read_each(
+        self, groups: Sequence[RowGroup], columns: Sequence[str], *, optional: Sequence[str] = ()
+    ) -> Iterator[tuple[RowGroup, pa.Table]]:
+        """One row group after the other."""
+        for group in groups:
+            yield group, self.read([group], columns, optional=optional)
+
+    def read_files(self, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[tuple[list[RowGroup], pa.Table]]:
+        """The row groups of one file after the other."""
+        for _, in_file in groupby(groups, key=lambda group: group.path):
+            own = list(in_file)
+            yield own, self.read(own, columns)
+
+    def _open(self, path: str) -> pq.ParquetFile:
+        if self._file is None or path != self._path:
+            self._close()
+            self._path, self._file = path, pq.ParquetFile(path)
+        return self._file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _check_run(run: str, path: str, column: Any) -> None:
+    """Every row says which run it belongs to; files of two runs in one directory would otherwise be judged as one."""
+    for chunk in column.chunks:
+        words = set(chunk.dictionary.to_pylist()) if chunk.null_count == 0 else {None}
+        if words != {run}:
+            words = set(pc.unique(chunk).to_pylist())
+        for word in words - {run}:
+            raise BadInput(f"{path} holds events of run {word!r}, but run.json describes run {run!r}")
+
+
+def _check_kinds(path: str, column: Any) -> None:
+    if column.null_count:
+        raise BadInput(f"{path} has an event without a kind")
+    for chunk in column.chunks:
+        for word in chunk.dictionary.to_pylist():
+            if word not in KIND_CODES:
+                raise BadInput(f"{path} has events of the unknown kind {word!r}")

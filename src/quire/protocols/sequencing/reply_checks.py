@@ -1,0 +1,22 @@
+"""What a client refuses of the answers of sequencers and the directory, because no correct one gives it."""
+
+from __future__ import annotations
+
+from quire.model.messages import NUMBER_MAX
+from quire.model.packets import Packet
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.events import Event
+from quire.protocols.sequencing.permissions import Permissions
+
+
+def wrong_reply(packet: Packet, permissions: Permissions) -> str | None:
+    """What is wrong with it, if anything."""
+    match packet:
+        case Event():
+            return None if packet.is_sound() else f"nothing can have been numbered so: {packet.kind} from {packet.seq} on"
+        case wire.Ack(seq=seq):
+            return None if 1 <= seq <= NUMBER_MAX // 2 else f"numbers start at 1 and do not reach {seq}"
+        case wire.Ready(sequencer=location) | wire.Located(sequencer=location) | wire.NewLocation(sequencer=location):
+            known = permissions.is_sequencer(location) or (wire.NO_ROOM <= location < 0 and not isinstance(packet, wire.Ready))
+            return None if known else f"{location} is no sequencer"
+    return None

@@ -1,0 +1,227 @@
+"""The base of replicated classes: declared fields, commands and queries, and a state that a group keeps equal everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import Any, ClassVar, get_origin
+
+import msgspec
+
+from quire.model.errors import BadInput, ProtocolViolation
+from quire.replicated.calls import Command, CommandCall, Query, method_hints, result_copier
+from quire.replicated.fields import CopiedField, Field, read_field
+from quire.replicated.home import Context, Home
+from quire.replicated.ledger import Ledger
+from quire.replicated.snapshots import Restoration, Snapshot
+from quire.replicated.types import resolved, type_variables
+
+
+class Replicated:
+    """Base of objects with a copy at every member.
+
+    Annotated names are its fields; each begins with its default, or empty. `@quire.command` and `@quire.query` declare what
+    may be called. Names that begin with `_` and are not annotated are of this process alone: they are neither replicated nor
+    restored. Give the object to `quire.join` as `state`.
+    """
+
+    _fields: ClassVar[dict[str, Field]] = {}
+    _commands: ClassVar[dict[str, CommandCall]] = {}
+    _copies: ClassVar[dict[str, Any]] = {}
+    _calls: ClassVar[dict[type, CommandCall]] = {}
+    _read: ClassVar[Any]
+    _ledger: Ledger
+    _home: Home | None
+    _context: Context | None
+    _rebound: set[str]
+    _waiters: list[asyncio.Future[None]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        variables = type_variables(cls)
+        cls._fields = {}
+        for name, hint in _field_hints(cls).items():
+            if hasattr(Replicated, name):
+                raise BadInput(f"{cls.__name__}.{name} has a name that every replicated object uses; choose another")
+            default = getattr(cls, name, msgspec.NODEFAULT)
+            cls._fields[name] = field = read_field(cls.__name__, name, resolved(hint, variables), default)
+            if isinstance(field, CopiedField):
+                setattr(cls, name, field)
+        cls._commands, cls._copies = {}, {}
+        for name in dir(cls):
+            value = getattr(cls, name)
+            title = f"{cls.__name__}.{name}"
+            if isinstance(value, Command | Query) and name in dir(Replicated):
+                raise BadInput(f"{title} has a name that every replicated object uses; choose another")
+            if isinstance(value, Command):
+                value.name = name
+                cls._commands[name] = CommandCall(cls.__name__, name, value.method, variables)
+            elif isinstance(value, Query):
+                value.name = name
+                hint = resolved(method_hints(title, value.method).get("return", Any), variables)
+                cls._copies[name] = result_copier(title, hint)
+        cls._calls = {call.struct: call for call in cls._commands.values()}
+        cls._read = msgspec.msgpack.Decoder(typing.Union[tuple(cls._calls)] if cls._calls else None).decode  # noqa: UP007
+
+    def __new__(cls, *_args: Any, **_fields: Any) -> typing.Self:
+        self = super().__new__(cls)
+        own = vars(self)
+        own["_ledger"] = Ledger(cls.__name__)
+        own["_home"] = own["_context"] = None
+        own["_rebound"], own["_waiters"] = set(), []
+        for name, field in cls._fields.items():
+            own[name] = field.hold(field.decode(field.initial), self._ledger)
+        return self
+
+    def __init__(self, **fields: Any) -> None:
+        """Begin with these values instead of the defaults; they must be the same at all members."""
+        for name, value in fields.items():
+            if name not in self._fields:
+                raise TypeError(f"{type(self).__name__} has no field {name!r}")
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self._fields.get(name)
+        if field is not None:
+            value = field.check(value)
+            self._ledger.keep(self, name, vars(self)[name])
+            if self._ledger.notes is not None:
+                # Whoever made the value may still add to it; it is tracked from the end of the command.
+                self._rebound.add(name)
+                vars(self)[name] = value
+            else:
+                vars(self)[name] = field.hold(value, self._ledger)
+        elif name.startswith("_"):
+            vars(self)[name] = value
+        else:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}; declare it with its type")
+
+    def _put_back(self, name: str, old: Any) -> None:
+        vars(self)[name] = old
+
+    @property
+    def context(self) -> Context:
+        """Of the command that is being executed: who called it, and when."""
+        if self._context is None:
+            raise BadInput("there is a context only while a command is executed")
+        return self._context
+
+    def apply(self, payload: bytes, context: Context) -> Any:
+        """Execute a command that `encode` made, of this class at whatever member. Raises what it raises, and
+        ProtocolViolation where there is no such command."""
+        try:
+            call = self._read(payload)
+        except msgspec.DecodeError as error:
+            what = f"it called {type(self).__name__} in a way that is not declared here ({error})"
+            raise ProtocolViolation(context.member, what) from None
+        own = vars(self)
+        own["_context"] = context
+        try:
+            declared = self._calls[type(call)]
+            return self._change(declared.method, *declared.arguments(call))
+        except StopIteration as error:
+            # It would end whatever loop or coroutine waits for the command.
+            raise RuntimeError(f"{type(self).__name__}.{type(call).__name__} raised StopIteration") from error
+        finally:
+            own["_context"] = None
+
+    def member_left(self, member: int) -> None:
+        """Override this to do, at every member and at the same point of the order, what is to be done when a member is gone.
+        It may change the object as a command does."""
+
+    def _change(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Let a method change the object; whatever it changed is taken back if it raises."""
+        ledger, own = self._ledger, vars(self)
+        ledger.begin()
+        try:
+            result = method(self, *arguments)
+        except BaseException:
+            ledger.roll_back()
+            self._rebound.clear()
+            raise
+        ledger.commit()
+        if self._rebound:
+            for name in self._rebound:
+                own[name] = self._fields[name].hold(own[name], ledger)
+            self._rebound.clear()
+        if self._waiters:
+            self._tell_waiters()
+        return result
+
+    def snapshot(self) -> Iterator[bytes]:
+        """The state as it is now, in chunks, to be read one after the other while commands go on."""
+        return Snapshot(self._ledger, self._fields, vars(self))
+
+    def _restoration(self) -> Restoration:
+        """The other end of a snapshot, where the chunks come one at a time: `feed` each, then `_restored`."""
+        return Restoration(type(self).__name__, self._fields)
+
+    def _restored(self, restoration: Restoration) -> None:
+        """Become what was fed to this restoration; raises BadInput, and changes nothing, where it is not complete."""
+        restoration.finish(lambda name, value: vars(self).__setitem__(name, self._fields[name].hold(value, self._ledger)))
+        self._tell_waiters()
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Become what the snapshot shows; raises BadInput, and changes nothing, where it makes no sense."""
+        restoration = self._restoration()
+        for chunk in chunks:
+            restoration.feed(chunk)
+        self._restored(restoration)
+
+    def digest(self) -> str:
+        """Equal at two members if their copies are: for logs and tests."""
+        found = sha256()
+        for name, field in self._fields.items():
+            found.update(msgspec.msgpack.encode((name, vars(self)[field.name])))
+        return found.hexdigest()[:16]
+
+    @classmethod
+    def _declaration(cls) -> str:
+        """Equal at two members if what they declare is."""
+        words = [*(field.spelled for field in cls._fields.values()), *(call.spelled for call in cls._commands.values())]
+        return f"{cls.__name__}-{sha256('; '.join(words).encode()).hexdigest()[:8]}"
+
+    async def changed(self) -> None:
+        """Wait until the next command has been executed here, or a snapshot was restored."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _tell_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _bind(self, home: Home) -> None:
+        """The object lives in this group from now on, and only commands change it."""
+        if self._ledger.shut:
+            raise BadInput(f"this {type(self).__name__} is in a group already; make another for another group")
+        self._home, self._ledger.shut = home, True
+
+    def _release(self, why: Exception) -> None:
+        """The group is over, as whoever waits for a change is told. The object keeps its state, and may be given to another."""
+        self._ledger.shut = False
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(why)
+
+    def _home_of_calls(self) -> Home:
+        if self._ledger.notes is not None:
+            raise BadInput("a command cannot wait for another; move what both do into a method without a decorator")
+        if self._home is None:
+            raise BadInput(f"this {type(self).__name__} is in no group; give it to quire.join as state")
+        return self._home
+
+
+def _field_hints(cls: type) -> dict[str, Any]:
+    """The annotated names of a class and its bases, but for those of Replicated itself and of no instance."""
+    names = {name for base in cls.__mro__[: cls.__mro__.index(Replicated)] for name in vars(base).get("__annotations__", {})}
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise BadInput(f"{cls.__name__} has a type that is not known at the top of its module: {error}") from None
+    return {name: hint for name, hint in hints.items() if name in names and get_origin(hint) is not ClassVar}

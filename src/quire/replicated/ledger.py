@@ -1,0 +1,102 @@
+"""The ledger of one object: who may change it now, how it was before, and for which snapshots that matters.
+
+A command may change whatever it likes, and fail afterwards. So before anything is changed, how it was is noted here, one entry
+of a dictionary or one field at a time, and a failed command is taken back from the last note to the first. The same notes keep
+snapshots consistent that are written while commands go on. Outside of commands nothing may change, because other replicas would
+not: that is refused here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Protocol
+
+from quire.model.errors import BadInput
+
+
+class _Sign:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+ABSENT: Final = _Sign("absent")
+"""How an entry was that did not exist."""
+WHOLE: Final = _Sign("whole")
+"""In place of a key: all of a container."""
+LENGTH: Final = _Sign("length")
+"""In place of a key: what comes after so many items of a list."""
+LAST: Final = _Sign("last")
+"""In place of a key: the item that was taken off the end of a list."""
+
+
+class Image:
+    """How a value was that can be changed in place: its encoding, read again only when it is needed."""
+
+    __slots__ = ("_decode", "data")
+
+    def __init__(self, data: bytes, decode: Callable[[bytes], Any]) -> None:
+        self.data = data
+        self._decode = decode
+
+    def value(self) -> Any:
+        return self._decode(self.data)
+
+
+class Owner(Protocol):
+    """What has entries: a container, or the object with its fields."""
+
+    def _put_back(self, key: Any, old: Any) -> None: ...
+
+
+class Watcher(Protocol):
+    """A snapshot that is being written."""
+
+    def keep(self, owner: Owner, key: Any, old: Any) -> None: ...
+
+
+class Ledger:
+    __slots__ = ("_kept", "name", "notes", "shut", "watchers")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shut = False
+        """Whether only a command may change anything."""
+        self.watchers: list[Watcher] = []
+        self.notes: list[tuple[Owner, Any, Any]] | None = None
+        """How everything was that the command has changed which is being executed; None while none is."""
+        self._kept: set[tuple[int, Hashable]] = set()
+
+    def begin(self) -> None:
+        """A command begins, which may change everything."""
+        self.notes = []
+
+    def keep(self, owner: Owner, key: Any, old: Any) -> None:
+        """Something is about to change, and was so before."""
+        if self.notes is not None:
+            self.notes.append((owner, key, old))
+        elif self.shut:
+            raise BadInput(f"{self.name} was to be changed outside of a command, which no other replica would notice")
+        for watcher in self.watchers:
+            watcher.keep(owner, key, old)
+
+    def keep_image(self, owner: Owner, key: Hashable, image: Callable[[], Image]) -> None:
+        """A command was given something that it may change in place; the first time, how it was is kept."""
+        if self.notes is not None and (id(owner), key) not in self._kept:
+            self._kept.add((id(owner), key))
+            self.keep(owner, key, image())
+
+    def commit(self) -> None:
+        """The command has ended well."""
+        self.notes = None
+        if self._kept:
+            self._kept.clear()
+
+    def roll_back(self) -> None:
+        """The command has failed: everything is as it was."""
+        notes = self.notes or []
+        self.commit()
+        for owner, key, old in reversed(notes):
+            owner._put_back(key, old.value() if isinstance(old, Image) else old)

@@ -1,0 +1,81 @@
+"""What happened to members of views, for the diagram: all of it in the window, and what was true where the window begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from quire.pipeline.columns import kinds, numbers
+from quire.pipeline.layout import Layout, RowGroup
+from quire.pipeline.reading import TraceReader
+from quire.report.window import Window
+from quire.trace.schema import VIEW
+from quire.trace.views import Happening
+
+_COLUMNS = ("kind", "process", "pos", "seq", "dests", "object", "op", "txn")
+_KNOWN = frozenset(each.value for each in Happening)
+_BOUNDS = {
+    Happening.CUT: "cut",
+    Happening.HEALED: "cut",
+    Happening.BLOCKED: "block",
+    Happening.UNBLOCKED: "block",
+}
+"""What begins and ends which kind of stretch of a member's line; everything else a stay in a view."""
+
+
+class Happened(msgspec.Struct, frozen=True):
+    process: int
+    pos: int
+    op: str
+    number: int
+    """Of the view."""
+    text: str
+    """Of an installed view its members, of a restart how many messages were kept."""
+    incarnation: str
+    others: tuple[int, ...]
+    """The members of an installed view; or those from which the process is cut off, or that it can reach again."""
+
+
+def read_happenings(run: str, groups: Sequence[RowGroup]) -> list[Happened]:
+    """All that these row groups tell of members of views."""
+    found = []
+    with TraceReader(run) as reader:
+        for _, table in reader.read_each(groups, _COLUMNS):
+            rows = table.take(np.flatnonzero(kinds(table["kind"]) == VIEW))
+            seq = numbers(rows, "seq")[0].tolist()
+            for number, row in zip(seq, rows.to_pylist(), strict=True):
+                if row["op"] in _KNOWN:
+                    others = tuple(row["dests"] or ())
+                    text, incarnation = row["object"] or "", row["txn"] or ""
+                    found.append(Happened(row["process"], row["pos"], row["op"], number, text, incarnation, others))
+    return found
+
+
+def within(window: Window, found: Sequence[Happened]) -> list[Happened]:
+    """What is in the window, and before that, of each member drawn, the last of each kind."""
+    process, pos = (numbers(window.marks.rows, name)[0] for name in ("process", "pos"))
+    shown: list[Happened] = []
+    for member in window.members:
+        own = np.flatnonzero(process == member)
+        first = int(pos[own].min()) if len(own) else 0
+        last = int(window.marks.last_pos[own].max()) if len(own) else -1
+        earlier: dict[str, Happened] = {}
+        for each in found:
+            if each.process == member and each.pos < first:
+                earlier[_BOUNDS.get(Happening(each.op), "stay")] = each
+        shown += sorted(earlier.values(), key=lambda each: each.pos)
+        shown += [each for each in found if each.process == member and first <= each.pos <= last]
+    return shown
+
+
+def ended(window: Window, layout: Layout) -> list[int]:
+    """Those of the crashed processes whose last event is in the window."""
+    process = numbers(window.marks.rows, "process")[0]
+    lasts = {group.process: group.first_pos + group.rows - 1 for group in layout.groups}
+    return [
+        member
+        for member in layout.world.crashed
+        if len(own := np.flatnonzero(process == member)) and int(window.marks.last_pos[own].max()) == lasts[member]
+    ]

@@ -1,0 +1,161 @@
+"""What a process of a group that changes does, as rows of a trace: its views, its sends and its deliveries.
+
+The recorder sees every effect of the member before it is carried out, so that logical time is right on whatever leaves
+afterwards. What a process is given to catch up, before it is a member, is state and no delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+
+from quire.model.messages import Run
+from quire.model.orders import Guarantee
+from quire.protocols import registry
+from quire.trace.log import Address, EventLog
+from quire.trace.views import VIEW_BITS, Happening, Operation, ViewMember, operation_word
+from quire.views.core import GroupSettings
+from quire.views.effects import Deliver, Effect, Exclude, Install, Leave, Save, Send
+from quire.views.packets import Data
+from quire.views.process import Process
+from quire.views.records import Took
+from quire.views.view import View
+
+GROUP = "all"
+"""The name of the group in its trace."""
+
+_EVERYTHING = 1 << VIEW_BITS
+_NUMBERS_MAX = 1_000_000
+"""Names that are smaller numbers stand for themselves."""
+
+
+def number_of(name: str) -> int:
+    """The number by which logs know a process of this name."""
+    if name.isdecimal() and name.isascii() and str(int(name)) == name and int(name) < _NUMBERS_MAX:
+        return int(name)
+    return _NUMBERS_MAX + int.from_bytes(sha256(name.encode()).digest()[:5], "big")
+
+
+def promises(rules: GroupSettings) -> frozenset[Guarantee]:
+    """What a group with these rules promises of its trace."""
+    uniform = {Guarantee.UNIFORM} if rules.uniform else set()
+    return registry.find(rules.protocol).protocol.promises | {Guarantee.VIRTUAL_SYNCHRONY, Guarantee.ONCE} | uniform
+
+
+def _members(view: View) -> tuple[ViewMember, ...]:
+    return tuple(ViewMember(number_of(one.name), one.incarnation) for one in view.members)
+
+
+class MembershipRecorder:
+    """Of one process, from its start. `began` is called when it is in a view for the first time, or again after a restart, and
+    with every view, with its members."""
+
+    def __init__(
+        self, process: Process, log: EventLog, time_ns: Callable[[], int], began: Callable[[tuple[ViewMember, ...]], None]
+    ) -> None:
+        self._process = process
+        self._log = log
+        self._time_ns = time_ns
+        self._began = began
+        self._name = process.member.core.me.name
+        self._number = number_of(self._name)
+        self._incarnation = process.member.core.me.incarnation
+        self._epoch = 0
+        """The view that the process is in; 0 while it is in none."""
+        self._rank: int | None = None
+        self._dests: tuple[int, ...] = ()
+        self._sent = 0
+        """How many of its messages in this view are recorded."""
+        self._replayed: tuple[int, ...] = ()
+        """Of each member of the view, how many of its messages the journal knew to be delivered when the process resumed."""
+        self._delivered_from = log.address(Address(GROUP))
+        # Later than whatever an earlier process of this name has recorded.
+        process.lamport = max(process.lamport, time_ns())
+        self._resume()
+        process.on_effect = self.saw
+
+    def _resume(self) -> None:
+        """Where a process goes on after a restart, and how much of what it delivered in that view its journal knows. All of it
+        is in the trace, because it was recorded before it was written there, and its replay is no delivery."""
+        core = self._process.member.core
+        if core.mode != "frozen" or core.view.epoch == 1:
+            return
+        self._epoch = core.view.epoch
+        self._sent = _EVERYTHING  # It sends nothing before the next view.
+        if core.position.epoch == self._epoch:
+            self._replayed = core.position.delivered
+        kept = sum(self._replayed)
+        self._began((*_members(core.view), ViewMember(self._number, self._incarnation)))
+        self._log.resumed(GROUP, self._epoch, self._incarnation, kept, self._tick(), self._time_ns())
+
+    def saw(self, effect: Effect) -> None:
+        kind = type(effect)
+        if kind is Send:
+            assert isinstance(effect, Send)
+            if isinstance(effect.packet, Data) and effect.packet.epoch == self._epoch:
+                self._record_send(effect.packet.run, effect.packet.session, effect.packet.number)
+        elif kind is Save:
+            # Who is alone in a view sends to nobody, and may deliver what it has written only when it is started again.
+            assert isinstance(effect, Save)
+            record = effect.record
+            if isinstance(record, Took) and record.data.epoch == self._epoch and record.data.run.origin == self._rank:
+                self._record_send(record.data.run, record.data.session, record.data.number)
+        elif kind is Deliver:
+            assert isinstance(effect, Deliver)
+            if effect.entry.epoch == self._epoch and not self._is_replayed(effect):
+                self._record_delivery(effect)
+        elif kind is Install:
+            assert isinstance(effect, Install)
+            self._install(effect)
+        elif kind is Exclude:
+            self.happened(Happening.EXCLUDED)
+            self._epoch = 0
+        elif kind is Leave:
+            self.happened(Happening.LEFT)
+            self._epoch = 0
+
+    def _is_replayed(self, effect: Deliver) -> bool:
+        return bool(self._replayed) and effect.entry.run.end <= self._replayed[effect.entry.rank]
+
+    def happened(self, what: Happening, others: Iterable[int] = ()) -> None:
+        """Something happened to this process, if it is in a view. `others`: whom it cannot reach, or can reach again."""
+        if self._epoch:
+            self._log.happened(what, GROUP, self._epoch, self._incarnation, self._tick(), self._time_ns(), others)
+
+    def _install(self, effect: Install) -> None:
+        incarnation = effect.view.incarnation(self._name) or 0
+        if effect.joined:
+            self._incarnation = incarnation
+        # A view may name the process that was here before: what that one sent, it has recorded.
+        self._sent = 0 if incarnation == self._incarnation else _EVERYTHING
+        self._epoch, self._replayed = effect.view.epoch, ()
+        self._rank = effect.view.rank(self._name)
+        members = _members(effect.view)
+        self._began(members)
+        self._dests = tuple(sorted(member.process for member in members))
+        self._log.installed(GROUP, self._epoch, members, self._incarnation, self._tick(), self._time_ns())
+
+    def _record_send(self, run: Run, session: str, number: int) -> None:
+        """A run is sent to each member by itself, and is one send all the same."""
+        if run.end <= self._sent:
+            return
+        run, number = run.part(self._sent - run.first, run.count), number + self._sent - run.first
+        self._sent = run.end
+        first = self._epoch << VIEW_BITS | run.first
+        address = self._log.address(Address(GROUP, self._dests, txn=operation_word(Operation(session, number), first)))
+        size = run.payload_bytes() // run.count
+        self._log.send(self._number, first, run.count, self._tick(run.count), self._time_ns(), address, size)
+
+    def _record_delivery(self, effect: Deliver) -> None:
+        entry, run = effect.entry, effect.entry.run
+        origin = number_of(entry.origin)
+        if origin == self._number:
+            self._record_send(run, entry.session, entry.number)  # Without a journal, who is alone has not told of it before.
+        first, size = entry.epoch << VIEW_BITS | run.first, run.payload_bytes() // run.count
+        lamport = self._tick(run.count)
+        self._log.deliver(origin, first, run.count, lamport, self._time_ns(), self._delivered_from, size)
+
+    def _tick(self, count: int = 1) -> int:
+        """The logical time of the next event, or of the first of so many."""
+        self._process.lamport += count
+        return self._process.lamport - count + 1

@@ -1,0 +1,74 @@
+"""The log of a part: frames one after the other, each whole or not there.
+
+A frame is a kind, a length, a checksum and a body. Names come before the records that use them. A process that is killed, or
+whose disk is full, leaves at most one frame that is not whole, at the end; a reader stops before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import BinaryIO, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from quire.trace.log import Address
+
+NAMES, RECORDS, END = 1, 2, 3
+_BODY_BYTES_MAX = 1 << 28
+"""No writer makes a longer one: where a header says so, it is no header."""
+
+_HEADER = Struct("<III")
+_KIND_AND_LENGTH = Struct("<II")
+
+
+class NewNames(msgspec.Struct, frozen=True, array_like=True):
+    """Names that records use from here on; their numbers follow those of the names before."""
+
+    addresses: tuple[Address, ...] = ()
+    packet_types: tuple[str, ...] = ()
+
+
+class Frame(NamedTuple):
+    kind: int
+    body: bytes
+    end: int
+    """Where the next frame begins."""
+
+
+def pack_frame(kind: int, body: bytes) -> bytes:
+    return _HEADER.pack(kind, len(body), _checksum(kind, body)) + body
+
+
+def read_frames(file: BinaryIO, start: int = 0, end: int | None = None) -> Iterator[Frame]:
+    """The whole frames from one place to another, or to the first that is not whole."""
+    file.seek(start)
+    while end is None or start < end:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return
+        kind, length, checksum = _HEADER.unpack(header)
+        if not NAMES <= kind <= END or length > _BODY_BYTES_MAX:
+            return
+        body = file.read(length)
+        if len(body) < length or _checksum(kind, body) != checksum:
+            return
+        start += _HEADER.size + length
+        yield Frame(kind, body, start)
+
+
+def read_names(file: BinaryIO, end: int) -> Iterator[NewNames]:
+    """The names that the frames up to this place bring; records between them are passed over."""
+    file.seek(0)
+    start = 0
+    while start < end:
+        kind, length, _ = _HEADER.unpack(file.read(_HEADER.size))
+        if kind == NAMES:
+            yield msgspec.msgpack.decode(file.read(length), type=NewNames)
+        start += _HEADER.size + length
+        file.seek(start)
+
+
+def _checksum(kind: int, body: bytes) -> int:
+    return crc32(body, crc32(_KIND_AND_LENGTH.pack(kind, len(body))))

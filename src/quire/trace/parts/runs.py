@@ -1,0 +1,56 @@
+"""Which parts in a directory are of one run.
+
+Every start of a process is an incarnation of it, and every part says with which incarnations of others its process was
+linked. Parts whose incarnations are linked, directly or through others, are of one run. So a directory may hold the parts of
+many runs of the same group, and no process has to ask anybody for a name that no other run has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from quire.trace.parts.description import RunIdentity
+from quire.trace.parts.reader import Part, part_files
+
+_Start = tuple[str, int, int]
+"""A start of a process: of which group, its number, its incarnation."""
+
+
+class RunParts(NamedTuple):
+    """The parts of one run, in the order of the processes' numbers."""
+
+    parts: Sequence[Part]
+
+    @property
+    def identity(self) -> RunIdentity:
+        return self.parts[0].description.identity
+
+    @property
+    def began_ns(self) -> int:
+        return min(part.description.clock.wall_ns for part in self.parts)
+
+
+def runs_in(directory: Path) -> Sequence[RunParts]:
+    """All runs of which there are parts in a directory, the latest last. Raises BadInput where a part is none, and OSError."""
+    parts = [Part(path) for path in part_files(directory)]
+    leader: dict[_Start, _Start] = {}
+
+    def find(start: _Start) -> _Start:
+        while (above := leader.setdefault(start, start)) != start:
+            leader[start] = leader[above]
+            start = above
+        return start
+
+    for part in parts:
+        for peer, incarnation in (*part.description.peers.items(), *part.description.met):
+            leader[find((part.description.identity.run, peer, incarnation))] = find(_start(part))
+    runs: dict[_Start, list[Part]] = {}
+    for part in parts:
+        runs.setdefault(find(_start(part)), []).append(part)
+    return sorted(map(RunParts, runs.values()), key=lambda run: run.began_ns)
+
+
+def _start(part: Part) -> _Start:
+    return part.description.identity.run, part.process, part.description.incarnation

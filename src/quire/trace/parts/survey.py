@@ -1,0 +1,176 @@
+"""What must be known of a run's parts before any of them is written out: who took part, how each ended, what was sent.
+
+A part may end early: its process was killed, is still running, or left before its group was closed. Then others may have
+delivered messages of which it is not recorded that they were sent. They are left out of a run that promises integrity, because
+nobody can tell them from messages that came from nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from quire.model.errors import BadInput
+from quire.model.orders import Guarantee
+from quire.trace.log import Names
+from quire.trace.parts.description import PartEnd
+from quire.trace.parts.reader import Part, Piece
+from quire.trace.parts.rewriting import Counting, Rewriting
+from quire.trace.parts.runs import RunParts
+from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS, Integers
+from quire.trace.schema import DELIVER, SEND, VIEW
+
+RUNNING_OR_CRASHED = "it crashed, or is still running, or the copy of its part is cut off"
+NOT_THERE = "its part is missing"
+
+_NOTHING: Integers = np.empty((0, RECORD_FIELDS), np.int64)
+
+
+class PartSurvey:
+    """One part: by the number of each run's first message, how many it has and when it was sent; and how the process ended."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.end: PartEnd | None = None
+        self.groups: dict[str, set[int]] = {}
+        """Who was to deliver messages of each group."""
+        self.mentioned: set[int] = {part.process}
+        """Processes that it had to do with."""
+        self.lamport: int | None = None
+        """The logical time of its first event."""
+        sends, names = [_NOTHING], Names()
+        for piece in part.read():
+            if isinstance(piece, PartEnd):
+                self.end = piece
+                continue
+            names, kind = piece.names, piece.records[:, KIND]
+            if self.lamport is None and len(piece.records):
+                self.lamport = int(piece.records[0, LAMPORT])
+            sends.append(piece.records[kind == SEND])
+            self.mentioned.update(np.unique(piece.records[np.isin(kind, (SEND, DELIVER, VIEW)), ORIGIN]).tolist())
+        for address in names.addresses:
+            self.mentioned.update(address.dests or ())
+            if address.group is not None:
+                self.groups.setdefault(address.group, set()).update(address.dests or ())
+        self.sends = np.concatenate(sends)
+
+    @property
+    def why_early(self) -> str:
+        """Why the part ends before its group did; empty if it does not."""
+        return RUNNING_OR_CRASHED if self.end is None else self.end.failure
+
+
+class RunSurvey:
+    """All parts of a run. `without` are processes of which there need not be a part."""
+
+    def __init__(self, run: RunParts, without: Iterable[int] = ()) -> None:
+        """Raises BadInput where parts are missing."""
+        self.identity = run.identity
+        self.parts = [PartSurvey(part) for part in run.parts]
+        recorded = {survey.part.process for survey in self.parts}
+        if len(recorded) < len(self.parts) and not self.identity.views:
+            raise BadInput("two processes have the same number; give each client a number of its own")
+        missing = sorted(set(range(self.identity.members)) - recorded - set(self.identity.relays) - set(without))
+        if missing:
+            names = ", ".join(f"p{process:05d}-*" for process in missing)
+            one = f"--without {','.join(map(str, missing))}"
+            raise BadInput(f"there is no part of process {', '.join(map(str, missing))}: copy {names} there, or say {one}")
+        everybody = set(range(self.identity.members)).union(*(survey.mentioned for survey in self.parts))
+        self.numbers: Mapping[int, int] = self._number(everybody)
+        """Of each process, its number in the run."""
+        unrecorded = sorted(everybody - recorded - set(self.identity.relays))
+        # Of a process that was started again, only the last part may reach to the end.
+        last = {survey.part.process: survey for survey in self.parts}
+        self.ended_early: Mapping[int, str] = {
+            **{self.numbers[process]: NOT_THERE for process in unrecorded},
+            **{self.numbers[process]: each.why_early for process, each in last.items() if each.why_early},
+        }
+        """The processes whose deliveries need not be all that there are, and why; by their numbers in the run."""
+        self._uncertain = [process for process in sorted(everybody) if self.numbers[process] in self.ended_early]
+        self.left_out = 0
+        """How many deliveries were left out so far."""
+        self._sends = {
+            process: np.concatenate([each.sends for each in self.parts if each.part.process == process]) for process in recorded
+        }
+        self._counting = Counting(self._sends) if self.identity.views else None
+        began = [survey.lamport for survey in self.parts if survey.lamport is not None]
+        self._lamport = min(began, default=1) - 1 if self.identity.views else 0
+
+    @property
+    def members(self) -> int:
+        return len(self.numbers)
+
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The groups by name, each with those that were its members at some time."""
+        groups = {name: set(members) for name, members in self.identity.groups.items()}
+        if self.identity.open:
+            for survey in self.parts:
+                for name, members in survey.groups.items():
+                    groups.setdefault(name, set()).update(self.numbers[member] for member in members)
+        return {name: tuple(sorted(members)) for name, members in sorted(groups.items())}
+
+    def names(self) -> dict[str, str]:
+        """The names of processes that have one, by their numbers in the run."""
+        named = {self.numbers[each.part.process]: each.part.description.name for each in self.parts}
+        return {str(number): name for number, name in sorted(named.items()) if name not in ("", str(number))}
+
+    def sent(self, number: int) -> tuple[Integers, Integers]:
+        """The first number of each run that a process sent, and when; processes and messages by their numbers in the run."""
+        process = next(process for process, own in self.numbers.items() if own == number)
+        sends = self._sends.get(process, _NOTHING)
+        firsts = sends[:, FIRST] if self._counting is None else self._counting.count(process, sends[:, FIRST])
+        return firsts, sends[:, TIME_NS]
+
+    def pieces(self, survey: PartSurvey) -> Iterable[Piece]:
+        """The records of a part as they are in the run: with its numbers, and without what cannot be judged."""
+        rewrite = None
+        if self.identity.open or self.identity.views:
+            rewrite = Rewriting(survey.part.process, self.numbers, self._counting, self._lamport)
+        uncertain = self._uncertain if Guarantee.INTEGRITY in self.identity.promises else []
+        for piece in survey.part.read():
+            if isinstance(piece, Piece):
+                if uncertain:
+                    known = self._known(piece.records, uncertain)
+                    self.left_out += int(piece.records[~known, COUNT].sum())
+                    piece = Piece(piece.names, piece.records[known])
+                yield piece if rewrite is None else rewrite(piece)
+
+    def notes(self) -> Sequence[str]:
+        """What a reader of the run should know, in sentences."""
+        shown = {number: process for process, number in self.numbers.items()}
+        notes = [
+            f"the part of process {number}{f' (client {shown[number]})' if shown[number] != number else ''} "
+            f"does not reach to the end: {why}"
+            for number, why in sorted(self.ended_early.items())
+        ]
+        if self.left_out:
+            notes.append(f"{self.left_out} deliveries of messages that such a process sent later are left out")
+        return notes
+
+    def _number(self, everybody: set[int]) -> dict[int, int]:
+        """Clients have large numbers that say nothing; in the run they follow the members in the order in which they came."""
+        if not self.identity.open:
+            return {process: process for process in sorted(everybody)}
+        came = {survey.part.process: survey.part.description.incarnation for survey in self.parts}
+        last = max(came.values(), default=0) + 1
+        members = self.identity.members
+        order = sorted(everybody, key=lambda process: (process >= members, came.get(process, last), process))
+        fixed = {process: process for process in range(members)}
+        return fixed | {process: number for number, process in enumerate(order) if process >= members}
+
+    def _known(self, records: Integers, uncertain: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Of each record, whether the messages that it says were delivered are known to have been sent."""
+        known = np.ones(len(records), np.bool_)
+        delivered = records[:, KIND] == DELIVER
+        for origin in uncertain:
+            of_origin = np.flatnonzero(delivered & (records[:, ORIGIN] == origin))
+            sends = self._sends.get(origin, _NOTHING)
+            order = np.argsort(sends[:, FIRST])
+            firsts, ends = sends[order, FIRST], (sends[:, FIRST] + sends[:, COUNT])[order]
+            run = np.searchsorted(firsts, records[of_origin, FIRST], side="right") - 1
+            covered = run >= 0
+            covered[covered] = (records[of_origin, FIRST] + records[of_origin, COUNT])[covered] <= ends[run[covered]]
+            known[of_origin] = covered
+        return known

@@ -1,0 +1,99 @@
+"""How the last view ended, for those who have not heard: kept until everybody who is in the present one has installed it.
+
+A member that is not in the next view keeps it, too, and tells whoever asks: it may be the only one left that knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from quire.views.core import Core
+from quire.views.packets import Decide, Entry, Fetch, Fill, GroupPacket, Previous, Welcome
+from quire.views.stock import Stock
+from quire.views.view import Position, Value, View
+
+
+class Aftermath:
+    def __init__(self, core: Core) -> None:
+        self.installed: set[str] = set()
+        """Who is known to have installed the view after it, or a later one."""
+        self._core = core
+        self._last: tuple[View, Value, Stock] | None = None
+
+    def keep(self, view: View, value: Value, stock: Stock) -> None:
+        self._last = (view, value, stock)
+        self.installed = set()
+
+    def take(self, previous: Previous | None) -> None:
+        """What somebody else, or the journal, has kept."""
+        self._last = None
+        self.installed = set()
+        if previous is not None:
+            stock = Stock(len(previous.view.members))
+            stock.restore(previous.value.cut, previous.runs)
+            self._last = (previous.view, previous.value, stock)
+
+    def packed(self) -> Previous | None:
+        if self._last is None:
+            return None
+        view, value, stock = self._last
+        return Previous(view, value, tuple(stock.within(value.cut)))
+
+    def is_of(self, epoch: int) -> bool:
+        """Whether this is how the view of that epoch ended."""
+        return self._last is not None and self._last[0].epoch == epoch
+
+    def has_installed(self, name: str, epoch: int) -> None:
+        """Somebody has installed the view of this epoch."""
+        core = self._core
+        if epoch >= core.view.epoch:
+            self.installed.add(name)
+            if self.installed.issuperset(core.view.names()):
+                self._last = None
+
+    def is_awaited(self) -> bool:
+        """Whether this process, which is not in the view after it, may be needed to tell of it: until a quorum has it or, where
+        the group has ended, everybody of whom anything is heard."""
+        if self._last is None:
+            return False
+        core, (view, value, _) = self._core, self._last
+        after = value.view_after(view)
+        if value.terminal:
+            return not self.installed.issuperset(set(after.names()) - core.suspects - {core.me.name})
+        return not after.is_quorum(self.installed, core.settings.tie)
+
+    def tell(self, name: str, packet: GroupPacket) -> None:
+        """Answer somebody who is still in that view."""
+        assert self._last is not None
+        view, value, stock = self._last
+        if isinstance(packet, Fetch):
+            last = min(packet.last, value.cut[packet.origin])
+            self._core.send(Fill(view.epoch, tuple(stock.between(packet.origin, packet.first, last))), (name,))
+        else:
+            self._core.send(Decide(view.epoch, value), (name,))
+
+    def tell_again(self) -> None:
+        """Tell those who may not have heard."""
+        if self._last is None:
+            return
+        view, value, _ = self._last
+        self._core.send(Decide(view.epoch, value), set(view.names()) - self.installed)
+        if self._core.mode in ("normal", "frozen"):
+            self.welcome(value.view_after(view).names())
+
+    def welcome(self, names: Collection[str]) -> None:
+        """Let joiners into the view: give each what was delivered since the state that it has."""
+        core = self._core
+        if self._last is None:
+            return
+        for joiner in self._last[1].joiners:
+            one = joiner.participant
+            if one.name in names and one.name not in self.installed:
+                since, previous = joiner.position, self.packed()
+                packet = Welcome(core.view.epoch, core.view, since, self._before_the_view(since), previous)
+                core.send(packet, (one.name,), one.incarnation)
+
+    def _before_the_view(self, position: Position) -> tuple[Entry, ...] | None:
+        """What was delivered after a position and before this view."""
+        entries = self._core.history.since(position)
+        return None if entries is None else tuple(entry for entry in entries if entry.epoch < self._core.view.epoch)

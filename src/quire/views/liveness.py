@@ -1,0 +1,97 @@
+"""Who is suspected, and why: a hint for the member, that may be wrong at any time.
+
+Somebody is suspected who is silent for too long; whose connection has ended, while nobody listens at its address any more;
+who holds everybody up; who sends what cannot be read; or of whom somebody else says so. Time in which this process itself did
+not run, because it was stopped or busy, is nobody's silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from quire.views.member import Member
+from quire.views.peers import Peer
+from quire.views.timing import Timing
+
+Reason = Literal["silent", "gone", "slow", "spoilt", "told"]
+
+
+class Liveness:
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._reasons: dict[str, dict[Reason, str]] = {}
+        self.suspected: set[str] = set()
+        """As the member was told."""
+        self.at = 0.0
+        """When `watch` is wanted next."""
+        self._progress: object = None
+        self._moved_at = 0.0
+
+    # What the member has to be told.
+
+    def blame(self, name: str, reason: Reason, why: str) -> None:
+        self._reasons.setdefault(name, {}).setdefault(reason, why)
+
+    def absolve(self, name: str, *reasons: Reason) -> None:
+        known = self._reasons.get(name)
+        if known is not None:
+            for reason in reasons:
+                known.pop(reason, None)
+            if not known:
+                del self._reasons[name]
+
+    def changes(self) -> Iterator[tuple[str, str | None]]:
+        """Who is suspected now and was not, with the reason, or was suspected and is not any more."""
+        for name in sorted(self._reasons.keys() ^ self.suspected):
+            if name in self.suspected:
+                self.suspected.discard(name)
+                yield name, None
+            else:
+                self.suspected.add(name)
+                yield name, next(iter(self._reasons[name].values()))
+
+    # Silence.
+
+    def heard(self, peer: Peer, now: float) -> bool:
+        """Something came from a peer; whether that changes what is thought of it."""
+        peer.heard_at = now
+        if peer.name not in self.suspected:
+            return False
+        self.absolve(peer.name, "silent", "gone")
+        return peer.name not in self._reasons
+
+    def watch(self, peers: Iterable[Peer], now: float, *, founding: bool) -> list[Peer]:
+        """Returns those who have become silent. `founding`: whoever never was there is waited for longer."""
+        silent: list[Peer] = []
+        self.at = now + self._timing.timeout_s
+        for peer in peers:
+            waits = founding and peer.life is None
+            until = peer.heard_at + (self._timing.founding_s if waits else self._timing.timeout_s)
+            if now < until:
+                self.at = min(self.at, until)
+            elif "silent" not in self._reasons.get(peer.name, ()):
+                self.blame(peer.name, "silent", f"nothing was heard of it for {now - peer.heard_at:.1f} s")
+                silent.append(peer)
+        return silent
+
+    def forgive(self, peers: Iterable[Peer], late_s: float, now: float) -> None:
+        """This process was not there for so long, and whatever came meanwhile it has yet to read."""
+        for peer in peers:
+            peer.heard_at = min(now, peer.heard_at + late_s)
+        self._moved_at = min(now, self._moved_at + late_s)
+
+    # Standstill.
+
+    def watch_progress(self, member: Member, now: float) -> None:
+        """Where something waits here and nothing has moved for long, suspect those without whom it cannot; they are others at
+        other times, and nobody as soon as anything moves."""
+        progress = member.progress()
+        if progress is None or progress != self._progress:
+            self._progress, self._moved_at = progress, now
+        slow = member.waits_for() if now - self._moved_at >= self._timing.stall_s else set()
+        for name in [name for name, reasons in self._reasons.items() if "slow" in reasons]:
+            if name not in slow:
+                self.absolve(name, "slow")
+        for name in slow:
+            self.blame(name, "slow", f"everything has waited for it for {now - self._moved_at:.1f} s")

@@ -1,0 +1,397 @@
+"""One member of a group that changes, as a state machine: everything that it decides, and nothing that it does.
+
+Inputs are its methods: `submit`, `read`, `leave`, `close`; `receive`, for a packet; `tick`, when some time has passed;
+`suspect` and `trust`, for what is thought of others; `synced`, when the journal is durable up to a record; `checkpointed`,
+with a snapshot that was asked for. Each returns effects, in order. There is no clock, socket, file or randomness in here.
+
+It needs links that keep their order and lose nothing between two running processes. What was sent to a process that has
+ended is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quire.model.errors import BadInput
+from quire.model.payloads import Messages
+from quire.views.core import GroupSettings
+from quire.views.effects import Close, Effect, Leave, LeaveRefused
+from quire.views.membership import Membership
+from quire.views.packets import (
+    Accept,
+    AskHeld,
+    AskHistory,
+    AskState,
+    Closed,
+    Control,
+    Data,
+    Decide,
+    Fetch,
+    Fill,
+    Gone,
+    GroupPacket,
+    Have,
+    Held,
+    History,
+    Installed,
+    Join,
+    Prepare,
+    Promise,
+    Refuse,
+    Stale,
+    StatePart,
+    Status,
+    Vote,
+    Welcome,
+)
+from quire.views.records import Kept, Record, Submitted
+from quire.views.view import Participant
+
+_IN_ORDER = (Data, Control, Have, Status, AskHeld, Held)
+"""Packets that only a member of the view may send, and only while it is normal."""
+_IN_VIEW = (Data, Control, Have, Prepare, Promise, Refuse, Accept, Vote, Decide, Fetch, Fill, AskHeld, Held)
+"""Packets that mean something only in the view of their epoch."""
+_ASKING_HOW_IT_ENDED = (Status, Prepare, Fetch)
+"""Packets by which somebody shows that it is still in an earlier view."""
+
+
+class Member:
+    """`Member(…)` is a process that was never in the group; `founds`: whether it is a founder, who may vote for the first view.
+    Whoever says so must know, durably, that this founder was never started before. `Member.restart(…)` is one that has a
+    journal."""
+
+    def __init__(self, settings: GroupSettings, me: Participant, session: str, *, founds: bool) -> None:
+        self._begin(Membership.begin(settings, me, session, founds=founds))
+
+    @classmethod
+    def restart(cls, settings: GroupSettings, records: Iterable[Record]) -> Member:
+        member = cls.__new__(cls)
+        member._begin(Membership.recover(settings, records))
+        return member
+
+    def _begin(self, membership: Membership) -> None:
+        self.core = membership.core
+        self.membership = membership
+        self._future: list[tuple[str, int, GroupPacket]] = []
+        """What came of later views."""
+        self._rounds = 0
+
+    def start(self) -> list[Effect]:
+        """The first effects of a process: what it writes, and the state that it had."""
+        return self._effects()
+
+    # What the application wants.
+
+    def submit(self, messages: Messages) -> list[Effect]:
+        """Have these operations, which do not change any more, executed once, in order, at every member."""
+        core = self.core
+        if core.closing or core.leaving or core.mode in ("left", "closed"):
+            raise BadInput("the group is closing, or this member leaves, so nothing more can be submitted")
+        first = core.operations.submit(messages)
+        if core.settings.journal:
+            core.operations.written(core.save(Submitted(first, tuple(messages.payloads))))
+        else:
+            core.operations.may_be_sent()
+        return self._effects()
+
+    def read(self, token: int) -> list[Effect]:
+        """Ask for a moment at which the state here has everything that was completed before now."""
+        self.membership.reads.append(token)
+        return self._effects()
+
+    def leave(self) -> list[Effect]:
+        """Be a member no more, once everything that was sent is delivered."""
+        core = self.core
+        if core.closing:
+            raise BadInput("the group is closing, so nobody leaves it before that")
+        core.leaving = True
+        if core.mode == "joining":
+            core.mode = "left"
+            core.out.append(Leave(core.view.epoch))
+        return self._effects()
+
+    def close(self) -> list[Effect]:
+        """End the group for everybody, once everything that was submitted anywhere is delivered everywhere."""
+        if self.core.leaving:
+            raise BadInput("this member leaves, so it cannot close the group")
+        self.core.closing = True
+        return self._effects()
+
+    def checkpointed(self, state: bytes | bytearray) -> list[Effect]:
+        self.membership.donor.checkpointed(state)
+        return self._effects()
+
+    def to_keep(self) -> Kept | None:
+        """What of the records so far still counts, so that a journal can begin with it, and with the application's state of
+        this moment; None while the member is not in a view, or between two."""
+        membership = self.membership
+        return membership.ordering.to_keep(membership.aftermath.packed()) if self.core.mode == "normal" else None
+
+    # What is known of others, and of the disk.
+
+    def suspect(self, name: str) -> list[Effect]:
+        self.core.suspects.add(name)
+        if self.membership.takes_part():
+            self.membership.agreement.drop_silent_holders()
+        return self._effects()
+
+    def trust(self, name: str) -> list[Effect]:
+        self.core.suspects.discard(name)
+        return self._effects()
+
+    def greet(self, name: str, incarnation: int) -> list[Effect]:
+        """A process is there with which there was no connection: tell it how things stand, which it will have missed."""
+        core = self.core
+        core.names.add(name)
+        core.heard[name] = max(core.heard.get(name, 0), incarnation)
+        known = self.membership.ordering.known() if core.mode == "normal" else None
+        core.send(Status(core.view.epoch, known), (name,))
+        if self.membership.takes_part():
+            self.membership.agreement.ask_again(name)
+        return self._effects()
+
+    def progress(self) -> object | None:
+        """Something that is another whenever anything has moved for what waits here; None where nothing waits."""
+        core, ordering = self.core, self.membership.ordering
+        if core.mode != "normal" or not (core.operations.unsettled() or ordering.reads.is_asking()):
+            return None
+        return core.position, core.operations.settled, ordering.knowledge.stable(ordering.rank)
+
+    def is_awaited(self) -> bool:
+        """Whether somebody may have to hear from this process, which is in no view any more, how its last one ended."""
+        return self.core.mode in ("left", "closed") and self.membership.aftermath.is_awaited()
+
+    def waits_for(self) -> set[str]:
+        """The members without whose word nothing moves here at present."""
+        return self.membership.ordering.waits_for() if self.core.mode == "normal" else set()
+
+    def synced(self, number: int) -> list[Effect]:
+        """The journal is durable up to this record."""
+        self.core.synced(number)
+        self.core.operations.synced(number)
+        if self.membership.takes_part():
+            self.membership.ordering.synced()
+            self.membership.agreement.count_own_vote()
+        return self._effects()
+
+    # Time.
+
+    def tick(self) -> list[Effect]:
+        """Say that this process is there, say again what somebody may have missed, and try what there is cause for."""
+        core, membership = self.core, self.membership
+        known = membership.ordering.known() if core.mode == "normal" else None
+        core.send(Status(core.view.epoch, known), core.names)
+        membership.aftermath.tell_again()
+        membership.donor.tick()
+        if core.mode == "joining":
+            membership.learner.tick()
+        elif membership.takes_part():
+            self._agree()
+        return self._effects()
+
+    def start_ballot(self, *, hasty: bool = False) -> list[Effect]:
+        """Try for the next view now, whether or not there is cause."""
+        if self.membership.takes_part() and self.membership.agreement.decided is None:
+            self.membership.agreement.start(hasty=hasty)
+        return self._effects()
+
+    def _agree(self) -> None:
+        """Go on with the ballot that there is, or begin one."""
+        core, agreement = self.core, self.membership.agreement
+        campaign = agreement.campaign
+        if core.leaving and len(core.view.members) == 1:
+            core.leaving = False
+            core.out.append(LeaveRefused(core.view.epoch))
+        if agreement.decided is not None:
+            self.membership.fetch_cut(core.names)
+        elif campaign is not None:
+            campaign.age += 1
+            agreement.drop_silent_holders()
+            patience = core.settings.founding_patience if core.view.epoch == 1 else 1
+            if agreement.is_asking() and campaign.is_backed() and campaign.age > patience:
+                agreement.pull()
+            elif campaign.age > patience + core.settings.patience:
+                agreement.campaign = None
+        elif self.has_cause() and core.view.is_quorum(core.trusted(), core.settings.tie):
+            # The first that is trusted tries at once, the others only when that comes to nothing.
+            agreement.waited += 1
+            before = [name for name in core.view.names() if name in core.trusted()].index(core.me.name)
+            if agreement.waited > before * core.settings.patience:
+                agreement.waited = 0
+                agreement.start()
+
+    def has_cause(self) -> bool:
+        """Whether a member should try for the next view."""
+        core = self.core
+        if core.mode == "frozen" or core.leaving:
+            return True
+        changed = any(core.heard.get(member.name, 0) > member.incarnation for member in core.view.members)
+        lost = any(name in core.suspects for name in core.view.names() if name != core.me.name)
+        return (
+            changed or lost or bool(self.membership.agreement.admissible()) or (core.closing and core.operations.is_drained())
+        )
+
+    # Packets.
+
+    def receive(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool = False) -> list[Effect]:
+        """Take a packet from a process. `hasty`: a ballot that a quorum backs does not wait for anybody else."""
+        core = self.core
+        core.names.add(name)
+        core.heard[name] = max(core.heard.get(name, 0), incarnation)
+        if packet.epoch > core.view.epoch and isinstance(packet, _IN_VIEW):
+            self._future.append((name, incarnation, packet))
+        elif isinstance(packet, _ASKING_HOW_IT_ENDED) and packet.epoch < core.view.epoch:
+            self._answer_late(name, packet)
+        elif self.membership.takes_part():
+            self._receive_as_member(name, incarnation, packet, hasty=hasty)
+        elif core.mode == "joining":
+            self._receive_as_stranger(name, packet)
+        else:
+            self._receive_after_the_end(name, packet)
+        return self._effects()
+
+    def _receive_as_member(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool) -> None:
+        core, membership = self.core, self.membership
+        here = core.is_here(name, incarnation)
+        match packet:
+            case Join():
+                self._join_asked(name, packet)
+            case AskState() if not here:
+                membership.donor.state_asked(name, packet)
+            case AskHistory():
+                membership.donor.history_asked(name, packet, admitted=here)
+            case Stale():
+                membership.told_stale(packet)
+            case Installed():
+                membership.aftermath.has_installed(name, packet.epoch)
+            case _ if packet.epoch == core.view.epoch:
+                if not isinstance(packet, _IN_ORDER):
+                    self._receive_in_ballot(name, packet, hasty=hasty)
+                elif here and core.is_myself_in_view():
+                    self._receive_in_order(name, packet)
+
+    def _receive_in_ballot(self, name: str, packet: GroupPacket, *, hasty: bool) -> None:
+        agreement = self.membership.agreement
+        match packet:
+            case Prepare():
+                agreement.prepare_came(name, packet)
+            case Promise():
+                agreement.promise_came(name, packet, hasty=hasty)
+            case Refuse():
+                agreement.refused(packet.round)
+            case Accept():
+                agreement.accept_came(name, packet)
+            case Vote():
+                agreement.vote_came(name, packet.ballot)
+            case Decide():
+                self.membership.told_decision(name, packet.value)
+            case Fetch():
+                agreement.fetch_came(name, packet)
+            case Fill():
+                agreement.fill_came(packet)
+
+    def _receive_in_order(self, name: str, packet: GroupPacket) -> None:
+        core, ordering = self.core, self.membership.ordering
+        rank = core.view.rank(name)
+        assert rank is not None
+        if isinstance(packet, Status):
+            self.membership.aftermath.has_installed(name, packet.epoch)
+        if core.mode != "normal":
+            return
+        if isinstance(packet, (Data, Control)):
+            ordering.take(rank, packet)
+        elif isinstance(packet, (Have, Status)) and packet.known is not None:
+            ordering.heard(rank, packet.known)
+        elif isinstance(packet, AskHeld):
+            core.send(Held(packet.epoch, packet.token, tuple(ordering.stock.count)), (name,))
+        elif isinstance(packet, Held):
+            ordering.reads.answered(packet.token, name, packet.held)
+            ordering.release()
+
+    def _join_asked(self, name: str, packet: Join) -> None:
+        core, incarnation = self.core, packet.joiner.participant.incarnation
+        if incarnation > core.view.latest.get(name, 0):
+            self.membership.agreement.joiners[name] = packet.joiner
+        elif core.is_here(name, incarnation):
+            self.membership.aftermath.welcome((name,))
+        else:
+            core.send(Stale(core.view.epoch, core.view), (name,))
+
+    def _receive_as_stranger(self, name: str, packet: GroupPacket) -> None:
+        """Of a process that is no member, and wants to be one."""
+        core, membership = self.core, self.membership
+        match packet:
+            case StatePart():
+                membership.learner.state_came(name, packet)
+            case History():
+                membership.learner.history_came(name, packet)
+            case Gone():
+                membership.learner.gone_came(name)
+            case Welcome():
+                membership.welcomed(packet)
+            case Stale():
+                membership.told_stale(packet)
+            case Closed():
+                core.table = dict(packet.table)
+                core.settle()
+                core.mode = "closed"
+                core.out.append(Close(packet.epoch))
+            case _:
+                self._receive_after_the_end(name, packet)
+
+    def _answer_late(self, name: str, packet: GroupPacket) -> None:
+        """To somebody in an earlier view: how that ended, if it was the last one; otherwise that it is over."""
+        core = self.core
+        if self.membership.aftermath.is_of(packet.epoch):
+            self.membership.aftermath.tell(name, packet)
+        elif core.mode in ("normal", "frozen", "closed") and not isinstance(packet, Fetch):
+            core.send(Stale(core.view.epoch, core.view), (name,))
+
+    def _receive_after_the_end(self, name: str, packet: GroupPacket) -> None:
+        """Whoever is in no view any more only says how its last one ended."""
+        core, aftermath = self.core, self.membership.aftermath
+        if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
+            aftermath.installed.add(name)
+        elif isinstance(packet, _ASKING_HOW_IT_ENDED) and aftermath.is_of(packet.epoch):
+            aftermath.tell(name, packet)
+        elif core.mode == "closed" and isinstance(packet, (Join, AskState, AskHistory)):
+            core.send(Closed(core.view.epoch, dict(core.table)), (name,))
+
+    # What follows from what came.
+
+    def _effects(self) -> list[Effect]:
+        """Go as far as possible, and return everything that is to be done."""
+        core, membership = self.core, self.membership
+        membership.conclude()
+        while self._replay_one():
+            membership.conclude()
+        if core.mode == "normal":
+            membership.ordering.pump()
+            self._ask_for_reads()
+        effects, core.out = core.out, []
+        return effects
+
+    def _replay_one(self) -> bool:
+        """Take the first thing that came before its view began; whether there was one."""
+        core = self.core
+        if core.mode == "joining":
+            return False
+        for index, (name, incarnation, packet) in enumerate(self._future):
+            if packet.epoch <= core.view.epoch:
+                del self._future[index]
+                if packet.epoch == core.view.epoch and self.membership.takes_part():
+                    self._receive_as_member(name, incarnation, packet, hasty=False)
+                return True
+        return False
+
+    def _ask_for_reads(self) -> None:
+        """Begin a round for all reads that wait."""
+        core, ordering, reads = self.core, self.membership.ordering, self.membership.reads
+        if not reads:
+            return
+        self._rounds += 1
+        ordering.reads.begin(self._rounds, list(reads))
+        reads.clear()
+        ordering.reads.answered(self._rounds, core.me.name, tuple(ordering.stock.count))
+        core.send(AskHeld(core.view.epoch, self._rounds), core.view.names())
+        ordering.release()

@@ -1,0 +1,225 @@
+"""How a process goes from one view to the next, is left out of one, comes into one, or comes back after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from quire.views.aftermath import Aftermath
+from quire.views.agreement import Agreement
+from quire.views.catching_up import Donor, Learner
+from quire.views.core import Core, GroupSettings
+from quire.views.effects import Close, Exclude, Install, Leave, ReadFailed, Restore
+from quire.views.ordering import Ordering
+from quire.views.packets import Decide, Fetch, Installed, Stale, Welcome
+from quire.views.records import Decided, Entered, Record, Started
+from quire.views.restarting import Recovered, recover
+from quire.views.view import Participant, Position, Value, View, founding_view
+
+
+class Membership:
+    """The parts of a member, of which some are new in each view."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.ordering = Ordering(core, core.view, core.view.rank(core.me.name) or 0)
+        self.agreement = Agreement(core, self.ordering)
+        self.learner = Learner(core, has_state=False)
+        self.donor = Donor(core, self._is_safe)
+        self.aftermath = Aftermath(core)
+        self.reads: list[int] = []
+        """Reads that wait for a view in which they can begin."""
+
+    @classmethod
+    def begin(cls, settings: GroupSettings, me: Participant, session: str, *, founds: bool) -> Membership:
+        """Of a process that was never in the group."""
+        membership = cls(Core(settings, me, session, founding_view(settings.founders)))
+        founds = founds and membership.core.view.rank(me.name) is not None
+        if founds:
+            membership.core.mode = "frozen"
+        membership._say_who(founds=founds)
+        return membership
+
+    @classmethod
+    def recover(cls, settings: GroupSettings, records: Iterable[Record]) -> Membership:
+        """Of a process whose journal has these records: it is where it was, but nothing happens until the next view."""
+        found = recover(founding_view(settings.founders), records)
+        core = Core(settings, Participant(found.name, found.incarnation + 1, found.weight), found.session, found.view)
+        membership = cls(core)
+        core.continue_after(found.records)
+        core.table, core.closing = dict(found.table), found.closing
+        core.operations.restore(found.dropped, found.submitted, core.table.get(core.session, 0), found.released)
+        membership.ordering.restore(found.kept, found.runs, found.delivered)
+        membership.agreement.restore(found.promised, found.accepted)
+        membership._restore_state(found)
+        if found.ended is not None:
+            membership.aftermath.keep(found.view, found.ended, membership.ordering.stock)
+        elif found.entered or found.founds:
+            membership.aftermath.take(found.previous)
+            core.mode = "frozen"
+        goes_on = settings.uniform and settings.total and (found.entered or found.state is not None)
+        membership.learner = Learner(core, has_state=goes_on)
+        membership._say_who(founds=found.founds)
+        return membership
+
+    def _restore_state(self, found: Recovered) -> None:
+        """Bring the application to the state that it had, and the history with it."""
+        core = self.core
+        base = found.base or Position(1, (0,) * len(core.settings.founders))
+        core.position = base
+        core.begin_history(base)
+        if found.state is not None:
+            core.out.append(Restore(found.state, base))
+        for entry in found.replay:
+            core.deliver(entry, again=True)
+        if core.position.epoch < found.view.epoch and found.entered:
+            core.position = Position(found.view.epoch, (0,) * len(found.view.members))
+            core.history.enter(found.view.epoch, len(found.view.members))
+
+    def takes_part(self) -> bool:
+        return self.core.mode in ("normal", "frozen")
+
+    def _is_safe(self, origin: int, count: int) -> bool:
+        return self.ordering.knowledge.is_safe(origin, count)
+
+    # The end of a view.
+
+    def told_decision(self, name: str, value: Value) -> None:
+        self.agreement.decided = self.agreement.decided or value
+        if value.is_survivor(self.core.me.name) and not self.ordering.stock.holds(value.cut):
+            self.agreement.freeze()
+            self.fetch_cut({name})
+
+    def fetch_cut(self, names: Collection[str]) -> None:
+        """Ask for what is missing here of what was decided."""
+        value, stock = self.agreement.decided, self.ordering.stock
+        assert value is not None
+        for origin, last in enumerate(value.cut):
+            if stock.count[origin] < last:
+                self.core.send(Fetch(self.core.view.epoch, origin, stock.count[origin], last), names)
+
+    def conclude(self) -> None:
+        """Go on to the next view, if it is decided and everything is here that has to be delivered before."""
+        value = self.agreement.decided
+        if value is None or not self.takes_part():
+            return
+        if not value.is_survivor(self.core.me.name):
+            self._exclude(value)
+        elif self.ordering.stock.holds(value.cut):
+            self._install(value)
+
+    def _install(self, value: Value) -> None:
+        core, old = self.core, self.ordering
+        core.closing = core.closing or value.closing
+        core.mode = "frozen"
+        old.deliver_remainder(value.cut)
+        confirmed, others = old.reads.end()
+        for token in confirmed:
+            core.read_is_ready(token)
+        self.reads = others + self.reads
+        self.aftermath.keep(core.view, value, old.stock)
+        self.aftermath.installed.add(core.me.name)
+        core.send(Decide(core.view.epoch, value), old.view.names())
+        if value.terminal:
+            self._end(value)
+            return
+        self._enter(value.view_after(core.view), joined=False)
+        core.send_when_durable(Installed(core.view.epoch), {*old.view.names(), *core.view.names()})
+        if value.members[0].name == core.me.name:
+            self.aftermath.welcome(core.view.names())
+
+    def _enter(self, view: View, *, joined: bool) -> None:
+        """Begin a view, with everything delivered that came before it."""
+        core = self.core
+        core.view = view
+        core.names.update(view.names())
+        rank = view.rank(core.me.name)
+        assert rank is not None
+        requests = self.agreement.joiners
+        self.ordering = Ordering(core, view, rank)
+        self.agreement = Agreement(core, self.ordering)
+        self.agreement.joiners = {
+            name: joiner for name, joiner in requests.items() if joiner.participant.incarnation > view.latest.get(name, 0)
+        }
+        core.position = Position(view.epoch, (0,) * len(view.members))
+        core.history.enter(view.epoch, len(view.members))
+        core.save(Entered(view, dict(core.table), self.aftermath.packed()))
+        core.cross_boundary()
+        core.out.append(Install(view, joined))
+        # Whoever was started again in between is not the process that the view names: it asks for the next one.
+        core.mode = "normal" if core.is_myself_in_view() else "frozen"
+
+    def _end(self, value: Value) -> None:
+        """The view was the last: the group has ended."""
+        core = self.core
+        core.mode = "closed"
+        core.save(Decided(value))
+        core.send_when_durable(Installed(core.view.epoch + 1), core.view.names())
+        core.out.append(Close(core.view.epoch))
+
+    # Being left out, and coming in.
+
+    def _exclude(self, value: Value | None) -> None:
+        """The group goes on without this process."""
+        core = self.core
+        if value is not None:
+            self.aftermath.keep(core.view, value, self.ordering.stock)
+            core.save(Decided(value))
+        confirmed, others = self.ordering.reads.end()
+        core.out.extend(ReadFailed(token) for token in (*confirmed, *others, *self.reads))
+        self.reads.clear()
+        if core.leaving:
+            core.mode = "left"
+            if value is not None:
+                self._settle_by_cut(value)
+            core.out.append(Leave(core.view.epoch))
+            return
+        core.mode = "joining"
+        self.donor.forget()
+        core.out.append(Exclude(core.view.epoch, value))
+        self.learner = Learner(core, has_state=core.settings.uniform and core.settings.total)
+        self.come_back(core.me.incarnation + 1)
+
+    def _settle_by_cut(self, value: Value) -> None:
+        """A member that has left delivers nothing more, but the cut says what of its own is executed."""
+        core, rank = self.core, self.ordering.rank
+        number = self.ordering.operation_before(rank, value.cut[rank])
+        if number > core.table.get(core.session, 0):
+            core.table[core.session] = number
+            core.settle()
+
+    def come_back(self, incarnation: int) -> None:
+        """Be another incarnation from now on."""
+        core = self.core
+        core.me = Participant(core.me.name, incarnation, core.me.weight)
+        self._say_who(founds=False)
+
+    def _say_who(self, *, founds: bool) -> None:
+        core = self.core
+        core.save(Started(core.me.incarnation, core.session, core.me.name, core.me.weight, founds=founds))
+
+    def told_stale(self, packet: Stale) -> None:
+        """A view goes on of which this process is no member."""
+        core = self.core
+        core.names.update(packet.view.names())
+        if packet.view.incarnation(core.me.name) == core.me.incarnation:
+            return
+        if self.takes_part() and packet.view.epoch > core.view.epoch:
+            self._exclude(None)
+        latest = packet.view.latest.get(core.me.name, 0)
+        if core.mode == "joining" and latest >= core.me.incarnation:
+            self.come_back(latest + 1)
+
+    def welcomed(self, packet: Welcome) -> None:
+        """This process is in a view."""
+        core = self.core
+        if packet.view.incarnation(core.me.name) != core.me.incarnation:
+            return
+        if packet.entries is None or not self.learner.is_at(packet.since) or core.position.epoch >= packet.view.epoch:
+            # It cannot begin this view. The others learn that from its next incarnation, which asks anew.
+            self.come_back(core.me.incarnation + 1)
+            return
+        self.learner.apply(packet.entries)
+        self.aftermath.take(packet.previous)
+        self.aftermath.installed.add(core.me.name)
+        self._enter(packet.view, joined=True)
+        core.send_when_durable(Installed(core.view.epoch), core.view.names())

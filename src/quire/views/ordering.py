@@ -1,0 +1,316 @@
+"""Normal operation in one view: its ordering protocol, and what is held, known and delivered in it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+
+from quire.model.errors import HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.messages import Run, make_run
+from quire.model.packets import Packet
+from quire.protocols import contract
+from quire.protocols.registry import create
+from quire.views.core import Core
+from quire.views.effects import Send
+from quire.views.knowledge import Knowledge, origin_suffices, witnesses
+from quire.views.packets import Control, Data, Entry, Have, Known, Previous
+from quire.views.reads import Reads
+from quire.views.records import Kept, Started, Took
+from quire.views.stock import Stock
+from quire.views.view import View
+
+
+class Ordering:
+    def __init__(self, core: Core, view: View, rank: int) -> None:
+        settings, members = core.settings, len(view.members)
+        self.view, self.rank = view, rank
+        # Whoever joins by a contact knows of no founders, and has nothing to order before it is in a view.
+        self.protocol = create(settings.protocol, rank, max(1, members), dict(settings.options))
+        self.stock = Stock(members)
+        self.knowledge = Knowledge(view, rank, settings.tie)
+        self.reads = Reads(view, settings.tie)
+        self.delivered = [0] * members
+        self.sent = 0
+        self._core = core
+        self._queue: deque[Run] = deque()
+        """What the protocol has delivered, and is not known yet to be safe."""
+        self._sessions: list[tuple[str, int]] = [("", 0)] * members
+        """Of each member, its session, and the operation that its message 0 in this view would be, or is."""
+        self._backlog: dict[int, deque[Data | Control]] = {}
+        """Of members for whose packets the protocol had no room, everything that came since."""
+        self._witness_of = [
+            settings.uniform and (origin == rank or rank in witnesses(view, origin, settings.tie)) for origin in range(members)
+        ]
+        """Of whose messages this one tells at once that it holds them, durably where there is a journal."""
+        self._tell_origin_only = [origin != rank and origin_suffices(view, origin, settings.tie) for origin in range(members)]
+        self._told = [0] * members
+        """How much of each member this one has told that it has delivered."""
+        self._held_at: deque[tuple[int, int, int]] = deque()
+        self._delivered_at: deque[tuple[int, int, int]] = deque()
+        """(record, member, count): once that record is durable, so much is."""
+
+    # Sending.
+
+    def pump(self) -> None:
+        """Send what was submitted, as far as there is room: while not too much of it is undelivered somewhere."""
+        core, settings = self._core, self._core.settings
+        while core.mode == "normal" and self._has_room():
+            number, batch = core.operations.next_batch(settings.run_max, settings.run_bytes)
+            if not batch.payloads:
+                return
+            run = make_run(self.rank, self.sent, batch.payloads, batch.lengths)
+            try:
+                effects = self.protocol.submit(run)
+            except WindowFull:
+                return
+            self._sessions[self.rank] = (core.session, number - self.sent)
+            self.sent += run.count
+            core.operations.sent(run.count)
+            self._perform(effects)
+            self._hold(self.rank)
+            self.release()
+
+    def _has_room(self) -> bool:
+        """Whether not too much is under way that somebody has not delivered yet."""
+        settings, under_way = self._core.settings, self.sent - self.knowledge.stable(self.rank)
+        return under_way < settings.outstanding and self.stock.bytes[self.rank] < settings.outstanding_bytes
+
+    def known(self) -> Known:
+        return self.knowledge.mine()
+
+    def _known_to_all(self) -> Known:
+        known = self.knowledge.mine()
+        self._told = list(known.delivered)
+        return known
+
+    def _perform(self, effects: contract.Effects) -> bool:
+        """Do what the protocol asks for; whether all members were sent something by it."""
+        reached_all = False
+        for effect in effects:
+            if isinstance(effect, contract.Deliver):
+                self._queue.append(effect.run)
+            elif effect.packet.carried() is not None:
+                self._send_data(effect.packet)
+                reached_all = True
+            else:
+                ranks = range(len(self.view.members)) if effect.to is None else effect.to
+                known = self._known_to_all() if effect.to is None else self.known()
+                self._to_members(Control(self.view.epoch, effect.packet, known), ranks)
+                reached_all = reached_all or effect.to is None
+        return reached_all
+
+    def _send_data(self, packet: Packet) -> None:
+        session, base = self._sessions[self.rank]
+        run = packet.carried()
+        assert run is not None
+        causes = tuple(self.delivered) if self._core.settings.causal else ()
+        if causes:
+            causes = (*causes[: self.rank], run.first, *causes[self.rank + 1 :])
+        floor = self.knowledge.stable(self.rank)
+        data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to_all())
+        self.stock.add(data)
+        self._core.save(Took(data))
+        self._to_members(data, range(len(self.view.members)))
+
+    def _to_members(self, packet: Data | Control | Have, ranks: range | tuple[int, ...]) -> None:
+        for rank in ranks:
+            if rank != self.rank:
+                member = self.view.members[rank]
+                self._core.out.append(Send(packet, (member.name,), member.incarnation))
+
+    # Receiving.
+
+    def take(self, source: int, packet: Data | Control) -> None:
+        """A packet of the protocol, from another member. Raises ProtocolViolation where no correct member sends it."""
+        if packet.known is not None:
+            self.knowledge.learn(source, packet.known)
+        if source in self._backlog:
+            self._backlog[source].append(packet)
+        elif not self._took(source, packet):
+            self._backlog[source] = deque([packet])
+        self.release()
+
+    def _took(self, source: int, packet: Data | Control) -> bool:
+        """Give a packet to the protocol; whether it had room for it."""
+        if isinstance(packet, Data) and (packet.run.origin, packet.run.first) != (source, self.stock.count[source]):
+            raise ProtocolViolation(source, f"it sent message {packet.run.first}, not {self.stock.count[source]}")
+        try:
+            effects = self.protocol.receive(source, packet.packet)
+        except HoldBackFull:
+            return False
+        if isinstance(packet, Data):
+            self.keep(packet)
+            self.knowledge.learn_floor(source, packet.floor)
+        reached_all = self._perform(effects)
+        if isinstance(packet, Data) and self._witness_of[source] and not reached_all and not self._core.settings.journal:
+            self._tell({source})
+        return True
+
+    def keep(self, data: Data) -> bool:
+        """Hold a run, whoever it came from."""
+        if not self.stock.add(data):
+            return False
+        origin = data.run.origin
+        self._sessions[origin] = (data.session, data.number - data.run.first)
+        self._core.save(Took(data))
+        if not self._core.settings.journal:
+            # Whoever sent it holds it. Where there is a journal, it tells when it does so durably.
+            self.knowledge.held[origin][origin] = max(self.knowledge.held[origin][origin], data.run.end)
+        self._hold(origin)
+        return True
+
+    def _hold(self, origin: int) -> None:
+        self._note(self._held_at, origin, self.stock.count[origin], self.knowledge.held)
+
+    def _note(self, log: deque[tuple[int, int, int]], origin: int, count: int, row: list[list[int]]) -> None:
+        if self._core.settings.journal:
+            log.append((self._core.written(), origin, count))
+        else:
+            row[self.rank][origin] = count
+
+    def synced(self) -> None:
+        """What was written is durable now, and may be told."""
+        held = self._became_durable(self._held_at, self.knowledge.held)
+        self._became_durable(self._delivered_at, self.knowledge.delivered)
+        if self._core.mode != "normal":
+            return
+        self._tell({origin for origin in held if self._witness_of[origin]})
+        self.release()
+        self.pump()
+
+    def _became_durable(self, log: deque[tuple[int, int, int]], rows: list[list[int]]) -> set[int]:
+        """Returns the members of whose messages there are more now."""
+        more: set[int] = set()
+        while log and self._core.is_durable(log[0][0]):
+            _, origin, count = log.popleft()
+            rows[self.rank][origin] = max(rows[self.rank][origin], count)
+            more.add(origin)
+        return more
+
+    def _tell(self, origins: Collection[int]) -> None:
+        """Say that messages of these members are held here to whoever waits for that."""
+        if origins:
+            only = all(self._tell_origin_only[origin] for origin in origins)
+            have = Have(self.view.epoch, self.known())
+            self._to_members(have, tuple(origins) if only else range(len(self.view.members)))
+
+    def heard(self, source: int, known: Known) -> None:
+        """A member says what it holds and has delivered, and nothing else."""
+        self.knowledge.learn(source, known)
+        self.release()
+        self.pump()
+
+    def _trim(self) -> None:
+        # What is not delivered here is needed here, whatever the others say.
+        for origin, stable in enumerate(map(min, self.knowledge.all_stable(), self.delivered)):
+            self.stock.drop(origin, stable)
+
+    def _tell_delivered(self) -> None:
+        """A sender may have so much outstanding and no more: tell it before it has to wait for that."""
+        settings, delivered = self._core.settings, self.knowledge.delivered[self.rank]
+        late = []
+        for origin, count in enumerate(delivered):
+            many = (settings.outstanding + 3) // 4 if self.stock.bytes[origin] < settings.outstanding_bytes // 4 else 1
+            if count - self._told[origin] >= many and origin != self.rank:
+                late.append(origin)
+        if late:
+            for origin in late:
+                self._told[origin] = delivered[origin]
+            self._to_members(Have(self.view.epoch, self.known()), tuple(late))
+
+    # Delivering.
+
+    def release(self) -> None:
+        """Deliver what is safe, in the order of the protocol."""
+        settings = self._core.settings
+        moved = True
+        while moved:
+            while self._queue and (not settings.uniform or self._is_safe(self._queue[0])):
+                self.deliver(self._queue.popleft())
+            moved = bool(self._backlog) and self._retry()
+        self._trim()
+        self._tell_delivered()
+        for token in self.reads.ready(self.delivered):
+            self._core.read_is_ready(token)
+
+    def _is_safe(self, run: Run) -> bool:
+        return self.knowledge.is_safe(run.origin, run.end)
+
+    def _retry(self) -> bool:
+        """Offer the protocol again what it had no room for; whether it took any."""
+        moved = False
+        for source, packets in list(self._backlog.items()):
+            while packets and self._took(source, packets[0]):
+                packets.popleft()
+                moved = True
+            if not packets:
+                del self._backlog[source]
+        return moved and bool(self._queue)
+
+    def deliver(self, run: Run) -> None:
+        core, origin = self._core, run.origin
+        session, base = self._sessions[origin]
+        name, members = self.view.members[origin].name, len(self.view.members)
+        self.delivered[origin] = run.end
+        core.deliver(Entry(self.view.epoch, members, name, origin, run, session, base + run.first))
+        self._note(self._delivered_at, origin, run.end, self.knowledge.delivered)
+
+    def deliver_remainder(self, cut: tuple[int, ...]) -> None:
+        """The view ends: deliver the rest of what belongs to it."""
+        self._queue.clear()
+        packets = [data.packet for data in self.stock.within(cut)]
+        for delivery in self.protocol.remainder(packets, self.delivered):
+            self.deliver(delivery.run)
+
+    def operation_before(self, origin: int, count: int) -> int:
+        """The number, in its session, of the last of so many messages of a member."""
+        return self._sessions[origin][1] + count - 1
+
+    def restore(self, kept: Kept | None, runs: Iterable[Data], delivered: Iterable[Entry]) -> None:
+        """What the journal says was held and delivered in this view; `kept`, of what was dropped from it."""
+        if not self.view.members:
+            return
+        if kept is not None:
+            self.stock.count, self.delivered = list(kept.held), list(kept.delivered)
+            self._sessions = list(kept.sessions)
+        for data in runs:
+            self.stock.add(data)
+            self._sessions[data.run.origin] = (data.session, data.number - data.run.first)
+        for entry in delivered:
+            self.delivered[entry.rank] = entry.run.end
+            self._sessions[entry.rank] = (entry.session, entry.number - entry.run.first)
+            self.stock.count[entry.rank] = max(self.stock.count[entry.rank], entry.run.end)
+        self.sent = self.stock.count[self.rank]
+        self.knowledge.held[self.rank] = list(self.stock.count)
+        self.knowledge.delivered[self.rank] = list(self.delivered)
+
+    def to_keep(self, previous: Previous | None) -> Kept:
+        """What of the records so far still counts, while messages are ordered here."""
+        core, stock, me = self._core, self.stock, self._core.me
+        return Kept(
+            # Whoever has been in a view has no vote in the founding one.
+            started=Started(me.incarnation, core.session, me.name, me.weight, founds=False),
+            view=self.view,
+            previous=previous,
+            position=core.position,
+            table=dict(core.table),
+            delivered=tuple(self.delivered),
+            held=tuple(map(stock.dropped, range(len(self.view.members)))),
+            sessions=tuple(self._sessions),
+            runs=tuple(stock.within(stock.count)),
+            released=core.operations.released,
+            operations=core.operations.kept(),
+        )
+
+    def waits_for(self) -> set[str]:
+        """The members without whose word nothing moves here at present."""
+        ranks: set[int] = set()
+        for waiting in self.protocol.waiting():
+            ranks.update(waiting.members)
+        if self._queue:
+            run = self._queue[0]
+            ranks.update(self.knowledge.lacking(run.origin, run.end))
+        if not self._has_room():
+            ranks.update(self.knowledge.behind(self.rank))
+        ranks.discard(self.rank)
+        return {self.view.members[rank].name for rank in ranks}

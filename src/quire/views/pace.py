@@ -1,0 +1,37 @@
+"""When a member's timer runs: between signs of life, or in haste, while the next view is being agreed upon."""
+
+from __future__ import annotations
+
+from quire.views.member import Member
+from quire.views.timing import Timing
+
+_TRIES = 8
+"""So often it runs in haste, before the pauses grow."""
+
+
+class Pace:
+    def __init__(self, member: Member, timing: Timing) -> None:
+        self.at = 0.0
+        """When the timer is wanted next."""
+        self._member, self._timing = member, timing
+        self._standing: object = None
+        self._in_vain = 0
+
+    def ticked(self, now: float) -> None:
+        core = self._member.core
+        standing = (core.mode, core.view.epoch, len(core.suspects))
+        self._in_vain = self._in_vain + 1 if standing == self._standing else 0
+        self._standing = standing
+        self.at = now + self._pause_s()
+
+    def hurry(self, now: float) -> None:
+        """Something has come by which there may be cause for haste."""
+        self.at = min(self.at, now + self._pause_s())
+
+    def _pause_s(self) -> float:
+        core, timing = self._member.core, self._timing
+        if core.mode not in ("normal", "frozen") or not self._member.has_cause():
+            return timing.beat_s
+        if core.view.epoch == 1:
+            return timing.founding_s / core.settings.founding_patience
+        return min(timing.beat_s, timing.hasty_s * 2.0 ** max(0, self._in_vain - _TRIES))

@@ -1,0 +1,389 @@
+"""A whole process of a group that changes, as a state machine: a member, the links to the others, and what is thought of them.
+
+Inputs are connections made and lost, frames, time, and what an application wants; each returns effects, in order. `now` counts
+seconds from any moment on. There is no clock, socket, file or randomness in here: the simulator and the live groups drive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quire.model.errors import QuireError
+from quire.model.payloads import Messages
+from quire.views.codec import GroupCodec
+from quire.views.dialling import Dialling
+from quire.views.directory import Directory
+from quire.views.effects import Connect, Disconnect, Effect, Install, ProcessEffect, Report, Send
+from quire.views.introductions import Introduction, objection
+from quire.views.liveness import Liveness
+from quire.views.member import Member
+from quire.views.pace import Pace
+from quire.views.packets import ORDERED, REPEATED, GroupPacket
+from quire.views.peers import Peer
+from quire.views.timing import Timing
+from quire.views.view import View
+from quire.wire.frames import ACKED, RESUME, ControlFrame, FrameError, Numbered, read_count
+from quire.wire.links import cut
+
+_WAIT_S = 0.1
+"""How long, at the start, the one with the smaller name leaves it to the other to connect."""
+
+_SPOILT_MAX = 3
+"""How often in a row a process may send what cannot be read, which a network may have spoilt."""
+
+
+class Process:
+    """`introduction`: what this process says of itself, with the addresses that it was configured with. `contacts`: further
+    addresses where somebody of the group may be."""
+
+    def __init__(
+        self, member: Member, introduction: Introduction, timing: Timing | None = None, contacts: Sequence[str] = ()
+    ) -> None:
+        self.member = member
+        self.timing = timing or Timing()
+        self.lamport = 0
+        """The logical time: what is sent carries it, and it is never behind what has come."""
+        self.on_effect: Callable[[Effect], None] | None = None
+        """Sees everything that the member asks for before it is done, and may raise the logical time: for traces."""
+        self.hasty = False
+        """Whether a ballot that a quorum backs waits for nobody else."""
+        self._directory = Directory(introduction, contacts)
+        self._peers, self._on = self._directory.peers, self._directory.on
+        self._codec = GroupCodec(member.core.settings.protocol)
+        self._dialling, self._liveness = Dialling(), Liveness(self.timing)
+        self._pace = Pace(member, self.timing)
+        self.has_quorum = True
+        """Whether those who are not suspected may decide for all. Otherwise nothing goes on until more are back."""
+        self._linked = member.core.linked = set()
+        self._paused = False
+        self._now = 0.0
+        self._encoded: tuple[GroupPacket | None, Sequence[bytes]] = (None, ())
+        """The packet that was sent last: often it goes to others, too."""
+
+    @property
+    def due(self) -> float:
+        """When `time` is wanted next."""
+        return min(self._pace.at, self._liveness.at, self._dialling.at)
+
+    def introduction(self) -> Introduction:
+        """What to say to whoever is at the other end of a new connection."""
+        return self._directory.introduction(self.member.core.me.incarnation)
+
+    def is_connected(self, name: str) -> bool:
+        return name in self._peers and self._peers[name].is_ready
+
+    def is_needed(self) -> bool:
+        """Whether others may still have to hear from this process, which is no member any more, how its last view ended."""
+        return self.member.is_awaited()
+
+    # The application, and the disk.
+
+    def start(self, now: float) -> list[ProcessEffect]:
+        out = self._begin(now)
+        addresses, core = self._directory.addresses, self.member.core
+        for name in sorted(addresses.keys() | core.names - {core.me.name}):
+            if not self._peer(name).decides and name in addresses:
+                self._dialling.wait(addresses[name], now + _WAIT_S)
+        self._perform(self.member.start(), out)
+        self._tick(out)
+        self._dial(out)
+        return out
+
+    def submit(self, now: float, messages: Messages) -> list[ProcessEffect]:
+        return self._done(now, self.member.submit(messages))
+
+    def read(self, now: float, token: int) -> list[ProcessEffect]:
+        return self._done(now, self.member.read(token))
+
+    def leave(self, now: float) -> list[ProcessEffect]:
+        return self._done(now, self.member.leave() + self.member.tick())
+
+    def close(self, now: float) -> list[ProcessEffect]:
+        return self._done(now, self.member.close() + self.member.tick())
+
+    def synced(self, now: float, number: int) -> list[ProcessEffect]:
+        return self._done(now, self.member.synced(number))
+
+    def checkpointed(self, now: float, state: bytes | bytearray) -> list[ProcessEffect]:
+        return self._done(now, self.member.checkpointed(state))
+
+    def paused(self, now: float, *, paused: bool) -> list[ProcessEffect]:
+        """Whether nothing is read at present: then nobody's silence means anything."""
+        out = self._begin(now)
+        self._paused = paused
+        self._liveness.forgive(self._peers.values(), self.timing.timeout_s, now)
+        return out
+
+    def suspect(self, now: float, name: str, why: str) -> list[ProcessEffect]:
+        """Somebody else knows, or believes, that a process is gone."""
+        out = self._begin(now)
+        self._liveness.blame(name, "told", why)
+        self._tell_suspicions(out)
+        return out
+
+    def trust(self, now: float, name: str) -> list[ProcessEffect]:
+        """Nobody else says any more that a process is gone."""
+        out = self._begin(now)
+        self._liveness.absolve(name, "told")
+        self._tell_suspicions(out)
+        return out
+
+    def start_ballot(self, now: float) -> list[ProcessEffect]:
+        """Try for the next view now, whether or not there is cause."""
+        return self._done(now, self.member.start_ballot(hasty=self.hasty))
+
+    # Connections.
+
+    def connected(self, now: float, connection: int, theirs: Introduction, *, dialled: str | None) -> list[ProcessEffect]:
+        """A connection is made, and the other end has introduced itself. `dialled`: the address, if it was asked for."""
+        out = self._begin(now)
+        if self._directory.is_myself(theirs):
+            self._directory.strike_out(dialled)
+            out.append(Disconnect(connection, "this is the process itself"))
+            return out
+        why = objection(self.introduction(), theirs) or self._outdated(theirs)
+        if why:
+            if dialled is not None:
+                self._dialling.failed(dialled, now, hopeless=True)
+            out += (Report("refused", theirs.name, why), Disconnect(connection, why))
+            return out
+        if dialled is not None:
+            self._dialling.reached(dialled, now)
+        self._meet(theirs, out)
+        peer = self._on[connection] = self._peer(theirs.name)
+        peer.add_connection(connection, out)
+        self._directory.forget_closed(peer)
+        if self._liveness.heard(peer, now):
+            self._tell_suspicions(out)
+        self._dial(out)
+        return out
+
+    def _outdated(self, theirs: Introduction) -> str:
+        peer = self._peers.get(theirs.name)
+        if peer is not None and peer.is_older(theirs):
+            return f"a process that was started later takes part as {theirs.name!r}"
+        if peer is not None and peer.life == theirs.life and peer.spoilt >= _SPOILT_MAX:
+            return f"{theirs.name!r} sent what cannot be read"
+        return ""
+
+    def _meet(self, theirs: Introduction, out: list[ProcessEffect]) -> None:
+        """Take over what a process says of itself, and of where others are."""
+        peer = self._peer(theirs.name)
+        if peer.life not in (None, theirs.life):
+            out.append(Report("replaced", peer.name, "it was started again"))
+            self._linked.discard(peer.name)
+            for connection in sorted(peer.all_connections()):
+                out.append(Disconnect(connection, "a process that was started later took its place"))
+                peer.drop_connection(connection)
+            self._directory.forget_closed(peer)
+            self._liveness.absolve(peer.name, "spoilt")
+        peer.meet(theirs)
+        self._directory.learn(theirs, self._now)
+
+    def disconnected(self, now: float, connection: int) -> list[ProcessEffect]:
+        out = self._begin(now)
+        peer = self._on.get(connection)
+        if peer is not None:
+            self._lose(peer, connection, "its connection ended", out)
+        return out
+
+    def not_connected(self, now: float, address: str, *, refused: bool) -> list[ProcessEffect]:
+        """A connection that was asked for was not made. `refused`: nobody listens there."""
+        out = self._begin(now)
+        self._dialling.failed(address, now)
+        if refused:
+            for peer in self._peers.values():
+                if peer.address == address and peer.connection is None:
+                    self._liveness.blame(peer.name, "gone", "its connection ended, and nobody listens at its address")
+            self._tell_suspicions(out)
+        self._dial(out)
+        return out
+
+    def _lose(self, peer: Peer, connection: int, why: str, out: list[ProcessEffect]) -> None:
+        if peer.drop_connection(connection) and not peer.others:
+            self._linked.discard(peer.name)
+            out.append(Report("disconnected", peer.name, why))
+            self._dialling.lost(peer.address, self._now)
+        self._directory.forget_closed(peer)
+        self._dial(out)
+
+    def _dial(self, out: list[ProcessEffect]) -> None:
+        out.extend(Connect(at) for at in self._dialling.due(self._now, *self._directory.missing(self.member.core)))
+
+    # Frames.
+
+    def received(self, now: float, connection: int, frame: Numbered | ControlFrame) -> list[ProcessEffect]:
+        """A frame has come. Its body is not needed any more afterwards."""
+        self._now = now
+        out: list[ProcessEffect] = []
+        peer = self._on.get(connection)
+        if peer is None:
+            return out
+        try:
+            if type(frame) is Numbered:
+                if connection == peer.connection and peer.is_ready:
+                    self._take(peer, frame, out)
+            else:
+                self._take_control(peer, connection, frame, out)
+        except QuireError as error:
+            self._take_offence(peer, connection, error, out)
+        return out
+
+    def burst_ended(self, now: float, connection: int) -> list[ProcessEffect]:
+        """Everything that was there to be read at once was handed over."""
+        self._now = now
+        out: list[ProcessEffect] = []
+        peer = self._on.get(connection)
+        if peer is not None:
+            peer.acknowledge(out, at_once=False)
+            if self._liveness.heard(peer, now):
+                self._tell_suspicions(out)
+        return out
+
+    def _take(self, peer: Peer, frame: Numbered, out: list[ProcessEffect]) -> None:
+        packet_came = peer.take(frame)
+        if packet_came is None:
+            return
+        sender, addressee, body = packet_came
+        packet = self._codec.packet(body)
+        if frame.lamport > self.lamport:
+            self.lamport = frame.lamport
+        if addressee and addressee != self.member.core.me.incarnation:
+            peer.taken(frame, sender)
+            return
+        effects = self.member.receive(peer.name, sender, packet, hasty=self.hasty)
+        peer.taken(frame, sender)
+        self._perform(effects, out)
+        if not isinstance(packet, ORDERED):
+            self._pace.hurry(self._now)
+
+    def _take_control(self, peer: Peer, connection: int, frame: Numbered | ControlFrame, out: list[ProcessEffect]) -> None:
+        if frame.kind == RESUME:
+            peer.resumed(connection, read_count(frame), out)
+            self._directory.forget_closed(peer)
+            if connection == peer.connection:
+                self._talk(peer, out)
+        elif frame.kind == ACKED and connection == peer.connection:
+            peer.outgoing.acknowledged(read_count(frame))
+        elif frame.kind != ACKED:
+            raise FrameError(f"a frame of kind {frame.kind} is not allowed here")
+
+    def _talk(self, peer: Peer, out: list[ProcessEffect]) -> None:
+        """A connection with a peer is in use now."""
+        self._linked.add(peer.name)
+        out.append(Report("connected", peer.name))
+        self._dialling.reached(peer.address, self._now)
+        self._liveness.heard(peer, self._now)
+        self._tell_suspicions(out)
+        self._perform(self.member.greet(peer.name, peer.incarnation), out)
+        self._pace.hurry(self._now)
+
+    def _take_offence(self, peer: Peer, connection: int, error: QuireError, out: list[ProcessEffect]) -> None:
+        """A peer sent what no correct one sends. It may send it again over another connection, where nobody has changed it."""
+        why = f"{peer.name!r} sent what cannot be read: {error}"
+        peer.spoilt += 1
+        out.append(Disconnect(connection, why))
+        self._lose(peer, connection, why, out)
+        if peer.spoilt >= _SPOILT_MAX:
+            self._liveness.blame(peer.name, "spoilt", why)
+            self._tell_suspicions(out)
+
+    # Time.
+
+    def time(self, now: float) -> list[ProcessEffect]:
+        """Time has passed. Whatever was due and is late, because this process did not run, is no fault of others."""
+        late_s = now - self.due
+        out = self._begin(now)
+        self._liveness.forgive(self._peers.values(), self.timing.timeout_s if self._paused else late_s, now)
+        founding = self.member.core.view.epoch == 1
+        for peer in self._liveness.watch(self._peers.values(), now, founding=founding):
+            # The other end may be gone without a word, or the network may have forgotten the connection.
+            for connection in sorted(peer.all_connections()):
+                out.append(Disconnect(connection, "nothing was received for too long"))
+                self._lose(peer, connection, "nothing was received for too long", out)
+        if now >= self._pace.at:
+            self._tick(out)
+        self._tell_suspicions(out)
+        self._dial(out)
+        return out
+
+    def _tick(self, out: list[ProcessEffect]) -> None:
+        if not self._paused:
+            self._liveness.watch_progress(self.member, self._now)
+        self._perform(self.member.tick(), out)
+        for peer in self._peers.values():
+            peer.acknowledge(out, at_once=True)
+        self._pace.ticked(self._now)
+
+    def _tell_suspicions(self, out: list[ProcessEffect]) -> None:
+        changed = False
+        for name, why in self._liveness.changes():
+            changed = True
+            if why is None:
+                self._perform(self.member.trust(name), out)
+                out.append(Report("trusted", name))
+            else:
+                self._perform(self.member.suspect(name), out)
+                out.append(Report("suspected", name, why))
+        if changed:
+            self._tick(out)
+            self._look_for_quorum(out)
+
+    def _look_for_quorum(self, out: list[ProcessEffect]) -> None:
+        core = self.member.core
+        trusted = core.trusted()
+        has_quorum = core.mode not in ("normal", "frozen") or core.view.is_quorum(trusted, core.settings.tie)
+        if has_quorum != self.has_quorum:
+            self.has_quorum = has_quorum
+            names = ", ".join(core.view.names())
+            why = f"of {names}, only {', '.join(sorted(trusted))} can be heard, which is no majority"
+            out.append(Report("quorum" if has_quorum else "no-quorum", core.me.name, "" if has_quorum else why))
+
+    # What the member asks for.
+
+    def _begin(self, now: float) -> list[ProcessEffect]:
+        self._now = now
+        return []
+
+    def _done(self, now: float, effects: list[Effect]) -> list[ProcessEffect]:
+        out = self._begin(now)
+        self._perform(effects, out)
+        return out
+
+    def _perform(self, effects: Sequence[Effect], out: list[ProcessEffect]) -> None:
+        for effect in effects:
+            if self.on_effect is not None:
+                self.on_effect(effect)
+            if isinstance(effect, Send):
+                self.send(effect, out)
+            else:
+                out.append(effect)
+                if isinstance(effect, Install):
+                    self._enter(effect.view)
+                    self._look_for_quorum(out)
+
+    def send(self, effect: Send, out: list[ProcessEffect]) -> None:
+        """Put a packet on the links. It is encoded once, however many get it."""
+        packet = effect.packet
+        if packet is not self._encoded[0]:
+            self._encoded = (packet, cut(self._codec.encode(packet)))
+        pieces, mine, repeated = self._encoded[1], self.member.core.me.incarnation, isinstance(packet, REPEATED)
+        self.lamport += 1
+        for name in effect.to:
+            peer = self._peer(name)
+            if not repeated or peer.has_room():
+                peer.push(pieces, mine, effect.incarnation or 0, self.lamport, out)
+
+    def _enter(self, view: View) -> None:
+        """A view begins: whoever joins is given time to be heard, and nothing is kept for those who are not in it."""
+        for name in view.names():
+            if name != self.member.core.me.name:
+                peer = self._peer(name)
+                if not peer.is_ready:
+                    peer.heard_at = self._now
+        for name, peer in self._peers.items():
+            if view.rank(name) is None:
+                peer.abandon()
+
+    def _peer(self, name: str) -> Peer:
+        return self._directory.peer(name, self._now)

@@ -1,0 +1,57 @@
+"""Reads that see everything that was completed before they began.
+
+Whoever reads asks the members of its view what they hold. A quorum has answered: together they hold everything that was
+completed anywhere, because an operation completes only when a quorum holds it. When as much is delivered here, the read may
+be answered from the state here. One round of questions serves all reads that began before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quire.views.packets import Counts
+from quire.views.view import Tie, View
+
+
+class _Round:
+    def __init__(self, tokens: list[int]) -> None:
+        self.tokens = tokens
+        self.answers: dict[str, Counts] = {}
+        self.target: Counts | None = None
+
+
+class Reads:
+    """The reads of one member in one view."""
+
+    def __init__(self, view: View, tie: Tie) -> None:
+        self._view, self._tie = view, tie
+        self._rounds: dict[int, _Round] = {}
+
+    def begin(self, round_: int, tokens: list[int]) -> None:
+        self._rounds[round_] = _Round(tokens)
+
+    def answered(self, round_: int, name: str, held: Counts) -> None:
+        asked = self._rounds.get(round_)
+        if asked is None or asked.target is not None:
+            return
+        asked.answers[name] = held
+        if self._view.is_quorum(asked.answers, self._tie):
+            asked.target = tuple(map(max, *asked.answers.values())) if len(asked.answers) > 1 else held
+
+    def ready(self, delivered: Sequence[int]) -> list[int]:
+        """The reads that can be answered when so many messages of each member are delivered; they are done."""
+        done = [
+            number
+            for number, asked in self._rounds.items()
+            if asked.target is not None and all(map(int.__ge__, delivered, asked.target))
+        ]
+        return [token for number in done for token in self._rounds.pop(number).tokens]
+
+    def is_asking(self) -> bool:
+        return bool(self._rounds)
+
+    def end(self) -> tuple[list[int], list[int]]:
+        """The view is over and all of it delivered: the reads that can be answered now, and those that must begin again."""
+        confirmed = [token for asked in self._rounds.values() if asked.target is not None for token in asked.tokens]
+        others = [token for asked in self._rounds.values() if asked.target is None for token in asked.tokens]
+        return confirmed, others

@@ -1,0 +1,70 @@
+"""The runs of a view that a member holds. They are kept until everybody has delivered them, because somebody may need them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from quire.views.packets import Data
+
+
+class Stock:
+    """Of each member, its runs in order. Runs are whole always: a run is added, sent on and dropped as one."""
+
+    def __init__(self, members: int) -> None:
+        self.count = [0] * members
+        """How many messages of each member have been held, those that were dropped included."""
+        self.bytes = [0] * members
+        """How many bytes the messages of each member have that are kept."""
+        self._runs: list[deque[Data]] = [deque() for _ in range(members)]
+        self._ends: list[deque[int]] = [deque() for _ in range(members)]
+        """Where those runs end."""
+
+    def add(self, data: Data) -> bool:
+        """Hold a run, if it is the next of its member. One that is held already is not taken twice."""
+        run = data.run
+        if run.first != self.count[run.origin]:
+            return False
+        self._append(data)
+        self.count[run.origin] = run.end
+        return True
+
+    def restore(self, cut: Sequence[int], runs: Iterable[Data]) -> None:
+        """Hold what is left of a view that has ended with this cut."""
+        self.count = list(cut)
+        for data in runs:
+            self._append(data)
+
+    def _append(self, data: Data) -> None:
+        run = data.run
+        self._runs[run.origin].append(data)
+        self._ends[run.origin].append(run.end)
+        self.bytes[run.origin] += len(run.body.payload)
+
+    def between(self, origin: int, first: int, last: int) -> Iterator[Data]:
+        """The runs of a member that begin at message `first` or later, and end at `last` or before."""
+        return (data for data in self._runs[origin] if first <= data.run.first and data.run.end <= last)
+
+    def within(self, cut: Sequence[int]) -> Iterator[Data]:
+        """Every run that lies in the cut."""
+        for origin, last in enumerate(cut):
+            yield from self.between(origin, 0, last)
+
+    def holds(self, cut: Sequence[int]) -> bool:
+        return all(count >= last for count, last in zip(self.count, cut, strict=True))
+
+    def drop(self, origin: int, stable: int) -> None:
+        """Everybody has delivered so many messages of a member."""
+        ends = self._ends[origin]
+        while ends and ends[0] <= stable:
+            ends.popleft()
+            self.bytes[origin] -= len(self._runs[origin].popleft().run.body.payload)
+
+    def dropped(self, origin: int) -> int:
+        """How many messages of a member are not kept any more."""
+        runs = self._runs[origin]
+        return runs[0].run.first if runs else self.count[origin]
+
+    def messages(self, origin: int) -> int:
+        """How many messages of a member are kept."""
+        return self.count[origin] - self.dropped(origin)

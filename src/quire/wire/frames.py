@@ -1,0 +1,259 @@
+"""Frames: how packets and the links' own words become bytes, and how bytes from a peer are read without trust.
+
+A frame is `length u32 | kind u8 | fields`, all numbers big-endian. Numbered frames are those that a link may not
+lose: they carry the link's number, the sender's epoch and its logical time; then, for a packet, the packet itself in
+msgpack, the payload of a run being one binary field of it. Every length and count is checked against a limit
+before anything is allocated for it, and whatever does not fit raises FrameError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from quire.model.errors import QuireError
+from quire.model.messages import NUMBER_MAX
+from quire.model.packets import Packet
+
+EPOCH = 0
+"""Views number the memberships of a group; a fixed group has one."""
+
+FRAME_BYTES_MAX = 8 << 20
+"""What a peer may announce for one frame after the length itself."""
+
+LAMPORT_MAX = NUMBER_MAX // 2
+"""Logical times are taken over from peers, and the local clock must be able to go on from there."""
+
+PACKET, CLOSING, DONE, DRAINED, PIECE, ADDRESSED = 1, 2, 3, 4, 5, 6
+"""Numbered kinds: a protocol's packet, or the last piece of it; "I send nothing more"; "I have delivered everything";
+"nothing more comes to you through me"; a piece of a packet that goes on in the next frame; a packet, or the last piece of it,
+that names the incarnations from which it comes and for which it is."""
+ACKED, ALIVE, INTRODUCTION, REFUSED, WELCOME, UNREAD, GAVE_UP, DELIVERED, RESUME = 16, 17, 18, 19, 20, 21, 22, 23, 24
+"""Kinds outside the numbering: what arrived; a sign of life; who speaks and what it runs; why not; the introduction is
+accepted; a sign of life of a member that reads nothing because its application does not; why the speaker gives the group
+up; what was delivered to it; what arrived over earlier connections, after which this one is used."""
+
+_HEAD = struct.Struct("!IB")
+_NUMBERED = struct.Struct("!IBQIQ")
+_COUNT = struct.Struct("!IBQ")
+_LENGTH = struct.Struct("!I")
+_NUMBERED_FIELDS = struct.Struct("!QIQ")
+_U64 = struct.Struct("!Q")
+_INCARNATIONS = struct.Struct("!QQ")
+_LENGTH_BYTES = _LENGTH.size
+_FIELDS_END = 1 + _NUMBERED_FIELDS.size
+
+NUMBERED_KINDS = frozenset({PACKET, CLOSING, DONE, DRAINED, PIECE, ADDRESSED})
+
+
+class FrameError(QuireError):
+    """A peer sent bytes that are no frame of ours; its connection must be closed."""
+
+
+class SealBroken(FrameError):
+    """Somebody between the peers has changed a frame, for which neither of them is to blame."""
+
+
+class Numbered(msgspec.Struct, frozen=True, gc=False):
+    """A frame that a link may not lose."""
+
+    kind: int
+    number: int
+    epoch: int
+    lamport: int
+    body: memoryview
+
+
+class ControlFrame(msgspec.Struct, frozen=True, gc=False):
+    """A frame outside the numbering."""
+
+    kind: int
+    body: memoryview
+
+
+Frame = Numbered | ControlFrame
+
+
+def numbered_head(kind: int, number: int, epoch: int, lamport: int, body_bytes: int) -> bytes:
+    """What comes before the body of a numbered frame. The body can then be shared by all links."""
+    return _NUMBERED.pack(_NUMBERED.size - _LENGTH.size + body_bytes, kind, number, epoch, lamport)
+
+
+def with_room_for(head: bytes, more: int) -> bytes:
+    """The head of a frame that is `more` bytes longer."""
+    return _LENGTH.pack(_LENGTH.unpack_from(head)[0] + more) + head[_LENGTH.size :]
+
+
+def control_frame(kind: int, body: bytes = b"") -> bytes:
+    return _HEAD.pack(1 + len(body), kind) + body
+
+
+def renumbered(head: bytes, number: int) -> bytes:
+    """The head of a numbered frame, with another number."""
+    return head[: _HEAD.size] + _U64.pack(number) + head[_HEAD.size + _U64.size :]
+
+
+def addresses(sender: int, addressee: int) -> bytes:
+    """The beginning of the body of an ADDRESSED frame: from which incarnation it comes and for which it is, or for any (0)."""
+    return _INCARNATIONS.pack(sender, addressee)
+
+
+def read_addresses(body: memoryview) -> tuple[int, int, memoryview]:
+    """The sender's incarnation, the addressee's, and the rest of the body of such a frame."""
+    if len(body) < _INCARNATIONS.size:
+        raise FrameError(f"an addressed frame of {len(body)} bytes is too short")
+    sender, addressee = _INCARNATIONS.unpack_from(body)
+    return sender, addressee, body[_INCARNATIONS.size :]
+
+
+def acked(received: int) -> bytes:
+    """`received`: how many numbered frames of the peer have arrived."""
+    return _COUNT.pack(_COUNT.size - _LENGTH.size, ACKED, received)
+
+
+def resume(received: int) -> bytes:
+    """Says over a new connection how many numbered frames of the peer have arrived over others."""
+    return _COUNT.pack(_COUNT.size - _LENGTH.size, RESUME, received)
+
+
+def count_body(count: int) -> bytes:
+    """The body of a frame that holds one number."""
+    return _U64.pack(count)
+
+
+def read_count(frame: Frame) -> int:
+    """The number in such a frame."""
+    if len(frame.body) != _U64.size:
+        raise FrameError(f"a count has {_U64.size} bytes, not {len(frame.body)}")
+    return int(_U64.unpack(frame.body)[0])
+
+
+def counts_body(counts: Sequence[int]) -> bytes:
+    """The body of a control frame that holds a number for each member."""
+    return struct.pack(f"!{len(counts)}Q", *counts)
+
+
+def read_counts(body: memoryview, members: int) -> tuple[int, ...]:
+    """The numbers in such a frame."""
+    if len(body) != members * _U64.size:
+        raise FrameError(f"a count for each of {members} members has {members * _U64.size} bytes, not {len(body)}")
+    return struct.unpack(f"!{members}Q", body)
+
+
+class Reader:
+    """Cuts a stream of bytes into frames. The bytes are kept in one buffer that grows only to the largest frame."""
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, start_bytes: int = 1 << 12) -> None:
+        self._limit = frame_bytes_max
+        self._buffer = bytearray(start_bytes)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+
+    def space(self) -> memoryview:
+        """Where the next bytes of the stream go; call `filled` with how many came."""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._end == len(self._buffer):
+            self._make_room()
+        return self._view[self._end :]
+
+    def filled(self, count: int) -> None:
+        self._end += count
+
+    def feed(self, data: bytes) -> None:
+        """Append bytes that were read elsewhere."""
+        while data:
+            space = self.space()
+            count = min(len(space), len(data))
+            space[:count] = data[:count]
+            self.filled(count)
+            data = data[count:]
+
+    def take(self, count: int) -> bytes | None:
+        """Exactly so many raw bytes, once they are here: for what precedes the frames."""
+        if self._end - self._start < count:
+            return None
+        self._start += count
+        return bytes(self._view[self._start - count : self._start])
+
+    def frames(self, opened: Callable[[memoryview], memoryview] | None = None) -> Iterator[Frame]:
+        """Every whole frame that is here; `opened` checks and removes a seal. A body is valid only until the next frame
+        is asked for."""
+        while (have := self._end - self._start) >= _LENGTH_BYTES:
+            (length,) = _LENGTH.unpack_from(self._buffer, self._start)
+            if not 1 <= length <= self._limit:
+                raise FrameError(f"a frame of {length} bytes is outside 1 to {self._limit}")
+            if have < _LENGTH_BYTES + length:
+                return
+            start = self._start + _LENGTH_BYTES
+            self._start = start + length
+            frame = self._view[start : self._start]
+            yield _parse(opened(frame) if opened else frame)
+
+    def enlarge(self, frame_bytes_max: int, size: int) -> None:
+        """Take larger frames from now on, and read in larger pieces."""
+        self._limit = frame_bytes_max
+        self._move(max(size, len(self._buffer)))
+
+    def _make_room(self) -> None:
+        """Move what is unread to the front; where it takes more than half of the buffer, double that."""
+        unread, size = self._end - self._start, len(self._buffer)
+        if unread > size // 2:
+            # Less than one frame and its length is unread, so doubling ends at the limit.
+            self._move(max(size, min(size * 2, self._limit + _LENGTH.size)))
+        else:
+            self._view[:unread] = self._view[self._start : self._end]
+            self._start, self._end = 0, unread
+
+    def _move(self, size: int) -> None:
+        unread = self._end - self._start
+        fresh = bytearray(size)
+        fresh[:unread] = self._view[self._start : self._end]
+        self._buffer, self._view = fresh, memoryview(fresh)
+        self._start, self._end = 0, unread
+
+
+def _parse(frame: memoryview) -> Frame:
+    if not frame:
+        raise FrameError("a frame is empty")
+    kind = frame[0]
+    if kind not in NUMBERED_KINDS:
+        return ControlFrame(kind, frame[1:])
+    if len(frame) < _FIELDS_END:
+        raise FrameError(f"a numbered frame of {len(frame)} bytes is too short")
+    number, epoch, lamport = _NUMBERED_FIELDS.unpack_from(frame, 1)
+    if lamport > LAMPORT_MAX:
+        raise FrameError(f"a frame's logical time {lamport} is beyond {LAMPORT_MAX}")
+    return Numbered(kind, number, epoch, lamport, frame[_FIELDS_END:])
+
+
+P = TypeVar("P", bound=Packet)
+
+
+class PacketCodec(Generic[P]):
+    """Packets of one protocol to bytes and back."""
+
+    def __init__(self, packets: tuple[type[P], ...]) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        # The union of the protocol's packet classes: the tag that each carries says which it is.
+        kinds: object = packets[0]
+        for packet in packets[1:]:
+            kinds = kinds | packet
+        self._decoder: msgspec.msgpack.Decoder[P] = msgspec.msgpack.Decoder(kinds)
+
+    def encode(self, packet: P) -> bytes:
+        return self._encoder.encode(packet)
+
+    def decode(self, body: memoryview | bytes) -> P:
+        try:
+            packet = self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise FrameError(f"a packet could not be read: {error}") from error
+        run = packet.carried()
+        if run is not None and not run.is_sound():
+            raise FrameError("a packet's run does not fit its body")
+        return packet

@@ -1,0 +1,160 @@
+"""Links: what goes from one member to another arrives once and in order, however often the connection breaks.
+
+Both directions number their frames. A sender keeps each frame until the receiver has said that it arrived; when a
+new connection is made, each side first says how many frames it has, and the other sends the rest again. A receiver
+drops what it has seen and refuses a gap. The state lives in the members, not in the connection, so it survives
+the connection and ends with the process: a restarted process has another incarnation and is refused.
+
+A packet that is too long for one frame goes in pieces, each a frame of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from quire.wire.frames import ADDRESSED, FRAME_BYTES_MAX, FrameError, addresses, numbered_head, renumbered
+
+ACK_EVERY_FRAMES = 64
+ACK_EVERY_BYTES = 1 << 18
+"""How much may arrive before the sender is told, so that it can let go of it."""
+
+LONG_BYTES = ACK_EVERY_BYTES
+"""A payload of so many bytes is acknowledged as soon as it arrives: until then, sending it again is of no use."""
+
+PIECE_BYTES = FRAME_BYTES_MAX // 2
+"""What is longer goes in pieces of so many bytes."""
+
+FRAME_COST_BYTES = 128
+"""What it takes to keep a frame besides its body, so that many small frames are not free."""
+
+
+def cut(body: bytes) -> Sequence[bytes]:
+    """A packet as what goes into frames, one after the other."""
+    if len(body) <= PIECE_BYTES:
+        return (body,)
+    return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
+
+
+class Outgoing:
+    """Frames to one peer that are not known to have arrived."""
+
+    def __init__(self) -> None:
+        self._unacknowledged: deque[tuple[bytes, bytes]] = deque()
+        self._first = 0
+        self._next = 0
+        self.bytes = 0
+        self._abandoned = False
+        self._long: dict[int, tuple[object, int]] = {}
+        """Long payloads by their identity, each with the number of the frame that ends it."""
+
+    @property
+    def sent(self) -> int:
+        """How many frames were ever sent."""
+        return self._next
+
+    @property
+    def arrived(self) -> int:
+        """How many of them are known to have arrived."""
+        return self._first
+
+    def push(self, kind: int, epoch: int, lamport: int, body: bytes, address: bytes = b"") -> tuple[bytes, bytes]:
+        """Number a frame and keep it; returns what to write, if there is a connection. `address` goes before the body, which
+        can be the same for several links."""
+        head = numbered_head(kind, self._next, epoch, lamport, len(address) + len(body))
+        frame = (head + address, body)
+        self._next += 1
+        self._unacknowledged.append(frame)
+        self.bytes += len(body) + FRAME_COST_BYTES
+        return frame
+
+    def acknowledged(self, received: int) -> None:
+        """The peer has the first `received` frames."""
+        if not self._first <= received <= self._next:
+            raise FrameError(f"it acknowledged {received} frames, but {self._first} to {self._next} is possible")
+        for _ in range(received - self._first):
+            self.bytes -= len(self._unacknowledged.popleft()[1]) + FRAME_COST_BYTES
+        self._first = received
+        if self._long:
+            self._long = {key: value for key, value in self._long.items() if value[1] >= received}
+
+    def note_payload(self, payload: bytes) -> None:
+        """What was pushed last ends a packet with this payload."""
+        if len(payload) >= LONG_BYTES:
+            self._long[id(payload)] = (payload, self._next - 1)
+
+    def is_on_its_way(self, payload: bytes) -> bool:
+        """Whether this very payload, if it is a long one, is not known to have arrived."""
+        return id(payload) in self._long
+
+    def resume(self, received: int) -> Iterable[tuple[bytes, bytes]]:
+        """What to send again on a new connection to a peer that has the first `received` frames."""
+        if self._abandoned:
+            self._renumber(received)
+        self.acknowledged(received)
+        return tuple(self._unacknowledged)
+
+    def abandon(self) -> None:
+        """Nobody needs what is kept any more. There must be no connection: the next one goes on with the number that the peer
+        then says is its next. An empty frame says that the packet of which the peer may have pieces does not go on."""
+        self._unacknowledged.clear()
+        self.bytes = 0
+        self._long.clear()
+        self._abandoned = True
+        self.push(ADDRESSED, 0, 0, b"", addresses(0, 0))
+
+    def _renumber(self, received: int) -> None:
+        """Go on, after a part was abandoned, where the peer is."""
+        if not self._first <= received <= self._next:
+            raise FrameError(f"it has {received} frames, but {self._first} to {self._next} is possible")
+        self._unacknowledged = deque(
+            (renumbered(head, received + place), body) for place, (head, body) in enumerate(self._unacknowledged)
+        )
+        self._first, self._next = received, received + len(self._unacknowledged)
+        self._abandoned = False
+
+
+class Incoming:
+    """Frames from one peer: which are new, and when to tell the peer that they have arrived."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._acknowledged = 0
+        self._bytes = 0
+        self._pieces: list[bytes] = []
+
+    def is_new(self, number: int) -> bool:
+        """Whether this frame is to be taken; raises FrameError where frames before it are missing."""
+        if number > self.received:
+            raise FrameError(f"frames {self.received} to {number - 1} are missing")
+        return number == self.received
+
+    def keep_piece(self, piece: memoryview, most: int) -> None:
+        """Keep this until the rest of its packet has come; raises FrameError where all of it gets longer than `most`."""
+        length = sum(map(len, self._pieces)) + len(piece)
+        if length > most:
+            raise FrameError(f"a packet of at least {length} bytes exceeds the limit of {most}")
+        self._pieces.append(bytes(piece))
+
+    def whole(self, last: memoryview) -> memoryview | bytes:
+        """The packet of which this is all, or the last piece."""
+        return b"".join((*self._pieces, last)) if self._pieces else last
+
+    def take(self, size: int, *, complete: bool = True) -> None:
+        """The next frame was read and is safe here. Until then the peer keeps it, and sends it again if need be. `complete`:
+        it was no piece of a packet that goes on."""
+        self.received += 1
+        self._bytes += size
+        if complete and self._pieces:
+            self._pieces = []
+
+    def acknowledge_due(self) -> bool:
+        """Whether so much has arrived since the last acknowledgement that the peer should be told now."""
+        return self.received - self._acknowledged >= ACK_EVERY_FRAMES or self._bytes >= ACK_EVERY_BYTES
+
+    def unacknowledged(self) -> bool:
+        return self.received != self._acknowledged
+
+    def note_acknowledged(self) -> None:
+        self._acknowledged = self.received
+        self._bytes = 0

@@ -1,0 +1,164 @@
+"""The audit: which orders hold in a trace."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import Mutation
+
+GROUPS = "tests/audit/test_groups.py"
+RANKS = "tests/audit/test_ranks.py"
+VIEWS = "tests/audit/test_views.py"
+ORACLE = "tests/audit/test_oracle.py"
+PLANTED = f"{ORACLE}::test_a_planted_fault_is_found_alone"
+SERIALISABLE = "tests/audit/test_serialisable.py"
+SIGNIFICANT = "tests/audit/test_significant.py"
+
+MUTATIONS = [
+    Mutation(
+        name="two members are not together at the moment at which a log ends",
+        module="pipeline/auditing/groups.py",
+        right="low[:, None, :]) <= np.minimum(",
+        wrong="low[:, None, :]) < np.minimum(",
+        tests=(f"{GROUPS}::test_the_end_of_a_log_is_a_moment_at_which_members_may_be_together",),
+    ),
+    Mutation(
+        name="ranks are trusted although deliveries could not be merged",
+        module="pipeline/auditing/ranks.py",
+        right="if take(ids, start[:-1].copy(), start[1:].copy(), size, 1, rank) < len(ids):",
+        wrong="if take(ids, start[:-1].copy(), start[1:].copy(), size, 1, rank) < 0:",
+        tests=(f"{RANKS}::test_a_segment_in_which_a_message_is_delivered_twice_has_no_ranks",),
+        swarms=(f"{RANKS}::test_no_disagreement_hides_behind_a_boundary",),
+    ),
+    Mutation(
+        name="messages may be delivered in any order of their ranks",
+        module="pipeline/auditing/ranks.py",
+        right="own <= latest.get(process, BEFORE_ALL)",
+        wrong="own <= BEFORE_ALL",
+        tests=(f"{RANKS}::test_no_disagreement_hides_behind_a_boundary",),
+    ),
+    Mutation(
+        name="a message may have the rank of the one before",
+        module="pipeline/auditing/ranks.py",
+        right="own <= latest.get(process, BEFORE_ALL)",
+        wrong="own < latest.get(process, BEFORE_ALL)",
+        tests=(RANKS,),
+        harmless="Two messages never have one rank: it is the same message again, and only first deliveries have an order.",
+    ),
+    Mutation(
+        name="a delivery of an older message may follow those of its segment",
+        module="pipeline/auditing/ranks.py",
+        right="index != old.get(process, 0)",
+        wrong="index < old.get(process, 0)",
+        tests=(f"{RANKS}::test_no_disagreement_hides_behind_a_boundary",),
+    ),
+    Mutation(
+        name="who delivers a message does not know it afterwards",
+        module="pipeline/auditing/kernel.py",
+        right="""\
+    if number + 1 > state.known[process, origin]:
+        state.known[process, origin] = number + 1
+""",
+        wrong="",
+        tests=(f"{PLANTED}[a causal swap-1]",),
+    ),
+    Mutation(
+        name="a message is missing only where its sender has sent something since",
+        module="pipeline/auditing/kernel.py",
+        right="if state.owed_seq[process, other] < bound and missing < 0 and",
+        wrong="if state.owed_seq[process, other] < bound - 1 and missing < 0 and",
+        tests=(f"{PLANTED}[a FIFO swap-1]",),
+    ),
+    Mutation(
+        name="what only others than its crashed sender have delivered was never sent",
+        module="pipeline/auditing/settling.py",
+        right="messages.status[row, process] == DELIVERED and counts and reached_by < 0:",
+        wrong="messages.status[row, process] == DELIVERED and counts and False:",
+        tests=(f"{ORACLE}::test_what_one_correct_member_has_of_a_crashed_one_all_must_have[1]",),
+    ),
+    Mutation(
+        name="behind a boundary, what only others than its crashed sender have delivered was never sent",
+        module="pipeline/auditing/boundaries.py",
+        right="ended & (sending | delivered.any(axis=1)) & lacking.any(axis=1)",
+        wrong="ended & sending & lacking.any(axis=1)",
+        tests=(f"{ORACLE}::test_what_one_correct_member_has_of_a_crashed_one_all_must_have[2]",),
+    ),
+    Mutation(
+        name="what a message of an earlier segment knew is not learnt with it",
+        module="pipeline/auditing/boundaries.py",
+        right="        exact[older[found]] = np.maximum(exact[older[found]], start.in_flight.vector[rows[found]])\n",
+        wrong="",
+        tests=(f"{PLANTED}[a causal swap through a third member-3]",),
+    ),
+    Mutation(
+        name="two members may deliver neighbours in different orders",
+        module="pipeline/auditing/total.py",
+        right="                if there < furthest:\n",
+        wrong="                if there < furthest - 1:\n",
+        tests=(f"{PLANTED}[a disagreement-1]",),
+    ),
+    Mutation(
+        name="what a transaction writes again counts as written",
+        module="pipeline/auditing/transactions.py",
+        right="key[order[1:]] != key[order[:-1]]",
+        wrong="True",
+        tests=(f"{SERIALISABLE}::test_a_violation_is_explained_in_one_sentence[again]",),
+    ),
+    Mutation(
+        name="whatever leads to a component belongs to it",
+        module="pipeline/auditing/cycles.py",
+        right="elif on_stack[following] and number[following] < low[node]:",
+        wrong="elif number[following] < low[node]:",
+        tests=(f"{SERIALISABLE}::test_counts_equal_brute_force[True]",),
+    ),
+    Mutation(
+        name="of the requests of an operation only the last comes before what conflicts with them",
+        module="pipeline/auditing/conflicts.py",
+        right="            if gathered[own] >= 0:\n",
+        wrong="            if False:\n",
+        tests=(f"{SIGNIFICANT}::test_counts_equal_brute_force",),
+    ),
+    Mutation(
+        name="who comes back under another incarnation goes on from its view",
+        module="pipeline/auditing/view_history.py",
+        right="current is not None and current.incarnation == incarnation",
+        wrong="current is not None",
+        tests=(f"{VIEWS}::test_counts_equal_brute_force",),
+    ),
+    Mutation(
+        name="what only an excluded member delivered is part of the group's history",
+        module="pipeline/auditing/sessions.py",
+        right="return np.append(history.bound(), True)",
+        wrong="return np.append(history.bound() | True, True)",
+        tests=(
+            f"{VIEWS}::test_what_only_an_excluded_member_delivered_may_be_sent_again",
+            f"{VIEWS}::test_counts_equal_brute_force",
+        ),
+    ),
+    Mutation(
+        name="what a restart undid may not be delivered again",
+        module="pipeline/auditing/view_history.py",
+        right="history.forgotten[undone] = True",
+        wrong="history.forgotten[undone] = False",
+        tests=(f"{VIEWS}::test_a_restarted_member_may_deliver_again_what_it_forgot_and_nothing_else",),
+    ),
+    Mutation(
+        name="who is excluded has to deliver what the others do",
+        module="pipeline/auditing/in_views.py",
+        right="receivers[at] |= bound",
+        wrong="receivers[at] |= True",
+        tests=(f"{VIEWS}::test_who_is_excluded_need_not_deliver_what_follows_and_who_joins_what_went_before",),
+    ),
+    Mutation(
+        name="a message of an earlier view is still missing in a later one",
+        module="pipeline/auditing/kernel.py",
+        right="messages.in_view[row] < state.in_view[process]",
+        wrong="messages.in_view[row] > state.in_view[process]",
+        tests=(f"{VIEWS}::test_counts_equal_brute_force",),
+    ),
+    Mutation(
+        name="behind a boundary, who is excluded has to deliver what the others do",
+        module="pipeline/auditing/boundaries.py",
+        right="receiving = correct & bound_to(in_flight.in_view, bound.receivers)",
+        wrong="receiving = correct & (in_flight.in_view[:, None] > -2)",
+        tests=(f"{VIEWS}::test_segments_come_to_the_same_counts_and_first_instances",),
+    ),
+]

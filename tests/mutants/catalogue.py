@@ -1,0 +1,38 @@
+"""All wrong rules, by area."""
+
+from __future__ import annotations
+
+from tests.mutants import (
+    auditing,
+    dynamic,
+    groups,
+    hierarchy,
+    journals,
+    live,
+    objects,
+    replicated,
+    sequencing,
+    traces,
+    transactions,
+    view_changes,
+    view_members,
+    view_processes,
+)
+from tests.mutants.mutation import Mutation
+
+MUTATIONS: list[Mutation] = [
+    *groups.MUTATIONS,
+    *view_changes.MUTATIONS,
+    *view_members.MUTATIONS,
+    *view_processes.MUTATIONS,
+    *hierarchy.MUTATIONS,
+    *sequencing.MUTATIONS,
+    *objects.MUTATIONS,
+    *transactions.MUTATIONS,
+    *live.MUTATIONS,
+    *dynamic.MUTATIONS,
+    *replicated.MUTATIONS,
+    *traces.MUTATIONS,
+    *journals.MUTATIONS,
+    *auditing.MUTATIONS,
+]

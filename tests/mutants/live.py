@@ -1,0 +1,148 @@
+"""Live groups: links that survive their connections, packets for which there is no room, and how a group ends."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import Mutation
+
+LINKS = "tests/wire/test_links.py"
+LARGE = "tests/live/test_large.py"
+CLOSING = "tests/live/test_closing.py"
+INTAKE = "tests/live/test_intake.py"
+LIVENESS = "tests/live/test_liveness.py"
+UNREAD = "tests/live/test_unread.py"
+TRANSPORTS = "tests/live/test_transports.py"
+
+MUTATIONS = [
+    Mutation(
+        name="a frame that came before is taken again",
+        module="wire/links.py",
+        right="        return number == self.received\n",
+        wrong="        return number <= self.received\n",
+        tests=(f"{LINKS}::test_a_gap_is_refused_and_a_repetition_dropped",),
+    ),
+    Mutation(
+        name="one frame may be missing",
+        module="wire/links.py",
+        right="if number > self.received:",
+        wrong="if number > self.received + 2:",
+        tests=(f"{LINKS}::test_a_gap_is_refused_and_a_repetition_dropped",),
+    ),
+    Mutation(
+        name="a new connection brings again what the peer has",
+        module="wire/links.py",
+        right="""\
+        self.acknowledged(received)
+        return tuple(self._unacknowledged)
+""",
+        wrong="""\
+        return tuple(self._unacknowledged)
+""",
+        tests=(f"{LINKS}::test_what_the_peer_has_is_not_sent_again_on_a_new_connection",),
+    ),
+    Mutation(
+        name="a long payload has arrived when its last frame is next",
+        module="wire/links.py",
+        right="if value[1] >= received}",
+        wrong="if value[1] > received}",
+        tests=(f"{LINKS}::test_a_long_payload_is_on_its_way_until_the_last_frame_of_it_has_arrived",),
+    ),
+    Mutation(
+        name="what the sender was told of counts again",
+        module="wire/links.py",
+        right="""\
+        self._acknowledged = self.received
+        self._bytes = 0
+""",
+        wrong="""\
+        self._acknowledged = self.received
+""",
+        tests=(f"{LINKS}::test_the_sender_is_told_after_so_many_frames_or_bytes",),
+    ),
+    Mutation(
+        name="each piece of a packet takes the place of those before",
+        module="wire/links.py",
+        right="if complete and self._pieces:",
+        wrong="if self._pieces:",
+        tests=(f"{LARGE}::test_a_packet_is_put_together_from_its_pieces_and_from_nothing_else",),
+    ),
+    Mutation(
+        name="a group waits for a member that is away",
+        module="live/network/closing.py",
+        right="all(peer.away or self._has_all_of(peer, delivered) for peer in peers)",
+        wrong="all(self._has_all_of(peer, delivered) for peer in peers)",
+        tests=(f"{CLOSING}::test_who_has_not_said_how_much_it_sent_is_waited_for_unless_it_is_away",),
+    ),
+    Mutation(
+        name="nothing more comes through a member as soon as it sends no more itself",
+        module="live/network/closing.py",
+        right="if not peer.sent_drained and all(self._peers[one].drained for one in self._before[peer.member]):",
+        wrong="if not peer.sent_drained:",
+        tests=(f"{CLOSING}::test_who_passes_messages_on_is_drained_towards_one_when_it_is_from_all_others",),
+    ),
+    Mutation(
+        name="who has delivered everything says so for those behind it too",
+        module="live/network/closing.py",
+        right="if not peer.sent_done and all(self._peers[one].done for one in self._before[peer.member]):",
+        wrong="if not peer.sent_done:",
+        tests=(f"{CLOSING}::test_who_passes_messages_on_says_for_all_behind_it_that_they_are_done",),
+    ),
+    Mutation(
+        name="a member goes before it has told everybody that it is done",
+        module="live/network/closing.py",
+        right="(peer.done and peer.sent_done)",
+        wrong="peer.done",
+        tests=(f"{CLOSING}::test_who_passes_messages_on_says_for_all_behind_it_that_they_are_done",),
+    ),
+    Mutation(
+        name="a link goes on although nothing is to be read at all",
+        module="live/network/intake.py",
+        right="peer.connection is not None and not self.paused:",
+        wrong="peer.connection is not None:",
+        tests=(f"{INTAKE}::test_where_nothing_is_to_be_read_at_all_no_link_goes_on_by_itself",),
+    ),
+    Mutation(
+        name="packets are taken although there is no room where they go on to",
+        module="live/network/intake.py",
+        right="if not self._may_go_on(peer):",
+        wrong="if False:",
+        tests=(f"{INTAKE}::test_a_link_waits_while_there_is_no_room_where_its_packets_go_on_to",),
+    ),
+    Mutation(
+        name="a link brings more although there is no room for what it brought",
+        module="live/network/intake.py",
+        right="""\
+            if peer.connection is not None:
+                peer.connection.pause()
+""",
+        wrong="",
+        tests=(f"{INTAKE}::test_a_link_waits_until_there_is_room_for_what_it_brings_and_no_longer",),
+    ),
+    Mutation(
+        name="who has never been there is lost after the timeout",
+        module="live/network/liveness.py",
+        right="if silent_s > self._timeout_s and not peer.done and self.started:",
+        wrong="if silent_s > self._timeout_s and not peer.done:",
+        tests=(f"{TRANSPORTS}::test_a_member_that_never_comes_is_awaited_for_join_s_of_virtual_time",),
+    ),
+    Mutation(
+        name="time in which this process did not run counts as the silence of others",
+        module="live/network/liveness.py",
+        right="                self._forgive(absent_s, now)\n",
+        wrong="                pass\n",
+        tests=(f"{LIVENESS}::test_time_in_which_this_process_did_not_run_is_nobodys_silence",),
+    ),
+    Mutation(
+        name="who is not listened to is silent",
+        module="live/network/liveness.py",
+        right="peer.connection is not None and peer.connection.is_paused():",
+        wrong="False:",
+        tests=(f"{LIVENESS}::test_who_is_not_listened_to_is_not_silent",),
+    ),
+    Mutation(
+        name="there is room again although too many bytes are unread",
+        module="live/inbox.py",
+        right=" and self.bytes <= self._bytes_max * 15 // 16",
+        wrong="",
+        tests=(f"{UNREAD}::test_an_inbox_has_room_again_when_a_sixteenth_is_free_of_messages_and_of_bytes[0-20]",),
+    ),
+]

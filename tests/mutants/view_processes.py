@@ -1,0 +1,172 @@
+"""Whole processes of groups that change: links over connections that come and go, who is suspected, and who is dialled."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import Mutation
+
+PROCESS = "tests/views/test_process.py"
+LINKS = "tests/wire/test_links.py"
+
+OVER_CONNECTIONS = [
+    Mutation(
+        name="what was sent to a process is sent to the one that takes its place",
+        module="views/peers.py",
+        right="        if theirs.life != self.life:\n",
+        wrong="        if self.life is None:\n",
+        tests=(f"{PROCESS}::TestJoining::test_a_process_that_is_started_again_takes_the_place_of_the_one_before",),
+    ),
+    Mutation(
+        name="what was lost with a connection is not sent again",
+        module="views/peers.py",
+        right="        out.extend(Write(connection, frame) for frame in self.outgoing.resume(received))\n",
+        wrong="        self.outgoing.resume(received)\n",
+        tests=(f"{PROCESS}::TestLinks::test_nothing_is_lost_or_changes_when_connections_break_and_lose_what_was_written",),
+    ),
+    Mutation(
+        name="a connection that is there is used, though the other side has made a new one",
+        module="views/peers.py",
+        right="        if self.decides:\n",
+        wrong="        if self.decides and self.connection is None:\n",
+        tests=(f"{PROCESS}::TestLinks::test_a_connection_that_one_side_has_lost_is_replaced_before_the_other_notices",),
+    ),
+    Mutation(
+        name="both sides decide which connection is used",
+        module="views/peers.py",
+        right="        if self.decides:\n",
+        wrong="        if True:\n",
+        tests=(f"{PROCESS}::TestLinks::test_of_two_connections_that_cross_both_sides_keep_the_same_one",),
+    ),
+    Mutation(
+        name="what is sent to a member that was never met is lost",
+        module="views/peers.py",
+        right="(self._ahead if self.is_ready else self._waiting).append(",
+        wrong="(self._ahead if self.is_ready else []).append(",
+        tests=(f"{PROCESS}::TestLinks::test_what_is_sent_to_a_member_that_was_never_met_waits_for_it",),
+    ),
+    Mutation(
+        name="what is on its way to a life is never for the one that takes its place",
+        module="views/peers.py",
+        right="for packet in (*self._ahead, *self._waiting) if packet.addressee]",
+        wrong="for packet in self._waiting if packet.addressee]",
+        tests=(
+            f"{PROCESS}::TestLinks::test_what_is_sent_to_a_new_incarnation_is_not_lost_with_the_life_that_still_seems_to_be_connected",
+        ),
+    ),
+    Mutation(
+        name="what is on its way to somebody is kept when it is no member any more",
+        module="views/peers.py",
+        right="                self.outgoing.abandon()\n",
+        wrong="                pass\n",
+        tests=(f"{PROCESS}::TestLinks::test_nothing_is_kept_for_who_is_in_no_view_any_more_and_its_link_goes_on_all_the_same",),
+    ),
+    Mutation(
+        name="after something was abandoned a link goes on with the numbers that it had",
+        module="wire/links.py",
+        right="        if self._abandoned:\n",
+        wrong="        if False:\n",
+        tests=(f"{LINKS}::test_after_something_was_abandoned_a_link_goes_on_where_the_peer_is",),
+    ),
+    Mutation(
+        name="what is said again and again is kept for somebody who is away",
+        module="views/process.py",
+        right="            if not repeated or peer.has_room():\n",
+        wrong="            if True:\n",
+        tests=(f"{PROCESS}::TestLinks::test_nothing_is_kept_for_who_is_away_that_will_be_said_again",),
+    ),
+    Mutation(
+        name="nobody is told that little has arrived",
+        module="views/process.py",
+        right="            peer.acknowledge(out, at_once=True)\n",
+        wrong="            peer.acknowledge(out, at_once=False)\n",
+        tests=(f"{PROCESS}::TestLinks::test_what_has_arrived_is_not_kept",),
+    ),
+    Mutation(
+        name="a process takes the place of one that was started later",
+        module="views/process.py",
+        right="        if peer is not None and peer.is_older(theirs):\n",
+        wrong="        if False:\n",
+        tests=(f"{PROCESS}::TestJoining::test_an_older_process_of_a_name_does_not_replace_the_one_that_is_there",),
+    ),
+    Mutation(
+        name="whoever joins learns of nobody but those whom it knows",
+        module="views/directory.py",
+        right="                self.addresses[name] = address\n",
+        wrong="",
+        tests=(f"{PROCESS}::TestJoining::test_whoever_knows_one_member_learns_of_all",),
+    ),
+    Mutation(
+        name="whoever is not connected with all members asks to be one",
+        module="views/catching_up.py",
+        right="        self._is_near = is_near and core.can_reach(packet.members)\n",
+        wrong="        self._is_near = is_near\n",
+        tests=(f"{PROCESS}::TestSuspicion::test_whoever_one_member_cannot_hear_is_not_taken_in_again_before_that_can",),
+    ),
+    Mutation(
+        name="a ballot does not ask whoever comes while it waits",
+        module="views/member.py",
+        right="            self.membership.agreement.ask_again(name)\n",
+        wrong="            pass\n",
+        tests=(f"{PROCESS}::TestFounding::test_a_founder_that_comes_later_is_asked_at_once",),
+    ),
+]
+
+SUSPICION = [
+    Mutation(
+        name="nobody looks whether a process is still there when its connection ends",
+        module="views/process.py",
+        right="        if refused:\n",
+        wrong="        if False:\n",
+        tests=(f"{PROCESS}::TestSuspicion::test_a_process_that_was_killed_is_missed_within_milliseconds",),
+    ),
+    Mutation(
+        name="silence counts while this process was stopped itself",
+        module="views/liveness.py",
+        right="            peer.heard_at = min(now, peer.heard_at + late_s)\n",
+        wrong="            pass\n",
+        tests=(f"{PROCESS}::TestSuspicion::test_all_processes_that_were_stopped_together_suspect_nobody",),
+    ),
+    Mutation(
+        name="founders that have not come yet are waited for no longer than others",
+        module="views/liveness.py",
+        right="            waits = founding and peer.life is None\n",
+        wrong="            waits = False\n",
+        tests=(f"{PROCESS}::TestFounding::test_the_others_are_waited_for_as_long_when_the_majority_comes_together_late",),
+    ),
+    Mutation(
+        name="whoever is suspected stays so, though it is heard again",
+        module="views/liveness.py",
+        right="""        self.absolve(peer.name, "silent", "gone")\n""",
+        wrong="",
+        tests=(f"{PROCESS}::TestSuspicion::test_a_member_that_was_suspected_and_is_heard_again_is_not_excluded",),
+    ),
+    Mutation(
+        name="a member that holds everybody up is never suspected",
+        module="views/liveness.py",
+        right="        slow = member.waits_for() if now - self._moved_at >= self._timing.stall_s else set()\n",
+        wrong="        slow: set[str] = set()\n",
+        tests=(
+            f"{PROCESS}::TestSuspicion::test_a_member_whose_application_takes_nothing_holds_the_others_up_for_a_while_only",
+        ),
+    ),
+    Mutation(
+        name="whoever sends what cannot be read is trusted all the same",
+        module="views/process.py",
+        right="        if peer.spoilt >= _SPOILT_MAX:\n",
+        wrong="        if False:\n",
+        tests=(f"{PROCESS}::TestLinks::test_whoever_sends_what_cannot_be_read_again_and_again_is_suspected",),
+    ),
+]
+
+ENDING = [
+    Mutation(
+        name="whoever promised while the group was closing has forgotten that after a restart",
+        module="views/agreement.py",
+        right="self._core.save(Promised(ballot, self._core.closing))",
+        wrong="self._core.save(Promised(ballot))",
+        tests=(
+            f"{PROCESS}::TestEnding::test_whoever_said_that_it_has_nothing_more_to_send_takes_nothing_more_after_a_restart",
+        ),
+    ),
+]
+
+MUTATIONS = [*OVER_CONNECTIONS, *SUSPICION, *ENDING]

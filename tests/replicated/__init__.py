@@ -1,0 +1,1 @@
+"""Replicated objects: declarations, execution, snapshots, and groups that hold them."""

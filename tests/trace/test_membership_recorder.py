@@ -1,0 +1,84 @@
+"""What a process that goes on with its journal records of what it had delivered before."""
+
+from __future__ import annotations
+
+from quire.model.messages import Body, Run
+from quire.model.payloads import Messages
+from quire.trace.log import EventLog
+from quire.trace.membership_recorder import MembershipRecorder
+from quire.views.core import GroupSettings
+from quire.views.effects import Deliver, Effect, Save
+from quire.views.introductions import Introduction
+from quire.views.member import Member
+from quire.views.packets import Entry
+from quire.views.process import Process
+from quire.views.records import Delivered, Entered, Record, Started, Took
+from quire.views.view import Participant, View
+
+FOUNDERS = (Participant("0", 1), Participant("1", 1), Participant("2", 1))
+RULES = GroupSettings(founders=FOUNDERS, protocol="single-phase", journal=True)
+
+
+class Log(EventLog):
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.kept: list[int] = []
+        self.sends: list[tuple[int, int]] = []
+        self.deliveries: list[tuple[int, int]] = []
+
+    def resumed(self, group: str, number: int, incarnation: int, kept: int, lamport: int, time_ns: int) -> None:
+        self.kept.append(kept)
+        super().resumed(group, number, incarnation, kept, lamport, time_ns)
+
+    def send(self, origin: int, first: int, count: int, *rest: int) -> None:
+        self.sends.append((origin, count))
+        super().send(origin, first, count, *rest)
+
+    def deliver(self, origin: int, first: int, count: int, *rest: int) -> None:
+        self.deliveries.append((origin, count))
+        super().deliver(origin, first, count, *rest)
+
+
+def entry(origin: int, first: int, count: int) -> Entry:
+    return Entry(2, 3, str(origin), origin, Run(origin, first, count, Body(b"x" * count, 1)), f"session {origin}", first + 1)
+
+
+def test_what_the_journal_replays_is_kept_and_no_delivery() -> None:
+    """What it had delivered beyond that, it forgot: it may come as a state, and never as messages."""
+    view = View(2, FOUNDERS, {one.name: one.incarnation for one in FOUNDERS})
+    records: list[Record] = [
+        Started(1, "session 2", "2", 1, founds=True),
+        Entered(view, {}, None),
+        Delivered(entry(0, 0, 3)),
+        Delivered(entry(1, 0, 2)),
+    ]
+    member = Member.restart(RULES, records)
+    log = Log()
+    me = Introduction(
+        group="test", name="2", life=7, incarnation=member.core.me.incarnation, address="127.0.0.1:7002", facts="", addresses={}
+    )
+    process = Process(member, me)
+    MembershipRecorder(process, log, lambda: 1, lambda _: None)
+
+    replayed: list[Effect] = [effect for effect in process.start(0.0) if isinstance(effect, Deliver)]
+    assert len(replayed) == 2, "the application is brought to its state again"
+    assert (log.kept, log.deliveries) == ([5], [])
+
+
+def test_who_is_alone_has_sent_what_it_has_written_though_it_delivers_it_only_after_a_restart() -> None:
+    rules = GroupSettings(founders=(Participant("2", 1),), protocol="single-phase", journal=True)
+    member = Member(rules, Participant("2", 1), "session", founds=True)
+    me = Introduction(group="test", name="2", life=7, incarnation=1, address="127.0.0.1:7002", facts="", addresses={})
+    process, log = Process(member, me), Log()
+    MembershipRecorder(process, log, lambda: 1, lambda _: None)
+    wanted = process.start(0.0)
+    while member.core.mode != "normal":
+        saved = [effect.number for effect in wanted if isinstance(effect, Save)]
+        wanted = process.synced(0.0, saved[-1]) if saved else process.time(process.due)
+    wanted = process.submit(1.0, Messages.of([b"x"] * 3))
+    operation = [effect.number for effect in wanted if isinstance(effect, Save)][-1]
+
+    written = process.synced(1.0, operation)
+
+    assert any(isinstance(effect, Save) and isinstance(effect.record, Took) for effect in written)
+    assert (log.sends, log.deliveries) == ([(2, 3)], [])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
+import socket
 import time
 import tomllib
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +22,7 @@ from quire.live.groups.joining import record_group
 from quire.live.network.transports.contract import Endpoint, Transport
 from quire.live.network.transports.memory import Memory, MemoryNetwork
 from quire.live.network.transports.registry import TRANSPORTS
+from quire.live.network.transports.tcp import Tcp
 from quire.live.recording import Recording
 from quire.live.settings import Address, Settings
 from quire.model.errors import BadInput
@@ -240,3 +243,22 @@ def test_the_layers_on_paper_are_those_of_the_contract() -> None:
     assert f"`{layers}`" in (root / "CONTRIBUTING.md").read_text()
     assert f"`{layers}`" in (root / "docs" / "architecture.md").read_text()
     assert not any("ignore_imports" in contract for contract in contracts)
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_connection_is_not_forgotten_when_accepting_ends_at_the_moment_in_which_it_comes(turns: int) -> None:
+    async def main() -> None:
+        (endpoint,) = await Tcp(settings_of(0)).listen(Address("127.0.0.1", 0))
+        accepting = asyncio.create_task(endpoint.accept())
+        await asyncio.sleep(0)
+        with socket.create_connection(("127.0.0.1", endpoint.port)):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            accepting.cancel()
+            for ended in await asyncio.gather(accepting, return_exceptions=True):
+                if not isinstance(ended, BaseException):
+                    ended.close()
+        endpoint.close()
+
+    asyncio.run(main())
+    gc.collect()  # What was forgotten complains now, and not in whichever test comes later.

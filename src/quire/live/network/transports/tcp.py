@@ -47,14 +47,9 @@ class TcpStranger:
 
     async def _first_byte(self) -> bytes:
         """What comes first, which stays there to be read; nothing if the stranger has gone again."""
-        loop, readable = asyncio.get_running_loop(), asyncio.Event()
         try:
-            loop.add_reader(self._socket, readable.set)
-            try:
-                async with asyncio.timeout(self._handshake_s):
-                    await readable.wait()
-            finally:
-                loop.remove_reader(self._socket)
+            async with asyncio.timeout(self._handshake_s):
+                await _readable(self._socket)
             return self._socket.recv(1, socket.MSG_PEEK)
         except BaseException:
             self._socket.close()
@@ -70,9 +65,16 @@ class TcpEndpoint:
         self._handshake_s = handshake_s
 
     async def accept(self) -> TcpStranger:
-        connected, address = await asyncio.get_running_loop().sock_accept(self._socket)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return TcpStranger(connected, shown(address), self._tls, self._handshake_s)
+        while True:
+            # Not the event loop's sock_accept: cancelled at the moment in which it has a connection, it forgets to close it.
+            await _readable(self._socket)
+            try:
+                connected, address = self._socket.accept()
+            except BlockingIOError:
+                continue  # Whoever was there has gone again.
+            connected.setblocking(False)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return TcpStranger(connected, shown(address), self._tls, self._handshake_s)
 
     def close(self) -> None:
         self._socket.close()
@@ -123,6 +125,16 @@ class Tcp:
             await writer.drain()
         finally:
             writer.close()
+
+
+async def _readable(watched: socket.socket) -> None:
+    """Wait until there is something to read, or somebody to accept."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(watched, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(watched)
 
 
 def tls_contexts(certificates: Certificates) -> tuple[ssl.SSLContext, ssl.SSLContext]:

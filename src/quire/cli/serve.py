@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quire.cli.observing import Observe, ObserveTokenFile, read_token_file
 from quire.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def serve(
     ] = None,
     join: Annotated[float | None, typer.Option(help="Seconds to wait for the other sequencers; 600 if not given.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Directory for this sequencer's part of the trace.")] = None,
+    observe: Observe = None,
+    observe_token_file: ObserveTokenFile = None,
 ) -> None:
     """Run a sequencer until it is stopped by Ctrl-C or SIGTERM. Clients use quire.connect.
 
@@ -62,6 +65,8 @@ def serve(
         join_s=JOIN_S if join is None else join,
         listen=listen,
         trace=trace,
+        observe=observe,
+        observe_token=read_token_file(observe_token_file),
     )
     failure = run(_serve(host, me, listen))
     if failure is not None:

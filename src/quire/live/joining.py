@@ -8,12 +8,13 @@ from typing import Unpack, overload
 
 from quire.live.dynamic.group import DynamicGroup
 from quire.live.dynamic.joining import TIMEOUT_S, Delivery, read_dynamic_settings
-from quire.live.dynamic.recording import MemberRecording
+from quire.live.dynamic.recording import record_member
 from quire.live.dynamic.state import GivenState
 from quire.live.groups.commands import AnyState
 from quire.live.groups.group import Group
 from quire.live.groups.joining import join_fixed
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.observing.observer import observer_of
 from quire.model.errors import BadInput
 
 
@@ -92,6 +93,7 @@ def join(
     Choose an `order` ("total", "causal", "fifo" …), or a `protocol` and its `options`. Beyond loopback, give a `secret` of at
     least 16 bytes or `certificates`, the same kind everywhere, or set `insecure`. `listen` is where this member listens, if
     others reach it elsewhere: behind a gateway, or in a container. `on_event` is called with each Event.
+    With `observe`, this member can be looked at over HTTP while it runs, by `quire watch` or Prometheus (docs/watching.md).
     `transport="memory"` connects members within one event loop, for tests. Raises BadInput if the arguments make no sense.
 
     With a list of addresses as `members`, and this member's number there as `me`, the group is fixed: it waits for all members,
@@ -154,5 +156,5 @@ def _join_dynamic(
         rejoin=rejoin,
         network=given,
     )
-    recording = None if given.trace is None else MemberRecording(settings, Path(given.trace))
-    return DynamicGroup(settings, state, given.on_event, recording)
+    observer = observer_of(given)
+    return DynamicGroup(settings, state, given.on_event, record_member(settings, given.trace, observer), observer)

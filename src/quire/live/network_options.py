@@ -58,6 +58,11 @@ class NetworkOptions(TypedDict, total=False):
     """The directory for this member's part of the run's trace; `quire collect` makes a run of the parts of all."""
     on_event: Listener | None
     """Called with each Event: peers that are awaited, come, go or stall, and messages that are held back for long."""
+    observe: str | None
+    """HOST:PORT where this member can be looked at over HTTP: /metrics, /status, /events, /trace. On loopback, unless there is
+    an `observe_token`."""
+    observe_token: str | None
+    """What whoever looks must know, of at least 16 bytes."""
     transport: str
     """What carries the bytes: "tcp", or "memory" between members within one event loop, for tests."""
 
@@ -73,6 +78,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     join_s: float = JOIN_S
     trace: str | Path | None = None
     on_event: Listener | None = None
+    observe: str | None = None
+    observe_token: str | None = None
     transport: str = TCP
 
     def check(self) -> None:
@@ -85,6 +92,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput("secure a group by a secret or by certificates, not by both")
         if self.secret is not None:
             check_secret(self.secret)
+        if self.observe_token is not None and self.observe is None:
+            raise BadInput("observe_token is for whoever looks at this member: say with observe where it can be looked at")
 
     def secret_bytes(self) -> bytes | None:
         return self.secret.encode() if isinstance(self.secret, str) else self.secret

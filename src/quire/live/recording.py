@@ -6,6 +6,8 @@ of one run from those of another. It is ended with the reason if the process lef
 crashes leaves what it had written by then: at most SPILL_S seconds are missing.
 
 If the disk is full, the group goes on without being recorded, and the application is told.
+
+Where somebody may look at the process while it runs, the end of what is recorded stays in memory, with a part or without.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from quire.trace.log import Address, EventLog
 from quire.trace.parts.description import PartEnd, RunIdentity, describe_part, read_clock
 from quire.trace.parts.writer import PartWriter
 from quire.trace.statistics import RelayLoad
+from quire.trace.tail import TraceTail
 
 LEFT_EARLY = "the process left before its group was closed"
 
@@ -40,7 +43,7 @@ class Recording:
 
     def __init__(
         self,
-        directory: Path,
+        directory: Path | None,
         identity: RunIdentity,
         process: int,
         addresses: Iterable[Address] = (),
@@ -48,10 +51,12 @@ class Recording:
         *,
         name: str = "",
         at_once: bool = False,
+        tail: TraceTail | None = None,
     ) -> None:
-        """`wall_ns`: the clock by which events are dated. `name`: by which the group knows this process, if not by its number.
-        `at_once`: whether `keep_up` writes everything, so that nothing is missing when the process is killed. Raises BadInput
-        where the directory cannot be written to."""
+        """`directory`: where the part goes; None: there is none. `wall_ns`: the clock by which events are dated. `name`: by
+        which the group knows this process, if not by its number. `at_once`: whether `keep_up` writes everything, so that
+        nothing is missing when the process is killed. `tail`: where the end of the log is kept for whoever looks. Raises
+        BadInput where the directory cannot be written to."""
         self.log = EventLog(process, addresses)
         self.wall_ns = wall_ns
         self.details: Callable[[], Mapping[str, object]] = dict
@@ -62,11 +67,14 @@ class Recording:
         self._directory = directory
         self._identity = identity
         self._name = name
-        self._at_once = at_once
+        self._at_once = at_once and directory is not None
+        self._tail = tail
         self._part: PartWriter | None = None
         self._spool: Spool | None = None
         self._regularly: asyncio.Task[None] | None = None
         self._report: Reporter | None = None
+        if directory is None:
+            return
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -78,12 +86,17 @@ class Recording:
         """The group has started, and this process is linked to these incarnations of others."""
         self._report = report
         description = describe_part(self._identity, self.log.process, incarnation, peers, self._name)
-        try:
-            part = self._part = PartWriter(self._directory, description)
-        except OSError as error:
-            self._failed(error)
-            return
-        self._spool = Spool(self.log, part, at_once=self._at_once)
+        if self._directory is not None:
+            try:
+                self._part = PartWriter(self._directory, description)
+            except OSError as error:
+                self._failed(error)
+                if self._tail is None:
+                    return
+        if self._tail is not None:
+            self._tail.begin(description)
+            self._tail.flush = self._spill
+        self._spool = Spool(self.log, self._part, tail=self._tail, at_once=self._at_once)
         self._regularly = asyncio.get_running_loop().create_task(self._spill_regularly())
 
     def meet(self, met: Iterable[tuple[int, int]]) -> None:

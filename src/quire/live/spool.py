@@ -1,7 +1,8 @@
 """A live process's events on their way to its part of the trace, off the path of deliveries.
 
 The driver only appends integers in memory. Now and then they are handed to a thread that writes them to the log, where
-others can follow them. Where nothing may be missing of a process that is killed, they are written at once.
+others can follow them. Where nothing may be missing of a process that is killed, they are written at once. Whoever looks at the
+process while it runs has the end of them in memory.
 """
 
 from __future__ import annotations
@@ -13,37 +14,44 @@ from quire.trace.log import EventLog
 from quire.trace.parts.description import PartEnd
 from quire.trace.parts.frames import NewNames
 from quire.trace.parts.writer import PartWriter
+from quire.trace.tail import TraceTail
 
 
 class Spool:
-    """Writes what is recorded in a log to a part. Once something could not be written, nothing more is: `error` says why."""
+    """Writes what is recorded in a log to a part, if there is one, and to the tail, if somebody may look. Once something could
+    not be written, nothing more is: `error` says why."""
 
-    def __init__(self, log: EventLog, part: PartWriter, *, at_once: bool = False) -> None:
+    def __init__(self, log: EventLog, part: PartWriter | None, *, tail: TraceTail | None = None, at_once: bool = False) -> None:
         self.error: OSError | None = None
         self._log = log
         self._part = part
+        self._tail = tail
         self._addresses = self._packet_types = 0
         """How many names the part has."""
         self._queue: queue.SimpleQueue[tuple[NewNames, bytes] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        if not at_once:
+        if part is not None and not at_once:
             self._thread = threading.Thread(target=self._write, name="quire-trace", daemon=True)
             self._thread.start()
 
     def spill(self) -> None:
         """Hand what was recorded to the writing thread, for which the event loop does not wait, or write it at once."""
         if self._log.pending():
-            records = self._log.take()
+            records, new = self._log.take(), self._new_names()
+            if self._tail is not None:
+                self._tail.append(new, records)
             if self.error is None and self._thread is not None:
-                self._queue.put((self._new_names(), records))
+                self._queue.put((new, records))
             elif self.error is None:
-                self._append(self._new_names(), records)
+                self._append(new, records)
 
     def finish(self, end: PartEnd) -> None:
         """Wait until everything that was handed over is in the part, and then how the process ended."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
+        if self._part is None:
+            return
         try:
             if self.error is None:
                 self._part.end(end)
@@ -64,6 +72,8 @@ class Spool:
                 self._append(*item)
 
     def _append(self, new: NewNames, records: bytes) -> None:
+        if self._part is None:
+            return
         try:
             self._part.append(new, records)
         except OSError as error:

@@ -67,6 +67,8 @@ class Store:
         self.timeout_s = timeout_s
         """How long a call may take where nothing else is said."""
         self.counts = Counts()
+        self.reasons: dict[str, int] = {}
+        """Why transactions were aborted, and how often."""
         self.runtime = runtime
         self._calls = 0
         self._open: dict[int, Promise] = {}
@@ -127,6 +129,12 @@ class Store:
         """Nothing will be answered any more."""
         while self._open:
             self._open.popitem()[1].fail(error)
+
+    def aborted(self, why: BaseException | None) -> None:
+        """A transaction ended without effect."""
+        self.counts.aborted += 1
+        name = type(why).__name__
+        self.reasons[name] = self.reasons.get(name, 0) + 1
 
     async def ask(self, request: Request) -> Any:
         self._calls += 1
@@ -191,7 +199,8 @@ class Transaction:
             await self.commit()
         elif kind is not None and not isinstance(error, GeneratorExit):
             # Where the coroutine itself is thrown away there is nobody left to wait for an answer.
-            self._store.counts.aborted += not isinstance(error, TransactionError)
+            if not isinstance(error, TransactionError):
+                self._store.aborted(error)
             again = self._comes_again and isinstance(error, TransactionError) and error.retryable
             await self._store.ask(Finish(self.t, False, again=again))
 
@@ -243,7 +252,7 @@ class Transaction:
                     await self._repeat(until_ns)
                 return await ask(until_ns)
             except TransactionError as error:
-                self._store.counts.aborted += 1
+                self._store.aborted(error)
                 hopeless = not error.retryable or isinstance(error, ReadChanged)
                 if hopeless or self._comes_again or self._store.runtime.now() >= until_ns:
                     raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable
 
+import msgspec
+
 from quire.model.errors import HoldBackFull, ProtocolViolation, WindowFull
 from quire.model.messages import Run, make_run
 from quire.model.packets import Packet
@@ -18,6 +20,16 @@ from quire.views.reads import Reads
 from quire.views.records import Kept, Started, Took
 from quire.views.stock import Stock
 from quire.views.view import View
+
+
+class Hindrance(msgspec.Struct, frozen=True):
+    """Messages that are held back: `count` of a member, from number `first` of its session on, whom they wait for, and why."""
+
+    origin: str
+    first: int
+    count: int
+    waits_for: tuple[str, ...]
+    because: str
 
 
 class Ordering:
@@ -302,15 +314,28 @@ class Ordering:
             operations=core.operations.kept(),
         )
 
+    def hindrances(self) -> list[Hindrance]:
+        """Everything that is held back here, whom it waits for, and why."""
+        unknown = "its place in the order is not known without word from"
+        found = [self._hindrance(each.run, each.members, unknown) for each in self.protocol.waiting()]
+        for run in self._queue:
+            lacking = self.knowledge.lacking(run.origin, run.end)
+            found.append(self._hindrance(run, lacking, "it is not known to be held by a majority without word from"))
+        if not self._has_room():
+            behind = self._names(self.knowledge.behind(self.rank))
+            why = f"so much is under way that more waits until it is delivered by {', '.join(behind)}"
+            first = self.operation_before(self.rank, self.sent)
+            found.append(Hindrance(self._core.me.name, first, max(0, self._core.operations.last - first), behind, why))
+        return found
+
+    def _hindrance(self, run: Run, ranks: Iterable[int], why: str) -> Hindrance:
+        names = self._names(ranks)
+        first = self.operation_before(run.origin, run.first)
+        return Hindrance(self.view.members[run.origin].name, first, run.count, names, f"{why} {', '.join(names)}")
+
+    def _names(self, ranks: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.view.members[rank].name for rank in ranks if rank != self.rank)
+
     def waits_for(self) -> set[str]:
         """The members without whose word nothing moves here at present."""
-        ranks: set[int] = set()
-        for waiting in self.protocol.waiting():
-            ranks.update(waiting.members)
-        if self._queue:
-            run = self._queue[0]
-            ranks.update(self.knowledge.lacking(run.origin, run.end))
-        if not self._has_room():
-            ranks.update(self.knowledge.behind(self.rank))
-        ranks.discard(self.rank)
-        return {self.view.members[rank].name for rank in ranks}
+        return {name for each in self.hindrances() for name in each.waits_for}

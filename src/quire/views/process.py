@@ -6,7 +6,7 @@ seconds from any moment on. There is no clock, socket, file or randomness in her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from quire.model.errors import QuireError
 from quire.model.payloads import Messages
@@ -68,6 +68,11 @@ class Process:
     def introduction(self) -> Introduction:
         """What to say to whoever is at the other end of a new connection."""
         return self._directory.introduction(self.member.core.me.incarnation)
+
+    @property
+    def peers(self) -> Mapping[str, Peer]:
+        """Everybody else who was heard of."""
+        return self._peers
 
     def is_connected(self, name: str) -> bool:
         return name in self._peers and self._peers[name].is_ready

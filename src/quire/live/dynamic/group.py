@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
-from quire.live import clock
-from quire.live.dynamic.counting import samples
 from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
 from quire.live.dynamic.events import Excluded, GroupEvent, MemberExcluded, Restored, View, ViewMessage
 from quire.live.dynamic.joining import DynamicSettings
@@ -20,13 +17,15 @@ from quire.live.dynamic.node import Node
 from quire.live.dynamic.quorum import Quorum
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.dynamic.replica import Replica
+from quire.live.dynamic.standing import Standing, tell
 from quire.live.dynamic.state import GivenState, GroupState
 from quire.live.dynamic.submitting import Submitting
 from quire.live.dynamic.unread import Unread
 from quire.live.errors import GroupClosed, NotDelivered
 from quire.live.events import Event, Listener, Reporter
 from quire.live.inbox import Inbox
-from quire.live.metrics import exposition
+from quire.live.observing.observer import Observer
+from quire.live.observing.status import Held, Status
 from quire.model.errors import BadInput, OutcomeUnknown, QuireError
 from quire.model.payloads import BytesLike, Messages, as_bytes, as_messages
 from quire.views import effects
@@ -35,7 +34,6 @@ END_S = 10.0
 """How long leaving and closing may take, unless the timeout is longer."""
 LINGER_S = 2.0
 """How long a process that is no member any more waits for others to ask it how its last view ended."""
-AWAITED_EVERY_S = 5.0
 
 _CLOSING = "the group is closing, so nothing more can be sent"
 
@@ -50,13 +48,15 @@ class DynamicGroup:
         state: GivenState = None,
         on_event: Listener | None = None,
         recording: MemberRecording | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.settings = settings
         self.me = settings.me
         self.view: View | None = None
         """The view that this member is in, or was in last; None before it is in any."""
         self._report = Reporter(settings.network.group, settings.me)
-        self._report.listener = on_event
+        self._report.listener = on_event if observer is None else observer.listen
+        self._observer = observer
         kept = GroupState(state)
         if kept.machine is not None and not settings.rules.total:
             protocol = settings.rules.protocol
@@ -69,6 +69,7 @@ class DynamicGroup:
         self._replica = Replica(kept, self._node, self)
         self._quorum = Quorum(self._node, self._tell)
         self._delivered: dict[str, int] = {}
+        self._standing = Standing(self._node, self._quorum, self._submitting, self._inbox, self._delivered)
         self._flush_scheduled = False
         self._ending = ""
         """Why nothing more can be submitted; empty while it can."""
@@ -83,7 +84,11 @@ class DynamicGroup:
         try:
             await self._node.start(self._report)
             self._submitting.begin(self._node.operations().last, self._node.operations().settled)
-            await self._wait_until_member()
+            if self._observer is not None:
+                await self._observer.start(self, self.me)
+            await self._quorum.until_member(self._is_member, lambda: self._failure, self._report)
+            if self.view is None:
+                raise GroupClosed("the group has ended before this process was a member")
         except BaseException as error:
             await self._stop(error if isinstance(error, QuireError) else GroupClosed("the group was not joined"))
             raise
@@ -96,22 +101,6 @@ class DynamicGroup:
             await self.leave()
         else:
             await self._stop(self._failure)
-
-    async def _wait_until_member(self) -> None:
-        deadline = clock.now() + self.settings.network.join_s
-        while not self._is_member.is_set():
-            pause_s = min(AWAITED_EVERY_S, deadline - clock.now())
-            if pause_s <= 0:
-                raise self._quorum.never_came(self.settings.network.join_s)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await self._is_member.wait()
-            if self._failure is not None:
-                raise self._failure
-            if not self._is_member.is_set():
-                self._report(Event("awaited", self._quorum.missing(), 0.0, self._quorum.awaited()))
-        if self.view is None:
-            raise GroupClosed("the group has ended before this process was a member")
 
     async def leave(self) -> None:
         """Be no member any more, once everything that this one has sent is delivered; the others go on. The last member cannot
@@ -168,6 +157,8 @@ class DynamicGroup:
         await self._node.stop()
         if self._recording is not None:
             await self._recording.end("" if early is None else str(early))
+        if self._observer is not None:
+            await self._observer.stop()
 
     def _finish(self, why: QuireError) -> None:
         unknown = OutcomeUnknown(f"whether it was delivered is not known: {why}")
@@ -370,6 +361,8 @@ class DynamicGroup:
         self._inbox.put(waiting, messages, size)
 
     def _tell(self, event: GroupEvent) -> None:
+        if self._observer is not None:
+            tell(self._observer.feed, event)
         self.hand_over(event)
         self._submitting.wake()
 
@@ -390,11 +383,18 @@ class DynamicGroup:
         if not self.settings.rejoin:
             self._fail(MemberExcluded(epoch))
 
+    def waiting(self) -> Sequence[Held]:
+        """Everything held back here: what for, and for whom. What this member's own application does not take comes first."""
+        return self._standing.waiting()
+
+    def status(self) -> Status:
+        """How things stand, as `observe` shows it."""
+        return self._standing.status(self.view, self._ending)
+
     def metrics(self) -> str:
         """This member's counters in the text format of Prometheus."""
-        counted = (self.settings, self.view, self._delivered, self._submitting, self._inbox, self.journalled())
-        return exposition(samples(*counted, blocked=self._quorum.is_blocked))
+        return self._standing.metrics(self.view)
 
     def journalled(self) -> tuple[int, int]:
         """In how many batches the journal was made durable by this process, and how many bytes they had together."""
-        return (0, 0) if self._node.journal is None else self._node.journal.batches()
+        return self._standing.journalled()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
+from quire.live import clock
 from quire.live.dynamic.events import Blocked, GroupEvent, Unblocked
 from quire.live.dynamic.node import Node
 from quire.live.events import Event, Kind, Reporter
-from quire.model.errors import NoQuorum
+from quire.model.errors import NoQuorum, QuireError
 from quire.views.effects import Report
+
+AWAITED_EVERY_S = 5.0
 
 _KINDS: dict[str, Kind] = {
     "connected": "connected",
@@ -64,12 +69,28 @@ class Quorum:
             return f"nobody at {', '.join(settings.contacts)} has let this member in yet{last}"
         return f"waiting for {missing}{last}" if missing else "waiting for the first view"
 
+    async def until_member(self, is_member: asyncio.Event, failure: Callable[[], QuireError | None], report: Reporter) -> None:
+        """Wait until this process is a member, and report now and then whom it waits for. Raises the failure, if there is one,
+        and NoQuorum where it takes longer than it may."""
+        deadline = clock.now() + self._node.settings.network.join_s
+        while not is_member.is_set():
+            pause_s = min(AWAITED_EVERY_S, deadline - clock.now())
+            if pause_s <= 0:
+                raise self._never_came(self._node.settings.network.join_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await is_member.wait()
+            if (error := failure()) is not None:
+                raise error
+            if not is_member.is_set():
+                report(Event("awaited", self.missing(), 0.0, self.awaited()))
+
     def check(self) -> None:
         """Raise NoQuorum where no majority can be reached."""
         if self.is_blocked:
             raise self._error(f"nothing more can be queued: {self.why()}")
 
-    def never_came(self, join_s: float) -> NoQuorum:
+    def _never_came(self, join_s: float) -> NoQuorum:
         return self._error(f"this process was not a member within {join_s:g} s: {self.awaited()}")
 
     def _error(self, why: str) -> NoQuorum:

@@ -15,10 +15,12 @@ import msgspec
 from quire.live import clock
 from quire.live.dynamic.joining import DynamicSettings
 from quire.live.events import Reporter
+from quire.live.observing.observer import Observer
 from quire.live.recording import Recording
 from quire.model.orders import implied_by, in_order
 from quire.trace.membership_recorder import GROUP, MembershipRecorder, number_of, promises
 from quire.trace.parts.description import RunIdentity
+from quire.trace.tail import TraceTail
 from quire.trace.views import Happening, ViewMember
 from quire.views.effects import Report
 from quire.views.process import Process
@@ -29,10 +31,19 @@ _HAPPENINGS = {"no-quorum": Happening.BLOCKED, "quorum": Happening.UNBLOCKED}
 class MemberRecording:
     """Used once. Raises BadInput where the directory cannot be written to."""
 
-    def __init__(self, settings: DynamicSettings, directory: Path, load: Mapping[str, object] | None = None) -> None:
-        """`load`: what a command is to send, if it is known beforehand."""
+    def __init__(
+        self,
+        settings: DynamicSettings,
+        directory: Path | None,
+        load: Mapping[str, object] | None = None,
+        tail: TraceTail | None = None,
+    ) -> None:
+        """`load`: what a command is to send, if it is known beforehand. `tail`: for whoever looks; then there need not be a
+        directory."""
         self._number = number_of(settings.me)
-        self._recording = Recording(directory, _identify(settings, load), self._number, name=settings.me, at_once=True)
+        identity = _identify(settings, load)
+        self._recording = Recording(directory, identity, self._number, name=settings.me, at_once=True, tail=tail)
+        self._tail = tail
         self._report: Reporter | None = None
         self._recorder: MembershipRecorder | None = None
 
@@ -44,6 +55,8 @@ class MemberRecording:
     def watch(self, process: Process, report: Reporter) -> None:
         """Record what this process does, from its start. `report` is told if it cannot be written."""
         self._report = report
+        if self._tail is not None:
+            self._tail.lamport = lambda: process.lamport
         self._recorder = MembershipRecorder(process, self._recording.log, self._recording.wall_ns, self._meet)
 
     def reported(self, effect: Report) -> None:
@@ -62,6 +75,14 @@ class MemberRecording:
             self._recording.begin(clock.wall_ns(), {}, self._report)
             self._report = None
         self._recording.meet(members)
+
+
+def record_member(settings: DynamicSettings, trace: str | Path | None, observer: Observer | None) -> MemberRecording | None:
+    """What a member records: for a directory, for whoever looks at it, for both; None: nothing."""
+    if trace is None and observer is None:
+        return None
+    directory = None if trace is None else Path(trace)
+    return MemberRecording(settings, directory, tail=None if observer is None else observer.tail)
 
 
 def _identify(settings: DynamicSettings, load: Mapping[str, object] | None) -> RunIdentity:

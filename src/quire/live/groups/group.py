@@ -20,12 +20,15 @@ from quire.live.groups.commands import OF_THE_STATE, AnyState, Commands, marked,
 from quire.live.groups.counting import samples
 from quire.live.groups.driver import Driver
 from quire.live.groups.patience import Patience
+from quire.live.groups.standing import status
 from quire.live.held import Held
 from quire.live.inbox import Inbox
 from quire.live.metrics import exposition
 from quire.live.network.mesh import Mesh
 from quire.live.network.rosters import FixedRoster
 from quire.live.network.topology import Topology
+from quire.live.observing.observer import Observer
+from quire.live.observing.status import Status
 from quire.live.outbox import Outbox
 from quire.live.recording import LEFT_EARLY, Recording
 from quire.live.settings import Settings
@@ -47,13 +50,15 @@ class Group:
         recording: Recording | None = None,
         on_event: Listener | None = None,
         state: AnyState = None,
+        observer: Observer | None = None,
     ) -> None:
         machine, settings = read_state(settings, state)
         self.settings = settings
         self.me = settings.me
         self._protocol = create(settings.protocol, settings.me, len(settings.members), settings.options)
         self._mesh = Mesh(settings, type(self._protocol).packets, self, FixedRoster(settings, Topology.of(self._protocol)))
-        self._mesh.report.listener = on_event
+        self._mesh.report.listener = on_event if observer is None else observer.listen
+        self._observer = observer
         log, wall_ns = (None, clock.wall_ns) if recording is None else (recording.log, recording.wall_ns)
         self._driver = Driver(self._protocol, self._mesh.transmit, self._delivered, log, wall_ns)
         self._agreement = Agreement(settings.me, self._driver.through, self._mesh.peers, self._mesh.failure_notices)
@@ -79,10 +84,14 @@ class Group:
 
     async def __aenter__(self) -> Group:
         self._driver.clock = clock.reader()
+        if self._observer is not None:
+            self._observer.tail.lamport = lambda: self._driver.lamport
+            await self._observer.start(self, str(self.me))
         try:
             await self._mesh.start()
         except BaseException:
             self._end_commands()
+            await self._unobserved()
             raise
         if self._recording is not None:
             self._recording.begin(self._mesh.incarnation, self._mesh.incarnations(), self._mesh.report)
@@ -188,6 +197,10 @@ class Group:
         """What this member has borne so far, where members pass on what is for others."""
         return self._driver.relay_load()
 
+    def status(self) -> Status:
+        """How things stand, as `observe` shows it."""
+        return status(self.settings, self._driver, self._outbox, self._inbox, self._mesh, self.waiting(), self._failure)
+
     def metrics(self) -> str:
         """This member's counters in the text format of Prometheus."""
         return exposition(samples(self.settings, self._driver, self._outbox, self._inbox, self._mesh))
@@ -281,6 +294,11 @@ class Group:
         self._end_commands()
         if self._recording is not None:
             await self._recording.end(str(self._failure or ("" if self._ended.is_set() else LEFT_EARLY)))
+        await self._unobserved()
+
+    async def _unobserved(self) -> None:
+        if self._observer is not None:
+            await self._observer.stop()
 
     def _accept(self, payloads: Sequence[BytesLike], to: tuple[int, ...] | None = None) -> int:
         if self._failure is not None:

@@ -9,8 +9,10 @@ from quire.live.groups.commands import AnyState
 from quire.live.groups.group import Group
 from quire.live.identity import everybody, identify_group
 from quire.live.network_options import Network
+from quire.live.observing.observer import observer_of
 from quire.live.recording import Recording
 from quire.live.settings import Settings, read_settings
+from quire.trace.tail import TraceTail
 
 
 def join_fixed(
@@ -25,10 +27,16 @@ def join_fixed(
 ) -> Group:
     """What `quire.join` does where the members are a list of addresses."""
     settings = read_settings(group, me, members, order=order, protocol=protocol, options=options, network=network)
-    recording = None if network.trace is None else record_group(settings, Path(network.trace))
-    return Group(settings, recording, network.on_event, state)
+    observer = observer_of(network)
+    trace = None if network.trace is None else Path(network.trace)
+    recorded = trace is not None or observer is not None
+    recording = record_group(settings, trace, tail=None if observer is None else observer.tail) if recorded else None
+    return Group(settings, recording, network.on_event, state, observer)
 
 
-def record_group(settings: Settings, directory: Path, load: Mapping[str, object] | None = None) -> Recording:
-    """Record a member of a group in this directory. `load`: what a command is to send, if it is known beforehand."""
-    return Recording(directory, identify_group(settings, load), settings.me, (everybody(settings),))
+def record_group(
+    settings: Settings, directory: Path | None, load: Mapping[str, object] | None = None, tail: TraceTail | None = None
+) -> Recording:
+    """Record a member of a group in this directory, or for whoever looks at it, or both. `load`: what a command is to send, if
+    it is known beforehand."""
+    return Recording(directory, identify_group(settings, load), settings.me, (everybody(settings),), tail=tail)

@@ -160,6 +160,10 @@ class Mesh:
             self._send(peer, PACKET, lamport, last)
             peer.outgoing.note_payload(payload)
 
+    def has_started(self) -> bool:
+        """Whether all members have been there."""
+        return self._liveness.started
+
     def incarnations(self) -> dict[int, int]:
         """Which processes the peers are that are linked with this one by now."""
         return {member: peer.incarnation for member, peer in self.peers.items() if peer.incarnation is not None}

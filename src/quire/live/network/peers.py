@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from quire.live import clock
 from quire.live.metrics import Sample
 from quire.live.network.connection import Connection
+from quire.live.observing.status import LinkStatus
 from quire.model.packets import Packet
 from quire.wire.links import Incoming, Outgoing
 
@@ -98,6 +99,24 @@ def who_is_missing(peers: Iterable[Peer]) -> str:
             return f"member {peer.member} ({peer.address}) is not connected: {peer.why_down}"
     behind = ", ".join(str(peer.member) for peer in waited_for)
     return f"member {behind} has not reported that it delivered everything" if behind else "the group failed"
+
+
+def links(peers: Iterable[Peer]) -> tuple[LinkStatus, ...]:
+    """The links to these as they stand now."""
+    now = clock.now()
+    return tuple(
+        LinkStatus(
+            peer=str(peer.member),
+            connected=peer.connection is not None,
+            suspected=peer.lost or peer.ended,
+            unread=peer.unread,
+            sent=peer.outgoing.sent,
+            received=peer.incoming.received,
+            unacknowledged_bytes=peer.outgoing.bytes,
+            silent_s=round(max(0.0, now - peer.heard_at), 3),
+        )
+        for peer in sorted(peers, key=lambda peer: peer.member)
+    )
 
 
 def samples(peers: Iterable[Peer], base: Mapping[str, str]) -> Iterator[Sample]:

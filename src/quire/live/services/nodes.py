@@ -15,8 +15,10 @@ from quire.live import clock
 from quire.live.errors import GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved
 from quire.live.events import Event, Listener
 from quire.live.network.mesh import Mesh
-from quire.live.network.peers import Peer
+from quire.live.network.peers import Peer, links
 from quire.live.network.rosters import Roster
+from quire.live.observing.observer import Observer
+from quire.live.observing.status import LinkStatus, Observed
 from quire.live.recording import LEFT_EARLY, Recording
 from quire.live.settings import Address, Settings
 from quire.model.errors import QuireError, TooLarge
@@ -42,6 +44,7 @@ class Host(EventRecorder):
         recording: Recording | None = None,
         survives: bool = False,
         on_event: Listener | None = None,
+        observer: Observer | None = None,
     ) -> None:
         super().__init__(recording.log if recording is not None else None)
         self.settings = settings
@@ -59,7 +62,10 @@ class Host(EventRecorder):
         self._survives = survives
         self._recording = recording
         self._mesh = Mesh(settings, type(node).packets, self, roster)
-        self._mesh.report.listener = on_event
+        self._mesh.report.listener = on_event if observer is None else observer.listen
+        self._observer = observer
+        self.observed: Observed | None = None
+        """What the observer shows."""
         self._clock: Callable[[], float] = clock.now
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
@@ -70,7 +76,13 @@ class Host(EventRecorder):
 
     async def __aenter__(self) -> Host:
         self._clock = clock.reader()
-        await self._mesh.start()
+        if self._observer is not None and self.observed is not None:
+            await self._observer.start(self.observed, str(self.settings.me))
+        try:
+            await self._mesh.start()
+        except BaseException:
+            await self._unobserved()
+            raise
         if self._recording is not None:
             self._recording.begin(self._mesh.incarnation, self._mesh.incarnations(), self._mesh.report)
         self.act(())
@@ -298,3 +310,12 @@ class Host(EventRecorder):
         await self._mesh.stop()
         if self._recording is not None:
             await self._recording.end(str(self.failure or why))
+        await self._unobserved()
+
+    async def _unobserved(self) -> None:
+        if self._observer is not None:
+            await self._observer.stop()
+
+    def links(self) -> tuple[LinkStatus, ...]:
+        """The links to the others as they stand now."""
+        return links(self._mesh.peers.values())

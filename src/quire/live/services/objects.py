@@ -18,10 +18,13 @@ from quire.live.errors import GroupClosed
 from quire.live.events import Listener
 from quire.live.identity import identify, run_name
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.observing.observer import Observer, observer_of
+from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.nodes import Host
 from quire.live.services.service import Role, Service
+from quire.live.services.standing import objects_status, service_metrics
 from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
@@ -62,6 +65,7 @@ class ObjectGroup:
         *,
         recording: Recording | None = None,
         on_event: Listener | None = None,
+        observer: Observer | None = None,
     ) -> None:
         assert isinstance(settings.options, ObjectOptions)
         self.settings = settings
@@ -75,7 +79,10 @@ class ObjectGroup:
         self._executor = Executor(node, self.objects, self._runtime)
         # An answer says what may have to be taken back, of its own request too, besides its result.
         settings = msgspec.structs.replace(settings, packet_bytes_max=ANSWER_BYTES_MAX)
-        self._host = self._runtime.host = Host(settings, node, self._on_notice, recording=recording, on_event=on_event)
+        self._host = self._runtime.host = Host(
+            settings, node, self._on_notice, recording=recording, on_event=on_event, observer=observer
+        )
+        self._host.observed = self
 
     @property
     def me(self) -> int:
@@ -85,6 +92,14 @@ class ObjectGroup:
     def retries(self) -> int:
         """How often a root of this member had to be tried again."""
         return self._executor.died
+
+    def status(self) -> Status:
+        """How things stand, as `observe` shows it."""
+        return objects_status(self._host, self._executor.node, self.delivered, self.retries)
+
+    def metrics(self) -> str:
+        """This member's counters in the text format of Prometheus."""
+        return service_metrics(self.status())
 
     async def __aenter__(self) -> ObjectGroup:
         await self._host.__aenter__()
@@ -155,7 +170,7 @@ def join_objects(
     given = Network(**network)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
     recording = None if given.trace is None else Recording(Path(given.trace), identify_objects(settings, catalogue), me)
-    return ObjectGroup(settings, objects, recording=recording, on_event=given.on_event)
+    return ObjectGroup(settings, objects, recording=recording, on_event=given.on_event, observer=observer_of(given))
 
 
 def identify_objects(settings: Settings, catalogue: Catalogue, load: Mapping[str, object] | None = None) -> RunIdentity:

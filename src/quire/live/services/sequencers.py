@@ -18,10 +18,13 @@ from quire.live.identity import identify
 from quire.live.network.hub import VISITORS, HubRoster
 from quire.live.network.peer_links import ClientRoster
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.observing.observer import Observer, observer_of
+from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.laggards import Laggards
 from quire.live.services.nodes import Host
 from quire.live.services.session import Session
+from quire.live.services.standing import ObservedSequencer, client_status, service_metrics
 from quire.live.services.visiting import HubHost
 from quire.live.settings import Address, Settings, read_settings
 from quire.model.errors import BadInput
@@ -64,7 +67,9 @@ def serve(
     units = range(len(sequencers))
     node = CombinedSequencer(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
     roster, recording = HubRoster(settings), _recording(settings, given.trace)
-    hub = HubHost(settings, node, _nothing_to_tell, roster, recording=recording, on_event=given.on_event)
+    observer = observer_of(given)
+    hub = HubHost(settings, node, _nothing_to_tell, roster, recording=recording, on_event=given.on_event, observer=observer)
+    hub.host.observed = ObservedSequencer(hub.host, node)
     hub.on_lost = lambda client: hub.host.act(node.suspect(client))
     laggards = Laggards(settings.timeout_s)
 
@@ -126,19 +131,28 @@ def connect(
     if settings.options.bodies == "direct" and given.listen is None and all(each.is_loopback() for each in settings.members):
         where = ANY_PORT
     settings = msgspec.structs.replace(settings, me=number, listen=where)
-    return Connected(settings, _recording(settings, given.trace), given.on_event)
+    return Connected(settings, _recording(settings, given.trace), given.on_event, observer_of(given))
 
 
 class Connected(Session):
     """A client that is connected while it is in its `async with`."""
 
-    def __init__(self, settings: Settings, recording: Recording | None = None, on_event: Listener | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        recording: Recording | None = None,
+        on_event: Listener | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         assert isinstance(settings.options, SequencingOptions)
         client = Client(settings.me, range(len(settings.members)), 0, settings.options)
         super().__init__(client, settings)
         self.settings = settings
         self._roster = ClientRoster(settings)
-        self._visit = HubHost(settings, client, self._on_notice, self._roster, recording=recording, on_event=on_event)
+        self._visit = HubHost(
+            settings, client, self._on_notice, self._roster, recording=recording, on_event=on_event, observer=observer
+        )
+        self._visit.host.observed = self
         client.spreading.linked = self._roster.linked
 
     def _on_notice(self, host: Host, notice: Notice) -> None:
@@ -154,6 +168,14 @@ class Connected(Session):
     def me(self) -> int:
         """This client's number, by which others see it."""
         return self.client.address
+
+    def status(self) -> Status:
+        """How things stand, as `observe` shows it."""
+        return client_status(self._visit.host, self.client, self.delivered, self.waiting(), self.queues())
+
+    def metrics(self) -> str:
+        """This client's counters in the text format of Prometheus."""
+        return service_metrics(self.status())
 
     async def __aenter__(self) -> Connected:
         await self._visit.__aenter__()

@@ -16,6 +16,7 @@ import msgspec
 from quire.live.errors import GroupClosed
 from quire.live.held import Held
 from quire.live.inbox import Inbox
+from quire.live.observing.status import Queue
 from quire.live.outbox import Outbox
 from quire.live.services.nodes import Host
 from quire.live.settings import Settings
@@ -212,6 +213,10 @@ class Session:
             return ()
         run = notice.run if isinstance(notice, Delivered) else NO_RUN
         return (Held(run.origin, run.first, run.count, (self.client.address,), self._inbox.why(), unread_s),)
+
+    def queues(self) -> dict[str, Queue]:
+        """What was delivered and is not taken, and what was accepted and is not sent."""
+        return {"inbox": Queue(self._inbox.messages, self._inbox.bytes), "outbox": Queue(len(self._outbox))}
 
     def __aiter__(self) -> AsyncIterator[Delivery]:
         return self._deliveries()

@@ -17,10 +17,13 @@ from quire.live.errors import GroupClosed
 from quire.live.events import Listener
 from quire.live.identity import identify, run_name
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
+from quire.live.observing.observer import Observer, observer_of
+from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.nodes import Host
 from quire.live.services.service import Role, Service
+from quire.live.services.standing import service_metrics, store_status
 from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
@@ -65,6 +68,7 @@ class StoreMember:
         timeout_s: float | None = None,
         recording: Recording | None = None,
         on_event: Listener | None = None,
+        observer: Observer | None = None,
     ) -> None:
         processes = len(settings.members)
         self.settings = settings
@@ -79,7 +83,10 @@ class StoreMember:
                 self.node, self._runtime, codec=codec, retries=retries, timeout_s=timeout_s or settings.timeout_s
             )
         survives = options.replication == "majority"
-        self._host = Host(settings, self.node, self._on_notice, recording=recording, survives=survives, on_event=on_event)
+        self._host = Host(
+            settings, self.node, self._on_notice, recording=recording, survives=survives, on_event=on_event, observer=observer
+        )
+        self._host.observed = self
         self._runtime.host = self._host
         self._watch: asyncio.Task[None] | None = None
 
@@ -96,6 +103,14 @@ class StoreMember:
     def lost(self) -> frozenset[int]:
         """The processes that nothing is heard of at the moment."""
         return self._host.lost
+
+    def status(self) -> Status:
+        """How things stand, as `observe` shows it."""
+        return store_status(self._host, self.node, self._store)
+
+    def metrics(self) -> str:
+        """This process's counters in the text format of Prometheus."""
+        return service_metrics(self.status())
 
     async def __aenter__(self) -> StoreMember:
         await self._host.__aenter__()
@@ -151,7 +166,10 @@ def join_store(
     given, shown = Network(**network), _Shown(**msgspec.structs.asdict(plain), replicas=replicas)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
     recording = None if given.trace is None else Recording(Path(given.trace), identify_store(settings, replicas), me)
-    return StoreMember(settings, replicas, plain, codec=codec, retries=retries, recording=recording, on_event=given.on_event)
+    return StoreMember(
+        settings, replicas, plain, codec=codec, retries=retries, recording=recording, on_event=given.on_event,
+        observer=observer_of(given),
+    )  # fmt: skip
 
 
 def identify_store(settings: Settings, replicas: int, load: Mapping[str, object] | None = None) -> RunIdentity:

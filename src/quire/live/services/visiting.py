@@ -8,6 +8,7 @@ from types import TracebackType
 from quire.live.errors import Dismissed, GroupFailed
 from quire.live.events import Event, Listener
 from quire.live.network.hub import OpenRoster
+from quire.live.observing.observer import Observer
 from quire.live.recording import LEFT_EARLY, Recording
 from quire.live.services.nodes import Host, OnNotice
 from quire.live.settings import Settings
@@ -32,9 +33,10 @@ class HubHost:
         *,
         recording: Recording | None = None,
         on_event: Listener | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.settings = settings
-        self.host = Host(settings, node, on_notice, roster=roster, recording=recording, on_event=on_event)
+        self.host = Host(settings, node, on_notice, roster=roster, recording=recording, on_event=on_event, observer=observer)
         self.host.on_failed = self._failed
         self.on_lost: Callable[[int], None] | None = None
         """Called with each visitor that is lost and never comes back."""

@@ -84,6 +84,10 @@ class Coordinator(ABC, Generic[Effect]):
         self._again: dict[Timestamp, tuple[int, Transaction]] = {}
         """In the place of those that were refused, what may come, and until when the place is kept."""
 
+    def open_transactions(self) -> int:
+        """How many have begun and not ended."""
+        return len(self._active)
+
     def heard(self, t: Timestamp) -> None:
         """Whatever starts here from now on is younger."""
         self.tid = max(self.tid, t.tid)

@@ -376,3 +376,7 @@ class QuorumReplica(Node):
 
     def idle(self) -> bool:
         return not self.recovering and not self._terminations and not self._waiting and self._gossip.idle()
+
+    def waiting_keys(self) -> dict[str, int]:
+        """How many requests wait at each key for an older transaction to end."""
+        return {key: len(waiting) for key, waiting in self._waiting.items()}

@@ -53,6 +53,10 @@ class Replica:
     def cell(self, key: str) -> Cell:
         return self.cells.setdefault(key, Cell())
 
+    def waiting_keys(self) -> dict[str, int]:
+        """How many requests wait at each key for an older transaction to end."""
+        return {key: len(waiting) for key, waiting in self._waiting.items()}
+
     def heard(self, source: int, lc: int) -> None:
         """All that this peer sent up to this time has come."""
         self.queue.heard(source, lc)

@@ -1,0 +1,113 @@
+"""How things stand at a process, as one value: what it is asked for again and again while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from quire.live import held
+
+Kind = Literal["group", "sequencer", "client", "store", "objects"]
+Condition = Literal["joining", "running", "changing", "blocked", "unread", "ended", "failed"]
+"""changing: the next view is being agreed upon. blocked: no majority can be reached. unread: its application takes nothing."""
+
+
+class ViewStatus(msgspec.Struct, frozen=True):
+    number: int
+    members: tuple[str, ...]
+
+
+class LinkStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The link to another process."""
+
+    peer: str
+    connected: bool
+    suspected: bool = False
+    unread: bool = False
+    """Whether it says that its application takes nothing."""
+    sent: int = 0
+    received: int = 0
+    """Frames, in all."""
+    unacknowledged_bytes: int = 0
+    silent_s: float = 0.0
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that are held back, for whom, and the reason in words."""
+
+    origin: str
+    first: int
+    count: int
+    waits_for: tuple[str, ...]
+    because: str
+
+
+class Queue(msgspec.Struct, frozen=True):
+    messages: int
+    bytes: int = 0
+    messages_max: int | None = None
+
+
+class JournalStatus(msgspec.Struct, frozen=True):
+    batches: int
+    bytes: int
+
+
+class Tile(msgspec.Struct, frozen=True):
+    """Something that only this kind of process has to say."""
+
+    name: str
+    value: int | float | str
+    note: str = ""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    kind: Kind
+    group: str
+    me: str
+    protocol: str
+    condition: Condition
+    why: str = ""
+    """Where it does not run, why not."""
+    view: ViewStatus | None = None
+    members: tuple[str, ...] = ()
+    sent: int = 0
+    unsettled: int = 0
+    """Own messages that are not delivered yet."""
+    delivered: dict[str, int] = {}
+    """By origin."""
+    queues: dict[str, Queue] = {}
+    links: tuple[LinkStatus, ...] = ()
+    waiting: tuple[Held, ...] = ()
+    """The first that are held back."""
+    waiting_in_all: int = 0
+    journal: JournalStatus | None = None
+    tiles: tuple[Tile, ...] = ()
+
+
+class Observed(Protocol):
+    """Anything that can be looked at while it runs."""
+
+    def status(self) -> Status: ...
+    def metrics(self) -> str: ...
+
+
+WAITING_MAX = 20
+
+
+def shown(each: held.Held) -> Held:
+    """What a process whose members have numbers says when it is asked, with names."""
+    return Held(
+        origin=str(each.origin),
+        first=each.first,
+        count=each.count,
+        waits_for=tuple(map(str, each.waits_for)),
+        because=each.because,
+    )
+
+
+def first_held(waiting: Sequence[Held]) -> tuple[Held, ...]:
+    """As many as somebody will read."""
+    return tuple(waiting[:WAITING_MAX])

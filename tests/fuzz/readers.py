@@ -7,7 +7,8 @@ from functools import cache
 
 import msgspec
 
-from quire.live.network.handshake import NONCE_BYTES, Handshake, Seal, Trust
+from quire.live.network.handshake import NONCE_BYTES, Handshake, Trust
+from quire.live.network.seal import Seal
 from quire.live.settings import Introduction, check_same
 from quire.wire.frames import (
     ACKED,
@@ -94,9 +95,7 @@ def stream_seeds() -> Iterator[bytes]:
     closing = numbered_head(CLOSING, 1, 0, 2, 8) + count_body(7)
     stream = packet + closing + acked(2) + control_frame(INTRODUCTION, msgspec.msgpack.encode(_introduction()))
     seal = Seal(bytes(32))
-    sealed = b"".join(
-        (len(frame) - 4 + 16).to_bytes(4, "big") + frame[4:] + seal.tag(frame[4:]) for frame in (packet, closing, acked(1))
-    )
+    sealed = b"".join(seal.sealed(frame) for frame in (packet, closing, acked(1)))
     yield bytes([0, 9]) + stream
     yield bytes([1, 200]) + sealed
 

@@ -38,6 +38,7 @@ from quire.wire.frames import (
     control_frame,
     numbered_head,
 )
+from tests.kit.patience import PATIENCE_S
 from tests.live.proxy import CALM, proxies
 from tests.live.running import LOOPS, SECRET, chatting, events, folders, made_of, run, trusted
 
@@ -460,7 +461,8 @@ def test_a_stranger_takes_little_memory(addresses: Addresses) -> None:
     strangers = 200
 
     async def main() -> None:
-        async with Group(made_of(where, 0)) as group:
+        # All of them are there at the same time, however long it takes until the last one is.
+        async with Group(made_of(where, 0, handshake_s=PATIENCE_S)) as group:
             address = group.settings.members[0]
             tracemalloc.start()
             flood = [await asyncio.open_connection(address.host, address.port) for _ in range(strangers)]

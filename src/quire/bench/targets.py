@@ -32,7 +32,10 @@ def _judge(results: Results) -> Iterator[Target]:
     if large := found.get(("quire runs", 1024)):
         yield from _ratio("runs, 1 KiB: to zmq 64", large.to_zeromq, 0.8)
     if trace := found.get(("quire trace", 64)):
-        yield from _ratio("trace, 64 B: to runs without", trace.to_runs, 0.85)
+        yield from _ratio("trace, 64 B: to runs without", trace.to_runs, 0.9)
+    for size, shown, least in ((64, "64 B", 0.75), (1024, "1 KiB", 0.65)):
+        if secret := found.get(("quire secret", size)):
+            yield from _ratio(f"secret, {shown}: to runs without", secret.to_runs, least)
     if sequencer := found.get(("quire sequencer", 64)):
         yield from _ratio("sequencer, 64 B: to zmq 64", sequencer.to_zeromq, 0.8)
     if fast := found.get(("quire dynamic fast", 64)):

@@ -82,11 +82,6 @@ def numbered_head(kind: int, number: int, epoch: int, lamport: int, body_bytes: 
     return _NUMBERED.pack(_NUMBERED.size - _LENGTH.size + body_bytes, kind, number, epoch, lamport)
 
 
-def with_room_for(head: bytes, more: int) -> bytes:
-    """The head of a frame that is `more` bytes longer."""
-    return _LENGTH.pack(_LENGTH.unpack_from(head)[0] + more) + head[_LENGTH.size :]
-
-
 def control_frame(kind: int, body: bytes = b"") -> bytes:
     return _HEAD.pack(1 + len(body), kind) + body
 

@@ -16,12 +16,12 @@ import msgspec
 from quire.live.dynamic.joining import check_member_name
 from quire.live.network.buffered import TOO_LATE, BufferedConnection
 from quire.live.network.certificates import why_not
-from quire.live.network.handshake import NAMED, NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
+from quire.live.network.handshake import NAMED, NONCE_BYTES, Handshake, Refused, Trust
 from quire.live.network.transports.contract import CLOSE_S, shown
 from quire.live.settings import Settings
 from quire.model.errors import QuireError
 from quire.views.introductions import Introduction
-from quire.wire.frames import INTRODUCTION, REFUSED, ControlFrame, Frame, FrameError, Reader, control_frame, with_room_for
+from quire.wire.frames import INTRODUCTION, REFUSED, ControlFrame, Frame, FrameError, Reader, control_frame
 
 REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 18
@@ -52,7 +52,7 @@ class NamedConnection(BufferedConnection):
         self.over = False
         self._owner = owner
         self._settings = settings
-        self._unwritten: list[bytes] = []
+        self._unwritten: list[bytes | bytearray] = []
         self._why = _CLOSED
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(
@@ -73,8 +73,7 @@ class NamedConnection(BufferedConnection):
         if seal is None:
             self._unwritten += parts
         else:
-            head = with_room_for(parts[0], SEAL_BYTES)
-            self._unwritten += (head, *parts[1:], seal.tag(head[4:], *parts[1:]))
+            self._unwritten.append(seal.sealed(*parts))
 
     def flush(self) -> None:
         unwritten, self._unwritten = self._unwritten, []

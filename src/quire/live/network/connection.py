@@ -17,7 +17,7 @@ import msgspec
 from quire.live.network import verdicts
 from quire.live.network.buffered import TOO_LATE, BufferedConnection
 from quire.live.network.certificates import judged, why_not
-from quire.live.network.handshake import NONCE_BYTES, SEAL_BYTES, Handshake, Refused, Trust
+from quire.live.network.handshake import NONCE_BYTES, Handshake, Refused, Trust
 from quire.live.network.transports.contract import CLOSE_S, shown
 from quire.live.network.verdicts import Verdict
 from quire.live.settings import Address, Introduction, Misfit, Settings, check_same, read_address
@@ -40,7 +40,6 @@ from quire.wire.frames import (
     control_frame,
     read_count,
     read_counts,
-    with_room_for,
 )
 
 REASON_BYTES_MAX = 500
@@ -169,8 +168,7 @@ class Connection(BufferedConnection):
         if transport is None or transport.is_closing():
             return
         if seal is not None:
-            head = with_room_for(head, SEAL_BYTES)
-            transport.writelines((head, body, seal.tag(head[4:], body)))
+            transport.write(seal.sealed(head, body))
         elif len(body) > JOINED_BYTES_MAX:
             transport.writelines((head, body))
         else:

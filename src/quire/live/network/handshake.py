@@ -3,7 +3,7 @@
 Each side sends one hello of fixed size. With a group secret each then proves that it knows it, by an HMAC over both
 hellos and its own role; the nonces in them are fresh, so a recorded proof is worthless, and the role keeps a proof
 from being sent back to whoever made it. From the same exchange each direction gets a key of its own, with which every
-later frame is sealed under a running count: nobody can take over, cut out of or add to an authenticated connection.
+later frame is encrypted and sealed: nobody can read, take over, cut out of or add to an authenticated connection.
 The secret itself never leaves the process. With TLS the certificates say who is there, and without either (loopback,
 or by explicit wish) the hello is only a check against mistakes.
 
@@ -13,19 +13,17 @@ refuses says so in the place of its next part, so that both sides can tell why.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import struct
 from enum import IntEnum
 from typing import Final
 
+from quire.live.network.seal import Seal
 from quire.model.errors import QuireError
-from quire.wire.frames import SealBroken
 
 VERSION: Final = 1
 NONCE_BYTES: Final = 32
 PROOF_BYTES: Final = 32
-SEAL_BYTES: Final = 16
 
 _MAGIC = b"QUIRE/"
 _HELLO = struct.Struct("!6sHBBII32s")
@@ -73,28 +71,6 @@ class Refused(QuireError):
         super().__init__(reason)
         self.answer = answer
         self.last_words = last_words
-
-
-class Seal:
-    """Tags the frames of one direction of an authenticated connection, each with its place in the stream."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._count = 0
-
-    def tag(self, *parts: bytes | memoryview) -> bytes:
-        seal = hashlib.blake2b(self._count.to_bytes(8, "big"), key=self._key, digest_size=SEAL_BYTES)
-        self._count += 1
-        for part in parts:
-            seal.update(part)
-        return seal.digest()
-
-    def opened(self, frame: memoryview) -> memoryview:
-        """The frame without its tag; raises SealBroken if they do not belong together."""
-        content, tag = frame[:-SEAL_BYTES], frame[-SEAL_BYTES:]
-        if not hmac.compare_digest(self.tag(content), bytes(tag)):
-            raise SealBroken("a frame failed authentication")
-        return content
 
 
 class Handshake:

@@ -88,9 +88,9 @@ def test_orders_of_groups_objects_and_transactions_are_known_by_name(command: Cl
 
     assert said == {
         "hybrid": "the trace does not say to which groups its messages were sent",
-        "memberships": "the trace records no joins and leaves: it has no such rows of the kind view",
-        "significant": "run.json does not say which operations conflict, in settings.conflicts",
-        "serialisable": "no event names a transaction, in txn",
+        "memberships": "the trace records no joins or leaves (rows of kind view)",
+        "significant": "run.json does not list conflicting operations in settings.conflicts",
+        "serialisable": "no event names a transaction in txn",
     }
 
 
@@ -224,7 +224,7 @@ def test_an_unknown_order_ends_with_2_before_spark_starts(tmp_path: Path) -> Non
 
     assert result.returncode == 2
     assert result.stderr == (
-        "quire: there is no check of 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic, "
+        "quire: there is no check 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic, "
         "hybrid, memberships, significant, serialisable, virtual-synchrony, uniform, once\n"
     )
 
@@ -287,7 +287,7 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--master", "sc://localhost"], "is a Spark Connect server: say --remote sc://localhost"),
+        (["--master", "sc://localhost"], "is a Spark Connect server: use --remote sc://localhost"),
         (["--remote", "spark://localhost:7077"], "takes the address of a Spark Connect server, sc://HOST:PORT, not spark://"),
         (["--remote", "sc://localhost", "--master", "local[1]"], "give --master or --remote, not both"),
         (["--remote", "sc://127.0.0.1:1"], "127.0.0.1:1 does not answer: Connection refused"),

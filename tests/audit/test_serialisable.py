@@ -149,7 +149,7 @@ def test_what_a_trace_does_not_say_leaves_it_undecided(tmp_path: Path) -> None:
     unseen = check(tmp_path / "b", timed([[event for event in log if event.kind != "view"] for log in SKEW.logs]))
 
     assert unnamed.verdict is unseen.verdict is Verdict.UNDECIDED
-    assert unnamed.because == "no event names a transaction, in txn"
+    assert unnamed.because == "no event names a transaction in txn"
     assert unseen.because == "2 reads of committed transactions do not say what they saw"
 
 

@@ -149,8 +149,8 @@ def test_what_a_trace_does_not_say_leaves_it_undecided(tmp_path: Path) -> None:
     unnamed = check(tmp_path / "b", nameless, ALL_CONFLICT)
 
     assert unsaid.verdict is unnamed.verdict is Verdict.UNDECIDED
-    assert unsaid.because == "run.json does not say which operations conflict, in settings.conflicts"
-    assert unnamed.because == "4 sends and deliveries do not say which instance they belong to, in txn"
+    assert unsaid.because == "run.json does not list conflicting operations in settings.conflicts"
+    assert unnamed.because == "4 sends and deliveries do not name their instance in txn"
 
 
 def test_conflicts_that_make_no_sense_are_refused(tmp_path: Path) -> None:

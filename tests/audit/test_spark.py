@@ -103,7 +103,7 @@ def test_an_indirect_cause_is_explained_link_by_link(tmp_path: Path) -> None:
     ("trace", "check", "sentence"),
     [
         (plain("s0>01 d0:0", "d0:0 d0:0"), "integrity", "member 1 delivered 0:0 twice, at positions 0 and 1"),
-        (plain("s0>01 d0:0", "d0:0 d0:7"), "integrity", "member 1 delivered 0:7 at position 1, though nobody sent it"),
+        (plain("s0>01 d0:0", "d0:0 d0:7"), "integrity", "member 1 delivered 0:7 at position 1, though it was never sent"),
         (
             plain("s0>0 d0:0", "d0:0"),
             "integrity",

@@ -147,7 +147,7 @@ EXPLAINED = {
             [view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), view(0, 2, 0, 1)],
             [view(1, 1, 0, 1), view(1, 2, 0, 1)],
         ],
-        "member 0 delivered 0:0 in view 1, but member 1 went on to view 2 without it",
+        "member 0 delivered 0:0 in view 1, but member 1 continued to view 2 without it",
     ),
     "virtual-synchrony elsewhere": (
         [
@@ -173,11 +173,11 @@ EXPLAINED = {
             [view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, Happening.EXCLUDED)],
             [view(1, 1, 0, 1), view(1, 2, 1)],
         ],
-        "member 0 delivered 0:0 in view 1, and was then excluded, but member 1 went on to view 2 without it",
+        "member 0 delivered 0:0 in view 1, and was then excluded, but member 1 continued to view 2 without it",
     ),
     "uniform crashed": (
         [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, Happening.CRASH)], [view(1, 1, 0, 1), view(1, 2, 1)]],
-        "member 0 delivered 0:0 in view 1, and then crashed, but member 1 went on to view 2 without it",
+        "member 0 delivered 0:0 in view 1, and then crashed, but member 1 continued to view 2 without it",
     ),
     "uniform to the end": (
         [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, Happening.LEFT)], [view(1, 1, 0, 1)]],
@@ -190,7 +190,7 @@ EXPLAINED = {
             ],
             [],
         ],
-        "member 0 delivered 0:0 in view 1, and then crashed, but member 0 went on to view 2 without it",
+        "member 0 delivered 0:0 in view 1, and then crashed, but member 0 continued to view 2 without it",
     ),
     "once again": (
         [
@@ -301,8 +301,8 @@ def test_without_views_and_sessions_nothing_is_said_of_them(tmp_path: Path) -> N
     audit = audit_with(HERE, write(tmp_path / "run", plain("s0>01 d0:0", "d0:0"), promises=ALL), segments=2)
 
     assert [audit.checks[each].because for each in OF_VIEWS] == [
-        "the trace records no views that members installed",
-        "the trace records no views that members installed",
+        "the trace records no installed views",
+        "the trace records no installed views",
         "the trace does not say which operations of which sessions its messages carry",
     ]
     assert {audit.checks[each].verdict for each in OF_VIEWS} == {Verdict.UNDECIDED}

@@ -157,7 +157,7 @@ def test_the_verdict_of_a_run_is_printed_before_its_report_is_tried(
     said = capsys.readouterr()
     assert f"next: quire audit {run}" in said.out
     assert said.err == (
-        f"quire: there is no report of {run}, because of ZeroDivisionError('oh'); quire report {run} shows more\n"
+        f"quire: could not write a report of {run}, because of ZeroDivisionError('oh'); quire report {run} shows more\n"
     )
 
 

@@ -141,12 +141,12 @@ def test_a_contradiction_ends_with_1_and_the_cycle(command: CliRunner, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--past", "nonsense"], "'nonsense' names no event"),
+        (["--past", "nonsense"], "'nonsense' is not an event"),
         (["--past", "9@0"], "there is no event 9@0: the run has processes 0 to 3"),
         (["--past", "0:9"], "nobody sent 0:9"),
         (["--past", "7:0"], "so none sent 7:0"),
         (["--first", "x"], "has no column 'text'"),
-        (["--first", "(", "--column", "kind"], "is no regular expression"),
+        (["--first", "(", "--column", "kind"], "is not a regular expression"),
         (["--first", "1", "--column", "seq"], "holds int64, not text"),
         (["--critical-path", "luck"], "by events or time, not by 'luck'"),
         (["--critical-path", "time"], "does not record when its events happened"),

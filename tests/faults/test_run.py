@@ -83,7 +83,7 @@ def test_members_that_cannot_reach_each_other_come_together_again(tmp_path: Path
             "groups of two-phase are fixed and end with their first fault; choose one of single-phase, causal-vector, fifo",
         ),
         (("--faults", "kill 1@1s", "--protocol", "sequencer"), "groups of sequencer are fixed"),
-        (("--faults", "kill 1@1s", "--hosts", "some.toml"), "faults happen to members that are all started here"),
+        (("--faults", "kill 1@1s", "--hosts", "some.toml"), "--faults needs all members on this machine"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
@@ -97,8 +97,8 @@ def test_without_root_only_partitions_are_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     done = refused(tmp_path, "--faults", "kill 1@1s, partition 0|1@2s for 1s")
     assert str(done.exception) == (
-        "'partition 0|1@2s for 1s' cannot be done here: network namespaces need root and the command ip; "
-        "kill, stop and restart work without"
+        "'partition 0|1@2s for 1s' is not possible here: network namespaces need root and the command ip; "
+        "kill, stop and restart are possible"
     )
 
 
@@ -122,7 +122,10 @@ def test_an_interruption_in_the_middle_of_faults_leaves_nothing_behind(tmp_path:
         finally:
             process.kill()
         assert process.stderr is not None
-        assert process.stderr.read() == "quire: not all faults have happened; no run was written\nquire: interrupted\n"
+        assert (
+            process.stderr.read()
+            == "quire: the run ended before all faults were injected; no run was written\nquire: interrupted\n"
+        )
     assert not [member for member in members if Path(f"/proc/{member}").exists()]
     assert list(home.iterdir()) == []
     assert [path.name for path in tmp_path.iterdir()] == ["temporary"]

@@ -145,7 +145,7 @@ def test_an_exception_at_any_step_leaves_the_old_output_or_the_new_one(
 
 
 def test_without_force_nothing_is_replaced(target: Path) -> None:
-    with pytest.raises(BadInput, match="exists already; choose another name, or --force"):
+    with pytest.raises(BadInput, match="exists already; choose another name, or use --force"):
         make(target, "new", "a")
     assert content(target) == OLD | FOREIGN
 
@@ -182,7 +182,7 @@ def test_files_and_links_to_nothing_are_no_output(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "nothing").symlink_to("nowhere")
     for name in ("file", "nothing"):
-        with pytest.raises(BadInput, match="is not a pile of notes, so it will not be replaced: it is no directory"):
+        with pytest.raises(BadInput, match="is not a pile of notes, so it will not be replaced: it is not a directory"):
             make(tmp_path / name, "new", "a", force=True)
     assert (tmp_path / "nothing").is_symlink()
 

@@ -225,7 +225,7 @@ def test_what_cannot_be_changed_is_refused() -> None:
         group.of(1).move(7)
     with pytest.raises(UnknownSite):
         group.of(6).leave()
-    with pytest.raises(InvalidHierarchy, match="is in the hierarchy already"):
+    with pytest.raises(InvalidHierarchy, match="is already in the hierarchy"):
         group.of(1).join(3)
     group.of(1).leave()
     with pytest.raises(ChangeUnderWay, match="another change"):

@@ -38,7 +38,7 @@ DEFECTS: dict[str, tuple[bytes, DefectKind, str, bool]] = {
     ),
     "going backwards": (
         shiviz(("b", {"b": 1}), ("a", {"a": 1, "b": 1}), ("a", {"a": 2})),
-        DefectKind.BACKWARDS, "line 5, host a: its clock says less of b than the host's event before it", True,
+        DefectKind.BACKWARDS, "line 5, host a: its clock has a lower entry for b than the host's previous event", True,
     ),
     "two events of one number": (
         shiviz(("a", {"a": 1}), ("a", {"a": 1})), DefectKind.DUPLICATE, "line 3, host a: its own entry is 1, as at", True,
@@ -46,7 +46,7 @@ DEFECTS: dict[str, tuple[bytes, DefectKind, str, bool]] = {
     "an unknown host": (shiviz(("a", {"a": 1, "z": 3})), DefectKind.UNKNOWN_HOST, "line 1, host a: its clock names z", False),
     "an event that is not there": (
         shiviz(("b", {"b": 1}), ("a", {"a": 1, "b": 2})),
-        DefectKind.NOT_THERE, "line 3, host a: its clock names event 2 of b, which is not there", False,
+        DefectKind.NOT_THERE, "line 3, host a: its clock names event 2 of b, which does not exist", False,
     ),
     "a gap": (
         shiviz(("a", {"a": 1}), ("a", {"a": 3})),
@@ -54,7 +54,7 @@ DEFECTS: dict[str, tuple[bytes, DefectKind, str, bool]] = {
     ),
     "a clock that forgets": (
         shiviz(("c", {"c": 1}), ("b", {"b": 1, "c": 1}), ("a", {"a": 1, "b": 1})),
-        DefectKind.NOT_COVERED, "host a: its clock names event 1 of b, but says less of c than that event's clock", True,
+        DefectKind.NOT_COVERED, "its clock names event 1 of b, but has a lower entry for c than that event's clock", True,
     ),
     "a cycle": (
         shiviz(("a", {"a": 1, "b": 1}), ("b", {"a": 1, "b": 1})),
@@ -104,7 +104,7 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "an empty file": ("a.txt", b"", [], "is empty"),
     "only spaces": ("a.txt", b" \n \n", [], "is empty"),
     "no events": ("a.txt", b"nothing here\n", ["--format", "shiviz"], "holds no events that shiviz finds"),
-    "nothing known": ("a.txt", b"nothing here\n", [], "looks like none of shiviz, jsonl, csv, otel, jaeger"),
+    "nothing known": ("a.txt", b"nothing here\n", [], "is in none of the formats shiviz, jsonl, csv, otel, jaeger"),
     "an evil expression that finds nothing": ("a.txt", b"a" * 200_000 + b"!\n", ["--regex", EVIL], "holds no events"),
     "a look ahead": ("a.txt", b"x\n", ["--regex", r"(?<event>a)(?<host>b)(?<clock>c)(?=d)"], "no look-around"),
     "no expression": ("a.txt", b"x\n", ["--regex", "(?<event>"], "is not a regular expression of RE2"),
@@ -122,9 +122,9 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "an open quote": ("a.csv", b'host,event\na,"b\n', [], "is not CSV"),
     "a column twice": ("a.csv", b"host,host\na,b\n", [], "names a column twice"),
     "no such column": ("a.csv", b"host,event\na,b\n", ["--map", "kind=sort"], "has no column 'sort' for kind"),
-    "no host": ("a.jsonl", b'{"event":"x"}\n', [], "does not name a host"),
+    "no host": ("a.jsonl", b'{"event":"x"}\n', [], "names no host"),
     "an unknown kind": ("a.jsonl", b'{"host":"a","kind":"dance"}\n', [], "line 1: the kind 'dance' is none of"),
-    "a send of nothing": ("a.jsonl", b'{"host":"a","kind":"send"}\n', [], "a send or a delivery must say which message"),
+    "a send of nothing": ("a.jsonl", b'{"host":"a","kind":"send"}\n', [], "a send or a delivery must name its message"),
     "a line that is no JSON": ("a.jsonl", b'{"host":"a"}\n{\n', [], "line 2 is not a JSON object"),
     "a cycle of messages": (
         "a.jsonl",
@@ -138,7 +138,7 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "a delimiter of many lines": (
         "a.txt", b"=\n=\n" + shiviz(("a", {"a": 1})), ["--delimiter", "=\\n="], "a delimiter is one line",
     ),
-    "an unknown format": ("a.txt", b"x\n", ["--format", "xml"], "--format knows shiviz"),
+    "an unknown format": ("a.txt", b"x\n", ["--format", "xml"], "--format must be auto or one of shiviz"),
     "an unknown parser": ("a.txt", b"x\n", ["--parser", "mine"], "there is no parser 'mine'; choose one of two-lines"),
     "a regex for CSV": ("a.csv", b"host,b\na,b\n", ["--format", "csv", "--regex", "x"], "--regex is for shiviz, but"),
     "a mapping for spans": ("a.json", spans(("p", "1", "")), ["--map", "host=x"], "--map is for jsonl and csv, but"),

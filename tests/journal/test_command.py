@@ -111,8 +111,8 @@ def test_a_torn_tail_is_said_and_is_no_error(board: Path) -> None:
     assert (code, found["verdict"], found["torn"]) == (0, "torn", {"file": "000003.log", "offset": 59, "bytes": 8})
     assert shown[0] == 0
     assert shown[1].startswith(
-        "board.journal: its tail is torn: the last 8 bytes of 000003.log, from byte 59, were being written when the process or "
-        "the machine stopped; the next start cuts them off\n"
+        "board.journal: torn tail: the last 8 bytes of 000003.log, from byte 59, were being written when the process or "
+        "the machine stopped; the next start removes them\n"
     )
 
 
@@ -126,12 +126,12 @@ def test_damage_is_said_with_its_offset_and_what_to_do_and_is_an_error(board: Pa
     assert found["damage"] == {
         "file": "000002.log",
         "offset": 56,
-        "why": "there are whole records behind that",
+        "why": "intact records follow it",
         "what_to_do": "move board.journal elsewhere and start without it, as a new member",
     }
     assert (shown[0], shown[2]) == (1, "")
     assert shown[1].startswith(
-        "board.journal: damaged. 000002.log is damaged at byte 56: there are whole records behind that; "
+        "board.journal: damaged. 000002.log is damaged at byte 56: intact records follow it; "
         "move board.journal elsewhere and start without it, as a new member\n"
     )
 
@@ -175,8 +175,8 @@ def test_what_is_no_journal_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     for name, why in (
-        ("none", "it is no directory"),
-        ("file", "it is no directory"),
+        ("none", "it is not a directory"),
+        ("file", "it is not a directory"),
         ("folder", "it has neither segments nor a lock"),
     ):
         assert quire(name, cwd=tmp_path) == (2, "", f"quire: {name} is not a journal: {why}\n")

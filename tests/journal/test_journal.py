@@ -92,9 +92,7 @@ def test_damage_in_the_middle_is_refused_and_nothing_is_changed(tmp_path: Path) 
     damage(tmp_path / log_name(1), 22)
     before = content(tmp_path)
 
-    with pytest.raises(
-        JournalCorrupt, match=r"000001\.log is damaged at byte 20: there are whole records behind that; "
-    ) as caught:
+    with pytest.raises(JournalCorrupt, match=r"000001\.log is damaged at byte 20: intact records follow it; ") as caught:
         opened(tmp_path)
 
     assert (caught.value.path, caught.value.offset) == (tmp_path / log_name(1), 20)
@@ -191,14 +189,14 @@ def only_segment(path: Path) -> Path:
     [
         (lambda path: (path / log_name(2)).unlink(), r"000002\.log is damaged at byte 0: the file is missing"),
         (lambda path: only_segment(path).write_bytes(b""), r"000002\.log is damaged at byte 0: the segment lacks"),
-        (lambda path: damage(path / snapshot_name(2), 20), r"000002\.snapshot is damaged at byte 0: the snapshot is not whole"),
+        (lambda path: damage(path / snapshot_name(2), 20), r"000002\.snapshot is damaged at byte 0: the snapshot is incompl"),
         (lambda path: damage(path / snapshot_name(2), 2_000_000), r"000002\.snapshot is damaged at byte \d{7}: the snapshot"),
-        (lambda path: os.truncate(path / snapshot_name(2), 1_048_615), "snapshot is damaged at byte .*: the snapshot is not"),
-        (lambda path: os.truncate(path / snapshot_name(2), 0), "snapshot is damaged at byte 0: the snapshot is not whole"),
+        (lambda path: os.truncate(path / snapshot_name(2), 1_048_615), "snapshot is damaged at byte .*: the snapshot is inc"),
+        (lambda path: os.truncate(path / snapshot_name(2), 0), "snapshot is damaged at byte 0: the snapshot is incomplete"),
         (lambda path: (path / log_name(3)).rename(path / log_name(4)), r"000003\.log is damaged at byte 0: the file is"),
-        (lambda path: os.truncate(path / log_name(2), 43), r"000002\.log is damaged at byte 38: there are whole records"),
-        (lambda path: os.truncate(path / log_name(2), 38), r"000003\.log is damaged at byte 0: there are whole records"),
-        (lambda path: damage(path / log_name(3), 3), r"000003\.log is damaged at byte 0: there are whole records"),
+        (lambda path: os.truncate(path / log_name(2), 43), r"000002\.log is damaged at byte 38: intact records follow"),
+        (lambda path: os.truncate(path / log_name(2), 38), r"000003\.log is damaged at byte 0: intact records follow"),
+        (lambda path: damage(path / log_name(3), 3), r"000003\.log is damaged at byte 0: intact records follow"),
     ],
 )  # fmt: skip
 def test_whatever_is_missing_or_damaged_is_refused(tmp_path: Path, harm: Callable[[Path], object], sentence: str) -> None:

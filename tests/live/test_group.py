@@ -245,7 +245,7 @@ def test_metrics_are_prometheus_text(addresses: Addresses) -> None:
         ({"order": "alphabetic"}, "there is no order 'alphabetic'; choose one of fifo, causal, total"),
         ({"order": None}, "give either an order or a protocol"),
         ({"members": ["127.0.0.1", "127.0.0.1:1"]}, "'127.0.0.1' is not an address; write HOST:PORT"),
-        ({"members": ["127.0.0.1:1", "127.0.0.1:1"]}, "an address of its own"),
+        ({"members": ["127.0.0.1:1", "127.0.0.1:1"]}, "its own address"),
         ({"members": ["10.0.0.1:1", "127.0.0.1:1"]}, "not a loopback address: give a secret or certificates"),
         ({"secret": "short"}, "at least 16 bytes"),
         ({"timeout_s": 0.0}, "timeout_s must be"),

@@ -138,8 +138,18 @@ def test_a_proof_for_one_member_is_worthless_for_another() -> None:
             "secured by 'open'",
         ),
         (side(0, 2, Trust.OPEN), side(None, 1, Trust.OPEN), "the list of addresses is wrong", "the list of addresses is wrong"),
-        (side(0, 7, Trust.OPEN), side(None, 0, Trust.OPEN), "is not that of another member", "is not that of another member"),
-        (side(0, 0, Trust.OPEN), side(None, 0, Trust.OPEN), "is not that of another member", "is not that of another member"),
+        (
+            side(0, 7, Trust.OPEN),
+            side(None, 0, Trust.OPEN),
+            "is not that of any other member",
+            "is not that of any other member",
+        ),
+        (
+            side(0, 0, Trust.OPEN),
+            side(None, 0, Trust.OPEN),
+            "is not that of any other member",
+            "is not that of any other member",
+        ),
     ],
 )
 def test_what_differs_is_said_on_both_sides(initiator: Handshake, acceptor: Handshake, here: str, there: str) -> None:
@@ -168,7 +178,7 @@ def test_an_answer_of_another_member_than_the_one_called_is_refused() -> None:
     impostor = side(None, 0, Trust.OPEN)
     impostor._me = 1
     impostor._judge = lambda *_: Answer.WELCOME  # type: ignore[method-assign]
-    with pytest.raises(Refused, match="is not that of another member"):
+    with pytest.raises(Refused, match="is not that of any other member"):
         initiator.receive(impostor.receive(side(0, 2, Trust.OPEN).start()))
 
 

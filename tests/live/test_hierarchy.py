@@ -127,7 +127,7 @@ def test_a_member_that_is_no_neighbour_is_not_let_in(addresses: Addresses) -> No
                 return error
 
         refused, _ = await asyncio.gather(enter(outside), enter(inside))
-        assert "member 6 is no neighbour of member 1" in str(refused)
+        assert "member 6 is not a neighbour of member 1" in str(refused)
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 

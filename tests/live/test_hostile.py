@@ -259,7 +259,7 @@ async def a_long_strange_name(one: Stranger) -> None:
 async def another_incarnation(one: Stranger) -> None:
     await one.shake_hands()
     one.send(one.introduction())
-    assert "member 2 was another process before" in await one.refusal()
+    assert "member 2 is a different process than before" in await one.refusal()
 
 
 async def packet_before_introduction(one: Stranger) -> None:
@@ -413,7 +413,7 @@ def test_who_has_no_right_certificate_is_refused(
     run(main(), loop)
     (line,) = events(caplog, "refused")
     if who == "of another member":
-        assert "the certificate that came with member 2 of group 'test' names another" in line
+        assert "the certificate presented by member 2 of group 'test' names another" in line
 
 
 def write_folder(folder: Path, authority: Authority, member: int, days: int | None = None) -> Certificates:
@@ -558,7 +558,7 @@ def test_a_member_that_sends_nonsense_again_and_again_ends_the_group(addresses: 
                 await one.become_member()
                 one.send(numbered_head(PACKET, 0, 0, 0, 3) + b"\xc1\xc1\xc1")
                 await one.is_gone()
-        with pytest.raises(PeerMisbehaved, match="member 1 sent what cannot be read"):
+        with pytest.raises(PeerMisbehaved, match="member 1 sent an unreadable packet"):
             await group.runs().__anext__()
 
     with_member(addresses(2), act)
@@ -636,4 +636,4 @@ def test_a_stranger_cannot_fail_a_group_that_has_started(addresses: Addresses, c
 async def another_incarnation_of_any(one: Stranger) -> None:
     await one.shake_hands()
     one.send(one.introduction())
-    assert "was another process before" in await one.refusal()
+    assert "is a different process than before" in await one.refusal()

@@ -136,7 +136,7 @@ def test_a_member_that_comes_back_as_another_process_is_told_at_once_to_all_and_
         groups = await entered([Group(made_of(where, me, timeout_s=60)) for me in range(3)])
         await crash(groups[2])
         at = time.monotonic()
-        with pytest.raises(BadInput, match="member 2 was another process before; a restarted member cannot rejoin"):
+        with pytest.raises(BadInput, match="member 2 is a different process than before; a restarted member cannot rejoin"):
             async with Group(made_of(where, 2, timeout_s=60)):
                 pass
         for error in await asyncio.gather(*map(told, groups[:2])):
@@ -153,7 +153,7 @@ def test_a_second_process_of_a_member_that_is_there_is_refused_and_ends_nothing(
 
     async def main() -> None:
         async with chatting([made_of(where, me, timeout_s=20) for me in range(3)]) as chat:
-            with pytest.raises(BadInput, match="member 2 was another process before"):
+            with pytest.raises(BadInput, match="member 2 is a different process than before"):
                 async with Group(made_of(where, 2, listen=elsewhere, timeout_s=20)):
                     pass
             await asyncio.sleep(1)
@@ -271,14 +271,14 @@ def test_a_member_that_misbehaves_is_named_by_those_that_only_heard_of_it(addres
 
     async def main() -> None:
         groups = await entered([Group(made_of(where, me, timeout_s=60)) for me in range(3)])
-        groups[0].failed(PeerMisbehaved(2, "member 2 sent what cannot be read"))
+        groups[0].failed(PeerMisbehaved(2, "member 2 sent an unreadable packet"))
         heard, accused = await asyncio.gather(told(groups[1]), told(groups[2]))
         assert isinstance(heard, PeerMisbehaved)
         assert heard.member == 2
-        assert str(heard) == "member 2 sent what cannot be read (reported by member 0)"
+        assert str(heard) == "member 2 sent an unreadable packet (reported by member 0)"
         assert isinstance(accused, MemberUnreachable)
         assert accused.member == 0
-        assert accused.why == "it declared this member lost: member 2 sent what cannot be read"
+        assert accused.why == "it declared this member lost: member 2 sent an unreadable packet"
         await left(groups)
 
     run(main())

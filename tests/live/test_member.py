@@ -136,14 +136,14 @@ def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("members = [", "is not the plan of a group"),
+        ("members = [", "does not describe a group"),
         ("group = 'x'", "missing required field `members`"),
         ("members = ['127.0.0.1:1']\nmesages = 5", "unknown field `mesages`"),
         ("members = ['127.0.0.1:1']\nmessages = 'many'", "Expected `int | null`"),
         ("members = ['127.0.0.1:1']\norder = 'fifo'\nprotocol = 'fifo'", "either an order or a protocol"),
         ("members = ['127.0.0.1:1']\nsecret_file = 'none'", "cannot read the group's secret in .*none: No such file"),
         ("members = ['10.0.0.1:1']", "give a secret or certificates"),
-        ("members = ['127.0.0.1:1']\nsenders = [1]", "sender 1 is no member"),
+        ("members = ['127.0.0.1:1']\nsenders = [1]", "sender 1 is not a member"),
         ("members = ['127.0.0.1:1']\nrate = -1.0", "rate must be a positive number"),
     ],
 )

@@ -250,7 +250,7 @@ def test_hosts_elsewhere_are_told_what_to_type_and_their_parts_are_collected(tmp
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as command:  # fmt: skip
         assert command.stderr is not None
-        assert "type on the other hosts" in command.stderr.readline()
+        assert "run these on the other hosts" in command.stderr.readline()
         address, *words = command.stderr.readline().split()
         assert address == f"192.0.2.1:{port}"
         assert words[:5] == ["quire", "member", "hosts.toml", "--me", "1"]

@@ -89,9 +89,7 @@ def total(
             elif not row["beat"] and clock == CLOCK_MAX:
                 bad.append((row, f"its clock is not below {CLOCK_MAX}"))
             elif not row["beat"] and source in mark and clock <= mark[source]:
-                bad.append(
-                    (row, f"it came late: {clock} is not above {mark[source]}, to which source {source} was heard before")
-                )
+                bad.append((row, f"it is late: {clock} is not above {mark[source]}, which source {source} had already reached"))
             else:
                 good.append(row)
         for row in sorted(good, key=lambda row: (row["source"], row["clock"], row["txn"] or "")):
@@ -159,7 +157,7 @@ def causal(batches: Sequence[Sequence[Row]], sources: Sequence[str]) -> Outcome:
                 bad.append((row, "its vector does not have one number for each source, its own above 0"))
             elif vector[own] <= gone[own]:
                 bad.append(
-                    (row, f"it came late: {vector[own]} is not above {gone[own]}, to which source {source} was heard before")
+                    (row, f"it is late: {vector[own]} is not above {gone[own]}, which source {source} had already reached")
                 )
             else:
                 waiting.append(row)

@@ -204,7 +204,7 @@ BAD: dict[str, tuple[bytes, list[str], str]] = {
     "a cycle": (
         b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"b","vector":{"a":1,"b":1}}\n'
         b'{"source":"c","vector":{"b":1,"c":1}}\n',
-        ["--causal"], "event 1 of source c has event 1 of source b behind it, but not all that this one has behind it",
+        ["--causal"], "event 1 of source c includes event 1 of source b, but not all that happened before that event",
     ),
     "two of one number": (b'{"source":"a","vector":{"a":1}}\n' * 2, ["--causal"], "source a has 2 events with the number 1"),
     "arrays of nobody": (b'{"source":"a","vector":[1]}\n', ["--causal"], "need --sources"),

@@ -108,7 +108,7 @@ def test_a_span_of_records_is_found_in_parquet_when_they_are_gone(tmp_path: Path
 def test_another_run_is_not_taken_for_the_one_that_was_followed(tmp_path: Path, run: Path) -> None:
     source = QuireDataSource({"path": str(run)})
 
-    with pytest.raises(BadInput, match="holds another run"):
+    with pytest.raises(BadInput, match="holds a different run"):
         source.streamReader(source.schema()).latestOffset({"1": Progress(10_000, 640, ONCE)._asdict()}, None)  # type: ignore[arg-type]
 
 
@@ -123,7 +123,7 @@ def test_a_process_that_was_started_again_is_not_taken_for_the_one_that_was_foll
         path.unlink()
     record(parts)
 
-    with pytest.raises(BadInput, match="holds another run"):
+    with pytest.raises(BadInput, match="holds a different run"):
         reader.latestOffset(before, None)  # type: ignore[arg-type]
 
 

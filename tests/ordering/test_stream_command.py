@@ -48,7 +48,7 @@ def test_the_same_command_goes_on_and_says_what_it_did(command: CliRunner, tmp_p
     assert [clock for part in parts for clock in part["clock"].to_pylist()] == [1, 3, 4, 9]
     rejected = [row for path in sorted(out.glob("_rejected/part-*")) for row in pq.read_table(path).to_pylist()]
     assert [(row["_corrupt_record"], row["reason"][:16]) for row in rejected] == [
-        ("not JSON", "it has no source"), (None, "it came late: 4 "),
+        ("not JSON", "it has no source"), (None, "it is late: 4 "),
     ]  # fmt: skip
 
 
@@ -69,14 +69,14 @@ def test_a_run_is_ordered_by_its_processes_logical_time(command: CliRunner, tmp_
         (["--stream", "--sources", "a"], "say what to do about silent sources: --idle wait, or --idle SECONDS"),
         (["--stream", "--sources", "a", "--idle", "never"], "--idle is 'wait' or a number of seconds, not 'never'"),
         (["--stream", "--sources", "a", "--idle", "wait", "--end"], "so it needs --once"),
-        (["--stream", "--sources", "a", "--idle", "wait", "--force"], "--force does not go with --stream"),
+        (["--stream", "--sources", "a", "--idle", "wait", "--force"], "--force cannot be combined with --stream"),
         ([*TOTAL, "--omit-superseded"], "--omit-superseded needs --within CLOCKS"),
         ([*TOTAL, "--within", "3"], "--within is for --omit-superseded"),
         ([*TOTAL, "--omit-superseded", "--within", "-1"], "0 or more"),
         ([*TOTAL, "--omit-superseded", "--within", "3"], "the events have no column 'object'"),
         (["--stream", "--sources", "a", "--causal", "--omit-superseded"], "needs total order"),
         (["--within", "3"], "--within is for --stream"),
-        (["--stream", "--sources", "a", "--idle", "wait", "--to", "csv"], "--to is parquet or json, not 'csv'"),
+        (["--stream", "--sources", "a", "--idle", "wait", "--to", "csv"], "--to must be parquet or json, not 'csv'"),
         (["--stream", "--sources", "a", "--causal", "--idle", "wait"], "are for total order"),
         (["--idle", "wait"], "--idle is for --stream"),
         ([*TOTAL, "--clock", "when"], "the events have no column 'when'"),

@@ -278,7 +278,7 @@ def test_a_source_that_is_passed_over_is_fenced(tmp_path: Path) -> None:
     state = stream.give([row("b", 6, text="late"), row("b", 9), row("a", 9)], now_s=11)
     assert [(e["clock"], e["source"]) for e in stream.left()] == [(1, "a"), (5, "a"), (7, "a"), (9, "a"), (9, "b")]
     assert state.rejected == 1
-    assert read(stream.out / REJECTED)[0]["reason"] == "it came late: 6 is not above 7, to which source b was heard before"
+    assert read(stream.out / REJECTED)[0]["reason"] == "it is late: 6 is not above 7, which source b had already reached"
 
 
 def test_a_transaction_leaves_at_the_place_of_its_first_event_when_its_source_has_moved_on(tmp_path: Path) -> None:

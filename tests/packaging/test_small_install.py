@@ -132,7 +132,7 @@ def test_a_run_that_could_not_be_audited_does_not_begin(small: Path, tmp_path: P
     done = run(small / "quire", "run", "--out", tmp_path / "run")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.strip() == f"{SENTENCE}, or leave the orders unchecked: --no-audit"
+    assert done.stderr.strip() == f"{SENTENCE}, or skip the audit with --no-audit"
     assert not (tmp_path / "run").exists()
 
 

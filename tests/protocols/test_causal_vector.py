@@ -60,7 +60,7 @@ def test_what_waits_names_its_missing_causes() -> None:
     causal.receive(2, cast(2, (0, 4, 1)))
     (waiting,) = causal.waiting()
     assert waiting.members == (1, 2)
-    assert waiting.because == "it happened after 1:3, 2:0, not delivered here yet"
+    assert waiting.because == "it happened after 1:3, 2:0, not yet delivered here"
 
 
 def test_a_release_releases_what_waits_for_it_whatever_the_order_of_members() -> None:

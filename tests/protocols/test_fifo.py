@@ -38,7 +38,7 @@ def test_what_waits_says_which_message_is_missing() -> None:
     fifo = member()
     fifo.receive(1, cast(1))
     (waiting,) = fifo.waiting()
-    assert (waiting.run, waiting.members, waiting.because) == (cast(1).run, (1,), "message 1:0 has not come")
+    assert (waiting.run, waiting.members, waiting.because) == (cast(1).run, (1,), "message 1:0 has not arrived")
 
 
 def test_a_gap_that_stays_keeps_the_rest_waiting() -> None:

@@ -115,8 +115,8 @@ class TestRefusals:
             (1, operations(1, 3, first=3), "from 3, not its own from 2"),
             (1, operations(1, 3, first=2, count=0), "0 messages"),
             (1, operations(1, 2, first=2), "timed an operation 2 after its clock was 2"),
-            (1, Relay(3, ((0, 0),) * 3), "no packet of this group"),
-            (1, Packet(), "no packet of this group"),
+            (1, Relay(3, ((0, 0),) * 3), "not a packet of this group"),
+            (1, Packet(), "not a packet of this group"),
         ],
     )
     def test_a_packet_that_cannot_be(self, source: int, packet: Packet, what: str) -> None:
@@ -250,7 +250,7 @@ class TestCrash:
             ahead.receive(0, operations(0, time, first=time - 1))
         report = ahead.fence(0)
         behind.fence(0)
-        with pytest.raises(FlushImpossible, match="nobody retains messages 0 to 1 of member 0; raise retain"):
+        with pytest.raises(FlushImpossible, match="no member retains messages 0 to 1 of member 0; raise retain"):
             behind.close(0, report)
 
 

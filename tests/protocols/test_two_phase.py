@@ -74,7 +74,7 @@ def test_what_waits_says_for_whose_packet() -> None:
     waiting = {wait.run.origin: (wait.members, wait.because) for wait in two_phase.waiting()}
     assert waiting == {
         0: ((1,), "not every member has proposed a timestamp"),
-        1: ((1,), "its final key has not come"),
+        1: ((1,), "its final key has not arrived"),
         2: ((1,), "a run whose key is not final may come before it"),
     }
 

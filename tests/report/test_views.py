@@ -131,7 +131,7 @@ def test_the_keyboard_comes_to_everything_that_happened(browser: Browser, page: 
     assert "member 2 installed view 1 of members 0, 1, 2, 3 and 4" in said
     assert "member 2 was cut off from member 3" in said
     assert "member 2 crashed" in said
-    assert "member 2 in incarnation 2 was restarted and goes on in view 3, with 1 message of it kept" in said
+    assert "member 2 in incarnation 2 was restarted and continues in view 3, with 1 message of it kept" in said
     assert "member 2 in incarnation 2 could reach member 3 again" in said
     check_quiet(browser, page)
 

@@ -139,7 +139,7 @@ def test_contexts_lose_what_is_stable() -> None:
 def test_nobody_speaks_for_another_client() -> None:
     sequencer = Sequencer(SEQUENCER, (SEQUENCER,), DIRECTORY, SequencingOptions())
     sequencer.groups["G"] = GroupState("G")
-    with pytest.raises(ProtocolViolation, match="speaks for client 1"):
+    with pytest.raises(ProtocolViolation, match="in the name of client 1"):
         sequencer.receive(0, ME, wire.Join("G", OTHER, 1))
     with pytest.raises(ProtocolViolation, match="of which there are 0"):
         sequencer.receive(0, ME, wire.Fetch(ME, {"G": 1}))

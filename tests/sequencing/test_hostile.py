@@ -46,7 +46,7 @@ def packets(effects: Effects) -> list[Packet]:
     ids=lambda packet: packet.name,
 )  # fmt: skip
 def test_a_client_cannot_play_the_directory_another_sequencer_or_another_client(packet: Packet) -> None:
-    with pytest.raises(ProtocolViolation, match=r"not its to send|speaks for client"):
+    with pytest.raises(ProtocolViolation, match=r"may not be sent by it|speaks for client"):
         sequencer().receive(0, ME, packet)
 
 
@@ -60,7 +60,7 @@ def test_a_client_cannot_play_the_directory_another_sequencer_or_another_client(
 )  # fmt: skip
 def test_a_client_cannot_play_a_sequencer_before_the_directory(packet: Packet) -> None:
     directory = Directory(DIRECTORY, UNITS, SequencingOptions())
-    with pytest.raises(ProtocolViolation, match="not its to send"):
+    with pytest.raises(ProtocolViolation, match="may not be sent by it"):
         directory.receive(0, ME, packet)
     assert not directory.evicted
 
@@ -76,7 +76,7 @@ def test_a_client_cannot_play_a_sequencer_before_the_directory(packet: Packet) -
 )  # fmt: skip
 def test_a_client_cannot_play_the_service_before_another(packet: Packet) -> None:
     client = Client(ME, UNITS, DIRECTORY, SequencingOptions())
-    with pytest.raises(ProtocolViolation, match="not its to send"):
+    with pytest.raises(ProtocolViolation, match="may not be sent by it"):
         client.receive(0, OTHER, packet)
     assert not client.evicted
 

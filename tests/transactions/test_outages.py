@@ -105,7 +105,7 @@ def test_a_client_without_a_majority_is_told_in_time_and_goes_on_when_the_partit
         await put(cut.store, "x", b"1")
         cut.cut(1, 2)
         began = time.monotonic()
-        with pytest.raises(NoReplicaQuorum, match=r"nothing came from 1, 2.*run the transaction again"):
+        with pytest.raises(NoReplicaQuorum, match=r"no answer from 1, 2.*run the transaction again"):
             await get(cut.store, "x")
         assert time.monotonic() - began < LOADED_S
         await cut.until("lost", 1, 2)

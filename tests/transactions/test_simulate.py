@@ -90,7 +90,7 @@ def test_a_seed_replays(tmp_path: Path) -> None:
 
 
 def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
-    with pytest.raises(BadInput, match="assumes that nobody crashes"):
+    with pytest.raises(BadInput, match="assumes that no process crashes"):
         play(None, (Crash(0, 1.0),))
     with pytest.raises(BadInput, match="choose replication=all"):
         play(replication="majority", order="stable")

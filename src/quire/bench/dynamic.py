@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from quire.bench.assignment import Assignment, Report
-from quire.bench.group import TIMEOUT_S
+from quire.bench.group import TIMEOUT_S, send_all, take_anything, take_runs
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
 from quire.journal.disk import Directory
@@ -53,8 +53,8 @@ async def throughput(pipe: Pipe, *, delivery: Delivery = "uniform") -> None:
     async with make_group(assignment, delivery) as group:
         await _everybody_is_there(group, assignment.members)
         await pipe.all_ready()
-        sending = asyncio.create_task(_send(group, supply))
-        await _take_runs(group, tally, assignment.members)
+        sending = asyncio.create_task(send_all(group, supply))
+        await take_runs(group, tally, assignment.members)
         elapsed_s = await pipe.all_done()
         await sending
         batches, size = group.journalled()
@@ -71,19 +71,6 @@ async def _everybody_is_there(group: DynamicGroup, members: int) -> None:
                 return
 
 
-async def _send(group: DynamicGroup, supply: Supply) -> None:
-    for batch in supply.batches():
-        await group.multicast_many(batch)
-
-
-async def _take_runs(group: DynamicGroup, tally: Tally, members: int) -> None:
-    async with aclosing(group.runs()) as deliveries:
-        async for delivery in deliveries:
-            tally.take_together(delivery.run.body.payload)
-            if tally.senders_done == members:
-                return
-
-
 async def latency(pipe: Pipe) -> None:
     """One member sends a message, waits until it is delivered, which is when a majority has it on disk, and sends the next.
     In turn with that, the bare disk makes a message durable."""
@@ -92,7 +79,7 @@ async def latency(pipe: Pipe) -> None:
     took, syncs = [], []
     async with make_group(assignment, "uniform") as group:
         await _everybody_is_there(group, assignment.members)
-        taking = asyncio.create_task(_take_anything(group))
+        taking = asyncio.create_task(take_anything(group))
         await pipe.all_ready()
         if assignment.me == assignment.sender:
             with _Plain(assignment) as plain:
@@ -105,11 +92,6 @@ async def latency(pipe: Pipe) -> None:
         taking.cancel()
         pipe.say(Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took), syncs_us=tuple(syncs)))
         await group.close()
-
-
-async def _take_anything(group: DynamicGroup) -> None:
-    async for _ in group.runs():
-        pass
 
 
 def append_plainly(assignment: Assignment, batches: int, size: int) -> float:

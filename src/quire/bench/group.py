@@ -10,6 +10,7 @@ from pathlib import Path
 from quire.bench.assignment import Assignment, Report
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
+from quire.live.dynamic.group import DynamicGroup
 from quire.live.groups.group import Group
 from quire.live.groups.joining import record_group
 from quire.live.network_options import Network
@@ -40,9 +41,9 @@ async def throughput(pipe: Pipe, *, messages: bool = False, secret: bool = False
     supply, tally = Supply(assignment), Tally(assignment.size)
     async with make_group(assignment, secret=secret) as group:
         await pipe.all_ready()
-        sending = asyncio.create_task(_send(group, supply))
+        sending = asyncio.create_task(send_all(group, supply))
         telling = asyncio.create_task(_tell_progress(pipe, tally))
-        take = _take_messages if messages else _take_runs
+        take = _take_messages if messages else take_runs
         await take(group, tally, assignment.members)
         elapsed_s = await pipe.all_done()
         await sending
@@ -50,12 +51,12 @@ async def throughput(pipe: Pipe, *, messages: bool = False, secret: bool = False
         pipe.report(elapsed_s, supply.sent, (tally,))
 
 
-async def _send(group: Group, supply: Supply) -> None:
+async def send_all(group: Group | DynamicGroup, supply: Supply) -> None:
     for batch in supply.batches():
         await group.multicast_many(batch)
 
 
-async def _take_runs(group: Group, tally: Tally, members: int) -> None:
+async def take_runs(group: Group | DynamicGroup, tally: Tally, members: int) -> None:
     async with aclosing(group.runs()) as deliveries:
         async for delivery in deliveries:
             tally.take_together(delivery.run.body.payload)
@@ -95,12 +96,12 @@ async def _tell_progress(pipe: Pipe, tally: Tally) -> None:
 
 
 async def latency(pipe: Pipe) -> None:
-    """One member sends a message, waits until it is delivered to itself in its final place, and sends the next."""
+    """One member sends a message, waits until it is delivered to itself in its final position, and sends the next."""
     assignment = pipe.assignment
     payload = bytes(assignment.size)
     took: list[float] = []
     async with make_group(assignment) as group:
-        taking = asyncio.create_task(_take_anything(group))
+        taking = asyncio.create_task(take_anything(group))
         await pipe.all_ready()
         for _ in range(assignment.round_trips if assignment.me == assignment.sender else 0):
             began = time.perf_counter()
@@ -111,6 +112,6 @@ async def latency(pipe: Pipe) -> None:
         pipe.say(Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))
 
 
-async def _take_anything(group: Group) -> None:
+async def take_anything(group: Group | DynamicGroup) -> None:
     async for _ in group.runs():
         pass

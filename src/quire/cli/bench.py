@@ -30,11 +30,11 @@ def bench(
     size: Annotated[list[int] | None, typer.Option(help="Bytes of each message; repeatable. 64 and 1024 if not given.")] = None,
     seconds: Annotated[float, typer.Option(help="How long members send in each round.")] = 2.0,
     messages: Annotated[int | None, typer.Option(help="How many messages each member sends, instead of --seconds.")] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds, of which the median counts.")] = 5,
+    rounds: Annotated[int, typer.Option(help="Number of rounds; the median is reported.")] = 5,
     rivals: Annotated[str, typer.Option(help="all, or none to measure Quire alone.")] = "all",
     soak_s: Annotated[
         float | None,
-        typer.Option("--soak", metavar="SECONDS", help="Instead, run at full load for so many seconds and watch the memory."),
+        typer.Option("--soak", metavar="SECONDS", help="Instead, run at full load for this many seconds and watch memory."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

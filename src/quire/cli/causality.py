@@ -50,7 +50,9 @@ def causality(
     ] = None,
     column: Annotated[str, typer.Option(help="The column that --first and --pairs search.")] = "text",
     limit: Annotated[int, typer.Option(help="How many pairs to list.")] = 100,
-    out: Annotated[Path | None, typer.Option(help="Write every event with its vector time there, as Parquet.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write every event with its vector time to this directory, as Parquet.")
+    ] = None,
     master: Master = None,
     remote: Remote = None,
     segments: Annotated[

@@ -13,16 +13,14 @@ from quire.model.errors import BadInput
 def collect(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with the parts of the trace.")],
     out: Annotated[Path | None, typer.Option(help="Directory for the run; runs/NAME if not given.")] = None,
-    without: Annotated[
-        str | None, typer.Option(help="Processes to do without because their part is missing, like 0,2.")
-    ] = None,
+    without: Annotated[str | None, typer.Option(help="Processes whose part is missing and may be left out, like 0,2.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Combine the parts that processes write with `trace=DIR` into one run, which can be audited and reported.
 
-    Parts from several hosts go into one directory first. Where it holds the parts of several runs, the latest is taken. The
-    parts stay. A process that crashed is taken as far as its part reaches, and the run says so.
+    Copy parts from several hosts into one directory first. If the directory holds several runs, the latest is collected.
+    The parts are kept. The part of a crashed process is used as far as it goes, and the run says so.
     """
     from quire.cli.ending import conclude
     from quire.live.runs.collecting import collect as collect_parts
@@ -40,4 +38,4 @@ def _numbers(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",")) if text else ()
     except ValueError:
-        raise BadInput(f"--without takes numbers of processes, like 0,2, not {text!r}") from None
+        raise BadInput(f"--without takes process numbers like 0,2, not {text!r}") from None

@@ -34,7 +34,7 @@ def export(
 
     where = spark_address(master, remote)
     if format_ not in FORMATS:
-        raise BadInput(f"--format knows {', '.join(FORMATS)}, not {format_!r}")
+        raise BadInput(f"--format must be {', '.join(FORMATS)}, not {format_!r}")
     check_new_file(out, force=force)
     lay_out(open_run(directory))
     with status("starting Spark") as say, session(where) as spark:

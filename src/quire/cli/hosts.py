@@ -17,7 +17,7 @@ from quire.live.runs.plan import Plan
 def say_what_to_type(plan: Plan, remote: Sequence[int], hosts: Path) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name = escape(hosts.name)
-    console.print(f"within {plan.join_s:g} seconds, type on the other hosts, where {name} is the same file:")
+    console.print(f"within {plan.join_s:g} seconds, run these on the other hosts, with the same {name}:")
     for member in remote:
         command = _member_command(plan, member, hosts)
         console.print(f"  [dim]{escape(plan.members[member])}[/]  [bold]{escape(command)}[/]")

@@ -32,9 +32,9 @@ def _help(option: str, text: str) -> str:
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs of one system.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Log files of one system.")],
     out: Annotated[Path, typer.Option(help="A new directory for the run.")],
-    format_: Annotated[str, typer.Option("--format", help=f"{_KNOWN}; or auto: look at the files.")] = AUTO,
+    format_: Annotated[str, typer.Option("--format", help=f"{_KNOWN}; or auto: detect it from the files.")] = AUTO,
     regex: Annotated[
         str | None,
         typer.Option(

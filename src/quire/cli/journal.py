@@ -60,7 +60,7 @@ def _sentence(summary: JournalSummary) -> str:
     where = f"the last {summary.torn.bytes:,} bytes of {summary.torn.file}, from byte {summary.torn.offset:,},"
     if summary.in_use_by is not None:
         return f"whole so far; {where} are being written"
-    return f"its tail is torn: {where} were being written when the process or the machine stopped; the next start cuts them off"
+    return f"torn tail: {where} were being written when the process or the machine stopped; the next start removes them"
 
 
 def _files(summary: JournalSummary) -> Table:

@@ -30,19 +30,19 @@ _CERTIFICATE_MODE, _KEY_MODE, _DIRECTORY_MODE = 0o644, 0o600, 0o700
 
 
 def keys(
-    group: Annotated[str, typer.Argument(help="Name of the group, as its members will join it.")],
+    group: Annotated[str, typer.Argument(help="Name of the group that the members will join.")],
     out: Annotated[Path, typer.Option(help="Directory for the certificates; with --secret, the file for the secret.")],
     members: Annotated[int, typer.Option(help="How many members the group has.")] = 3,
-    names: Annotated[str, typer.Option(help="The names of all that may join, as in a,b,c, if the members have names.")] = "",
+    names: Annotated[str, typer.Option(help="Names of all members that may join, like a,b,c, if members have names.")] = "",
     days: Annotated[int, typer.Option(help="How long the certificates are valid.")] = 365,
     secret: Annotated[bool, typer.Option("--secret", help="Make one secret for all members instead of certificates.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing keys.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
-    """Make what the members of a group need to know each other: certificates for mutual TLS, or a shared secret.
+    """Make the credentials of a group: certificates for mutual TLS, or a shared secret.
 
-    Certificates: OUT/authority.key certifies and belongs nowhere but in a safe place; OUT/member-N/ holds everything that
-    member N needs and goes to its host. With --names, OUT/member-NAME/.
+    Copy OUT/member-N/ (with --names: OUT/member-NAME/) to the host of that member. Keep OUT/authority.key safe: it signs
+    the members' certificates, and no member needs it.
     """
     from quire.live.settings import check_group_name
 
@@ -78,7 +78,7 @@ def _names(text: str) -> list[str]:
         if not _NAME.fullmatch(name):
             raise BadInput(f"{name!r} cannot name a folder of keys; use letters, digits, dots, hyphens and underscores")
     if len(set(names)) < len(names) or len(names) > MEMBERS_MAX:
-        raise BadInput(f"give 1 to {MEMBERS_MAX} names, and none twice")
+        raise BadInput(f"give 1 to {MEMBERS_MAX} different names")
     return names
 
 
@@ -161,7 +161,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 def _show(out: Path, files: list[Path], *, secret: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     if secret:
-        console.print(f"the group's secret is in {out}; give it to every member and to nobody else", markup=False)
+        console.print(f"the group's secret is in {out}; give it to every member, and keep it secret", markup=False)
         return
     for file in files:
         console.print(str(file), markup=False)

@@ -37,12 +37,12 @@ class OmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     object: Annotated[str, typer.Option(help="The column with the object that is written.")] = "object"
     op: Annotated[str, typer.Option(help="The column with the operation.")] = "op"
     txn: Annotated[str, typer.Option(help="The column that names its transaction, if there is one.")] = "txn"
-    write: Annotated[str, typer.Option(help="The word for a write in that column.")] = "write"
-    commit: Annotated[str, typer.Option(help="The word for a commit in that column.")] = "commit"
+    write: Annotated[str, typer.Option(help="The value of that column that means a write.")] = "write"
+    commit: Annotated[str, typer.Option(help="The value of that column that means a commit.")] = "commit"
     within: Annotated[
         int | None,
         typer.Option(
-            help="For --stream --omit-superseded: a later write counts within so many clocks; a write may wait as long."
+            help="For --stream --omit-superseded: how many clocks to look ahead for a later write; writes may wait as long."
         ),
     ] = None
 
@@ -61,7 +61,7 @@ class ResultOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def check_format(self) -> None:
         if self.to not in (None, "parquet", "json"):
-            raise BadInput(f"--to is parquet or json, not {self.to!r}")
+            raise BadInput(f"--to must be parquet or json, not {self.to!r}")
 
 
 class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,9 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None, typer.Option(help="For --stream: the column with the transaction; its events are released together.")
     ] = None
     schema: Annotated[str | None, typer.Option(help="For --stream: the schema, like 'source string, clock long'.")] = None
-    files_per_batch: Annotated[int | None, typer.Option(help="For --stream: the most files in a micro-batch.")] = None
+    files_per_batch: Annotated[int | None, typer.Option(help="For --stream: the maximum number of files in a micro-batch.")] = (
+        None
+    )
     once: Annotated[bool, typer.Option("--once", help="For --stream: process the files that exist, and exit.")] = False
     end: Annotated[bool, typer.Option("--end", help="For --stream --once: the input is complete, so release everything.")] = (
         False
@@ -101,7 +103,7 @@ class OrderRequest(msgspec.Struct, frozen=True):
         self.result.check_format()
         if self.streaming.stream:
             if self.result.force:
-                raise BadInput("--force does not go with --stream, which continues an existing order")
+                raise BadInput("--force cannot be combined with --stream, which continues an existing order")
             if self.streaming.end and not self.streaming.once:
                 raise BadInput("--end says that the input is complete, so it needs --once")
             return

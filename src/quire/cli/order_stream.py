@@ -76,7 +76,7 @@ def _sources(keys: KeyOptions, path: Path, form: str) -> tuple[str | int, ...]:
         sources = tuple(range(members_of(path)))
     sources = keys.source_names() or sources
     if not sources:
-        raise BadInput("a stream needs --sources a,b,c: an order is final only when every source was heard from")
+        raise BadInput("a stream needs --sources a,b,c: an order is final only when every source has been heard from")
     return sources
 
 
@@ -86,12 +86,12 @@ def _causal(request: OrderRequest, sources: tuple[str | int, ...]) -> CausalOrde
     streaming = request.streaming
     if streaming.idle is not None or streaming.heartbeat is not None or streaming.transaction is not None:
         raise BadInput(
-            "--idle, --heartbeat and --transaction are for total order; in causal order nobody waits for a silent source"
+            "--idle, --heartbeat and --transaction are for total order; a causal order does not wait for silent sources"
         )
     if request.omission.omit_superseded:
         raise BadInput(
-            "with --stream, --omit-superseded needs total order: in causal order it would depend on the arrival of two writes "
-            "which of them is the later one"
+            "with --stream, --omit-superseded needs total order: in causal order, which of two writes is the "
+            "later one would depend on when they arrive"
         )
     return CausalOrder(sources=sources, source=request.keys.source or "source", vector=request.keys.vector or "vector")
 

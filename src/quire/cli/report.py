@@ -30,7 +30,7 @@ def report(
     ] = "witness",
     events: Annotated[
         int | None,
-        typer.Option(help="About how many marks the diagram shows; a row of messages is one; 2000 if not given."),
+        typer.Option(help="About how many marks the diagram shows, by default 2000; consecutive messages are one mark."),
     ] = None,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders.")] = False,
     master: Master = None,
@@ -47,7 +47,7 @@ def report(
     path, where = out or directory / REPORT, spark_address(master, remote)
     check_report(path, window, events, force=force)
     if not directory.is_dir():
-        raise BadInput(f"{directory} is no directory: name a run or a sweep")
+        raise BadInput(f"{directory} is not a directory; name a run or a sweep")
     audit = None if no_audit or is_sweep(directory) else _audit(directory, where)
     with status(f"writing {path}"):
         write_report(directory, path, audit, centre=window, events=events, force=force)
@@ -73,12 +73,12 @@ def report_beside(directory: Path, audit: Audit) -> str | None:
         with status(f"writing {path}"):
             write_report(directory, path, audit, force=True)
     except BadInput as error:
-        print(f"quire: there is no report of {directory}: {error}", file=sys.stderr)
+        print(f"quire: could not write a report of {directory}: {error}", file=sys.stderr)
         return None
     except Exception as error:  # noqa: BLE001
         # A mistake of ours, which must not end a command that has a verdict to tell.
         retry = call("report", directory)
-        print(f"quire: there is no report of {directory}, because of {error!r}; {retry} shows more", file=sys.stderr)
+        print(f"quire: could not write a report of {directory}, because of {error!r}; {retry} shows more", file=sys.stderr)
         return None
     return str(path)
 

@@ -22,7 +22,7 @@ def run(
     members: Annotated[int | None, typer.Option(help="How many members the group has; 3 if not given.")] = None,
     messages: Annotated[int | None, typer.Option(help="How many messages each sender sends; 10000 if not given.")] = None,
     size: Annotated[int | None, typer.Option(help="Bytes of each message; 64 if not given.")] = None,
-    senders: Annotated[str | None, typer.Option(help="Who sends, like 0,2; everybody if not given.")] = None,
+    senders: Annotated[str | None, typer.Option(help="Who sends, like 0,2; all members if not given.")] = None,
     rate: Annotated[
         float | None, typer.Option(help="Messages a second of each sender; as fast as possible if not given.")
     ] = None,
@@ -32,7 +32,9 @@ def run(
     ] = None,
     faults: Annotated[
         str | None,
-        typer.Option(help="What goes wrong, like 'kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s'."),
+        typer.Option(
+            help="Faults to inject, like 'kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s'."
+        ),
     ] = None,
     hosts: Annotated[
         Path | None, typer.Option(help="TOML file with the members' addresses; starts those of this machine.")
@@ -59,9 +61,9 @@ def run(
 
     began, where = time.perf_counter(), spark_address(master, remote)
     if faults is not None and hosts is not None:
-        raise BadInput("faults happen to members that are all started here; leave --hosts out")
+        raise BadInput("--faults needs all members on this machine; leave out --hosts")
     if not no_audit:
-        check_spark(", or leave the orders unchecked: --no-audit")
+        check_spark(", or skip the audit with --no-audit")
     plan = override(
         make_plan(hosts, members), protocol=protocol, option=option, senders=senders, insecure=insecure,
         messages=messages, size=size, rate=rate, timeout_s=timeout, join_s=join,

@@ -19,8 +19,8 @@ from quire.cli.auditing import EXIT_CODES, status
 from quire.cli.hosts import say_what_is_missing, say_what_to_type
 from quire.files.errors import writing
 from quire.files.replacing import Staging, scratch_for
-from quire.live.runs.changing_member import dynamic_settings
 from quire.live.runs.collecting import LiveSummary, collect
+from quire.live.runs.dynamic_member import dynamic_settings
 from quire.live.runs.faulty_fleet import FaultyFleet
 from quire.live.runs.fleet import Fleet, FleetFailed, Watch, is_local
 from quire.live.runs.hosts import hosts as make_hosts
@@ -64,7 +64,7 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
             try:
                 made = stack.enter_context(make_hosts(count))
             except BadInput as error:
-                raise BadInput(f"'{cut[0]}' cannot be done here: {error}; kill, stop and restart work without") from error
+                raise BadInput(f"'{cut[0]}' is not possible here: {error}; kill, stop and restart are possible") from error
             # Nothing but the members is on that network.
             addresses = tuple(f"{address}:{_PORT}" for address in made.ipv4)
             plan = msgspec.structs.replace(plan, members=addresses, insecure=True)
@@ -73,7 +73,7 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
         with writing(out):
             scratch = stack.enter_context(scratch_for(out))
         fleet = FaultyFleet(plan, faults, scratch.path, made)
-        _run_to_its_end(fleet.run, _telling(fleet), lambda: "not all faults have happened")
+        _run_to_its_end(fleet.run, _telling(fleet), lambda: "the run ended before all faults were injected")
         with status("collecting the trace"):
             summary = collect(scratch.path, out, observed=fleet.observed, force=force)
         return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
@@ -115,7 +115,7 @@ def _run_to_its_end(
 @contextmanager
 def _telling(fleet: FaultyFleet) -> Iterator[None]:
     """What happened last, for a person who watches."""
-    with status("the group comes together") as say:
+    with status("waiting for all members to join") as say:
         fleet.on_happened = lambda happened: say(f"{happened.at_s:.1f} s: {happened.what} {happened.about}")
         yield
 

@@ -22,13 +22,18 @@ _EXIT_FAILED = 3
 def serve(
     listen: Annotated[str, typer.Option(help="HOST:PORT of this sequencer.")] = "127.0.0.1:7400",
     peers: Annotated[
-        str | None, typer.Option(help="HOST:PORT,… of all sequencers, this one too, the same everywhere; alone if not given.")
+        str | None,
+        typer.Option(
+            help="HOST:PORT,… of all sequencers including this one, the same list at each; leave out for a single one."
+        ),
     ] = None,
     me: Annotated[int | None, typer.Option(help="Which of the peers this is, if --listen is not among them.")] = None,
     service: Annotated[str | None, typer.Option(help="Name of the service; quire if not given.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, like order=hybrid; repeatable.")] = None,
-    secret_file: Annotated[Path | None, typer.Option(help="File with the secret that clients must know too.")] = None,
-    certificates: Annotated[Path | None, typer.Option(help="This sequencer's folder as `quire keys` makes it.")] = None,
+    secret_file: Annotated[Path | None, typer.Option(help="File with the secret, which clients need too.")] = None,
+    certificates: Annotated[
+        Path | None, typer.Option(help="This sequencer's folder of certificates, made by `quire keys`.")
+    ] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Use neither a secret nor certificates between hosts.")] = False,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds of silence after which another counts as lost; 10 if not given.")

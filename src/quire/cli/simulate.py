@@ -29,7 +29,7 @@ def simulate(
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the protocol; repeatable.")] = None,
     members: Annotated[int, typer.Option(help="How many members the group has.")] = 3,
     messages: Annotated[int, typer.Option(help="How many messages each sender sends.")] = 100,
-    senders: Annotated[str | None, typer.Option(help="Who sends, like 0,3; everybody if not given.")] = None,
+    senders: Annotated[str | None, typer.Option(help="Who sends, like 0,3; all members if not given.")] = None,
     interval: Annotated[float, typer.Option(help="Mean ms between two submissions of a sender.")] = 50.0,
     spacing: Annotated[str, typer.Option(help="even or poisson.")] = "even",
     burst: Annotated[int, typer.Option(help="Submissions in a burst.")] = 1,
@@ -38,17 +38,17 @@ def simulate(
     mode: Annotated[str, typer.Option(help="pipelined, or blocking: wait for each submission's local delivery.")] = "pipelined",
     broadcast: Annotated[
         float | None,
-        typer.Option(help="Share of submissions to everybody; by default 1, or 0 if the protocol can address some."),
+        typer.Option(help="Fraction of submissions to all members; by default 1, or 0 if the protocol can address some."),
     ] = None,
     multicast: Annotated[
-        float | None, typer.Option(help="Share of submissions to a random subset; 0.2 if it can. The rest go to one member.")
+        float | None, typer.Option(help="Fraction of submissions to a random subset; 0.2 if it can. The rest go to one member.")
     ] = None,
     delay: Annotated[
         str, typer.Option(help="constant:MS, uniform:MS:MS, exponential:MS, or matrix:FILE (JSON rows).")
     ] = "constant:10",
     reorder: Annotated[bool, typer.Option("--reorder", help="Let packets overtake each other.")] = False,
     loss: Annotated[float, typer.Option(help="Probability that a packet is lost.")] = 0.0,
-    duplicate: Annotated[float, typer.Option(help="Probability that a packet comes twice.")] = 0.0,
+    duplicate: Annotated[float, typer.Option(help="Probability that a packet is duplicated.")] = 0.0,
     links: Annotated[
         str, typer.Option(help="auto: repair the network where the protocol needs it; raw: never, to see what breaks.")
     ] = "auto",
@@ -58,9 +58,7 @@ def simulate(
     partition: Annotated[list[str] | None, typer.Option(help="0,1/2,3@MS+MS: sides, when, how long; repeatable.")] = None,
     faults: Annotated[
         str | None,
-        typer.Option(
-            help="What happens to a group that goes on, like 'kill 2@1s, stop 3@2s for 4s, restart 2@10s'; see live.md."
-        ),
+        typer.Option(help="Faults to inject, like 'kill 2@1s, stop 3@2s for 4s, restart 2@10s'; see docs/live.md."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed and options give the same bytes.")] = 0,
     out: Annotated[

@@ -28,7 +28,7 @@ def spark_address(master: str | None, remote: str | None) -> str:
     """The address that a session is made with."""
     if remote is None:
         if master is not None and master.startswith("sc://"):
-            raise BadInput(f"{master} is a Spark Connect server: say --remote {master}")
+            raise BadInput(f"{master} is a Spark Connect server: use --remote {master}")
         return master or LOCAL
     if master is not None:
         raise BadInput("give --master or --remote, not both")

@@ -28,9 +28,9 @@ def check_replaceable(target: Path, parts: Parts, what: str, *, force: bool) -> 
     if not os.path.lexists(target):
         return
     if not force:
-        raise BadInput(f"{target} exists already; choose another name, or --force to replace it")
+        raise BadInput(f"{target} exists already; choose another name, or use --force to replace it")
     if not target.is_dir():
-        raise BadInput(f"{target} is not {what}, so it will not be replaced: it is no directory")
+        raise BadInput(f"{target} is not {what}, so it will not be replaced: it is not a directory")
     with writing(target):
         sweep(target)
         if any(target.iterdir()):

@@ -18,7 +18,7 @@ def check_file(path: Path, is_ours: Callable[[Path], bool], what: str, *, force:
     if not os.path.lexists(path):
         return
     if not force:
-        raise BadInput(f"{path} exists already; choose another name, or --force to replace it")
+        raise BadInput(f"{path} exists already; choose another name, or use --force to replace it")
     if not path.is_file() or (path.stat().st_size and not is_ours(path)):
         raise BadInput(f"{path} is not {what}, so it will not be replaced")
 

@@ -127,7 +127,7 @@ def _read_segments(disk: Disk, used: list[int], contents: Contents) -> Contents:
             continue
         later = [log_name(other) for other in used if other > serial]
         if found.verdict == "damaged" or any(_holds_record(disk, name, number) for name in later):
-            return contents._replace(damage=_damage(disk, segment.name, found.end, "there are whole records behind that"))
+            return contents._replace(damage=_damage(disk, segment.name, found.end, "intact records follow it"))
         if is_headless and has_snapshot:
             return contents._replace(damage=_damage(disk, segment.name, found.end, "the segment lacks its first records"))
         if is_headless:  # It was being begun, so everything goes on where the one before ends.
@@ -164,7 +164,7 @@ def _chunks(disk: Disk, name: str) -> Iterator[Record]:
         if record is None:
             more = disk.read(name, offset + len(data), max(_READ_BYTES, len(data)))
             if not more:
-                raise _damage(disk, name, offset, "the snapshot is not whole")
+                raise _damage(disk, name, offset, "the snapshot is incomplete")
             data += more
             continue
         taken = encoded_bytes([(record.type, record.body)])

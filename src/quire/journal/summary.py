@@ -71,7 +71,7 @@ class JournalSummary(msgspec.Struct, frozen=True, kw_only=True):
 def summarise(path: Path) -> JournalSummary:
     """Read and check a journal. Raises BadInput where there is none."""
     if not path.is_dir():
-        raise BadInput(f"{path} is not a journal: it is no directory")
+        raise BadInput(f"{path} is not a journal: it is not a directory")
     if not is_journal(os.listdir(path)):
         raise BadInput(f"{path} is not a journal: it has neither segments nor a lock")
     return _summary(path, *_read(path))

@@ -124,7 +124,7 @@ class JournalWriter:
         """
         self._check()
         check_types(head)
-        assert not self.in_checkpoint, "one checkpoint at a time"
+        assert not self.in_checkpoint, "a checkpoint is already in progress"
         self._hand_over()
         self._begun = self._loop.create_future()
         self._queue.put(_Beginning(tuple(head), self._begun))
@@ -191,7 +191,7 @@ class JournalWriter:
     # In the thread:
 
     def _write(self) -> None:
-        failure: QuireError | None = CannotWrite("the journal ended by a mistake of its own; nothing more is durable")
+        failure: QuireError | None = CannotWrite("the journal failed with an internal error; nothing more is durable")
         try:
             while self._write_batch(self._next_batch()):
                 pass

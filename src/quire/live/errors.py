@@ -32,7 +32,7 @@ class StaleEpoch(GroupFailed):
     """A sequencer was restarted and knows nothing of this client: connect again."""
 
     def __init__(self, sequencer: int, address: str) -> None:
-        super().__init__(f"sequencer {sequencer} ({address}) was restarted and knows nothing of this client; connect again")
+        super().__init__(f"sequencer {sequencer} ({address}) was restarted and no longer knows this client; connect again")
         self.sequencer = sequencer
         self.address = address
 

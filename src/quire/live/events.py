@@ -3,7 +3,7 @@
 awaited                  peers that have not come yet, for so long, and why the first of them has not
 connected, disconnected  a peer came or went; what is on its link is kept
 stalled                  a peer acknowledges nothing that was sent to it, for so long
-lost                     a peer's process has ended, or nothing was heard of it for longer than the timeout
+lost                     a peer's process has ended, or nothing was heard from it for longer than the timeout
 recovered                a peer that was stalled or lost acknowledges again, or was heard again
 gap                      a message is held back here for so long, and whom it waits for
 unread                   this member's own application does not take what was delivered, for so long: nothing more is read
@@ -39,7 +39,7 @@ _WARNINGS = ("awaited", "disconnected", "stalled", "lost", "gap", "unread", "evi
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What happened (`kind`), to which `peers`, for how long already, and why. docs/live.md lists the kinds."""
+    """What happened (`kind`), to which `peers`, for how long so far, and why. docs/live.md lists the kinds."""
 
     kind: Kind
     peers: tuple[int | str, ...]

@@ -88,35 +88,37 @@ def join(
     rejoin: bool = True,
     **network: Unpack[NetworkOptions],
 ) -> Group | DynamicGroup:
-    """A member of a live group, to be used in `async with`, which waits until it is one.
+    """One member of a live group. Use it in `async with`, which waits until this process has joined.
 
     Choose an `order` ("total", "causal", "fifo" …), or a `protocol` and its `options`. Beyond loopback, give a `secret` of at
-    least 16 bytes or `certificates`, the same kind everywhere, or set `insecure`. `listen` is where this member listens, if
-    others reach it elsewhere: behind a gateway, or in a container. `on_event` is called with each Event.
-    With `observe`, this member can be looked at over HTTP while it runs, by `quire watch` or Prometheus (docs/watching.md).
-    `transport="memory"` connects members within one event loop, for tests. Raises BadInput if the arguments make no sense.
+    least 16 bytes or `certificates`, the same kind at every member, or set `insecure`. `listen` is where this member listens,
+    if that differs from its address (NAT, containers). `on_event` is called with each Event. With `trace`, this member writes
+    its part of the run's trace to that directory; `quire collect` combines the parts. With `observe`, `quire watch` and
+    Prometheus can observe this member over HTTP while it runs (docs/watching.md). `transport="memory"` connects members within
+    one event loop, for tests. Raises BadInput if the arguments are invalid.
 
-    With a list of addresses as `members`, and this member's number there as `me`, the group is fixed: it waits for all members,
-    and ends when one is lost. Entering the block raises MemberUnreachable if one does not join within `join_s`, and BadInput
-    as soon as it is certain that another has other settings. A member that is silent for `timeout_s` counts as lost:
-    iterating then raises MemberUnreachable, whose `common` says how far the survivors are known to agree. With `trace`, this
-    member writes its part of the run's trace to that directory; `quire collect` makes a run of the parts of all. `state` is a
-    `quire.Replicated`, or several by their names, and needs a total order.
+    With a list of addresses as `members` and this member's index as `me`, the group is fixed: it waits for all members, and
+    ends when one is lost. Entering the block raises MemberUnreachable if a member does not join within `join_s`, and BadInput
+    if another member has different settings. A member that is silent for `timeout_s` counts as lost: iterating then raises
+    MemberUnreachable, whose `common` says how far the survivors are known to agree. `state` is a `quire.Replicated`, or
+    several by name, and needs a total order.
 
-    With names, members come and go. Founders have the same `members`, each name with its address; anybody else gives its own
-    address as `at`, and as `contact` addresses of some who are in the group. A majority goes on when others are silent for
-    `timeout_s` (1 s unless given); whoever was left out comes back by itself, unless `rejoin` is False. Entering the block
-    raises NoQuorum if this process is no member within `join_s`. `delivery` is "uniform" (what anybody delivered, everybody in
-    the next view has; the default for a total order) or "fast". With `journal`, a directory of this member's own, a restarted
-    process goes on where it was. `state` may also be any object with `snapshot` and `restore`. `weights` count members more
-    than once. docs/survival.md says what is promised.
+    With names, members can change. Founders pass the same `members`, a mapping from names to addresses; a later member gives
+    its own address as `at`, and addresses of current members as `contact`. A majority continues when others are silent for
+    `timeout_s` (default: 1 s); an excluded member rejoins automatically, unless `rejoin` is False. Entering the block raises
+    NoQuorum if this process is not admitted within `join_s`. `delivery` is "uniform" (whatever any member delivered, all
+    members of the next view deliver; the default for a total order) or "fast". With `journal`, a directory for this member
+    alone, a restarted process continues where it stopped. `state` may also be any object with `snapshot` and `restore`.
+    `weights` gives members more than one vote. See docs/survival.md for what is promised.
     """
     if isinstance(members, Mapping) or at is not None or contact or (members is None and isinstance(me, str)):
         return _join_dynamic(
             group, me, members, at, contact, order, protocol, options, state, journal, delivery, weights, rejoin, network
         )
     if not isinstance(me, int) or members is None:
-        raise BadInput("give members as a list and me as a number, or members with names and me as one of them")
+        raise BadInput(
+            "give members as a list and me as an index, or members as a mapping from names to addresses and me as a name"
+        )
     if journal is not None or delivery is not None or weights is not None or not rejoin:
         raise BadInput("journal, delivery, weights and rejoin are for groups whose members have names")
     return join_fixed(group, me, members, order, protocol, options, state, Network(**network))  # type: ignore[arg-type]
@@ -140,7 +142,7 @@ def _join_dynamic(
 ) -> DynamicGroup:
     given = Network(**{"timeout_s": TIMEOUT_S, **network})  # type: ignore[arg-type]
     if not isinstance(me, str) or not (members is None or isinstance(members, Mapping)):
-        raise BadInput("a group whose members change knows them by names: give me as a name, and members with their names")
+        raise BadInput("in a group whose members change, give me as a name and members as a mapping from names to addresses")
     settings = read_dynamic_settings(
         group,
         me,

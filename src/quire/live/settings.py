@@ -184,7 +184,7 @@ def read_settings(
     check_group_name(group)
     addresses = tuple(map(read_address, members))
     if len(set(addresses)) != len(addresses):
-        raise BadInput("every member needs an address of its own")
+        raise BadInput("every member needs its own address")
     if not 0 <= me < len(addresses):
         raise BadInput(f"me={me} is not one of the {len(addresses)} members, which are numbered from 0")
     if (order is None) == (protocol is None):

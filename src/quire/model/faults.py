@@ -157,7 +157,7 @@ def _parse_time(word: str, text: str) -> int:
     if time_ms > TIME_MS_MAX:
         raise BadInput(f"the time {word} of the fault {text!r} is longer than a day")
     if abs(time_ms - round(time_ms)) > 1e-6:
-        raise BadInput(f"the time {word} of the fault {text!r} is finer than a millisecond")
+        raise BadInput(f"the time {word} of the fault {text!r} is not a whole number of milliseconds")
     return round(time_ms)
 
 
@@ -180,19 +180,21 @@ def check_faults(faults: Sequence[Fault], members: int) -> None:
         member = fault.member
         if isinstance(fault, Restart):
             if running[member]:
-                raise BadInput(f"'{fault}' restarts a member that runs; kill it before")
+                raise BadInput(f"'{fault}' restarts a running member; kill it first")
         elif not running[member]:
-            raise BadInput(f"'{fault}' is about a member that was killed before; restart it in between")
+            raise BadInput(f"'{fault}' affects a member that is not running; restart it first")
         if isinstance(fault, Stop):
             if fault.at_ms < stopped_until[member]:
                 until = time_word(stopped_until[member])
-                raise BadInput(f"'{fault}' stops a member that is stopped until {until}; write both as one, or this one later")
+                raise BadInput(
+                    f"'{fault}' stops a member that is already stopped until {until}; merge the two, or start this one later"
+                )
             stopped_until[member] = fault.at_ms + fault.for_ms
         else:
             running[member] = isinstance(fault, Restart)
             stopped_until[member] = 0
     if not any(running.values()):
-        raise BadInput("these faults kill every member, so that nobody is left at the end; restart some of them")
+        raise BadInput("these faults leave no member running at the end; restart some of them")
 
 
 def in_time(faults: Sequence[Fault]) -> list[Fault]:

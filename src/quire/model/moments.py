@@ -1,4 +1,4 @@
-"""When what begins and ends of a list of faults, and what is to be told of it."""
+"""When each of a list of faults begins and ends, and how that is described."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def moments(faults: Sequence[Fault]) -> list[Moment]:
     return sorted(end + begin, key=lambda moment: (moment.at_ms, moment.begins))
 
 
-def told(moment: Moment) -> tuple[str, str]:
-    """What is said of a moment: what happens, and to whom."""
+def describe_moment(moment: Moment) -> tuple[str, str]:
+    """What happens, and to whom."""
     if moment.begins:
         what, _, about = render_faults([moment.fault]).partition(" ")
         return what, about.partition("@")[0]

@@ -95,5 +95,5 @@ class Call:
         return self._executor.invoke(self.instance, targets, op, encode((args, kwargs)))
 
     async def sleep(self, seconds: float) -> None:
-        """Wait without calling anybody, in the simulator as well."""
+        """Wait for some time, in the simulator as well."""
         await self._executor.sleep(int(seconds * 1_000_000_000))

@@ -37,8 +37,8 @@ def operation(method: Method) -> Operation: ...
 @overload
 def operation(*, calls: bool = True) -> Callable[[Method], Operation]: ...
 def operation(method: Method | None = None, *, calls: bool = True) -> Operation | Callable[[Method], Operation]:
-    """Declare a method as an operation: `async def name(self, call, …)`. With `calls=False` it promises to call nobody, and
-    whoever waits for it then never has to give way."""
+    """Declare a method as an operation: `async def name(self, call, …)`. With `calls=False` it promises to make no calls, and
+    calls that wait for it never have to give way."""
     if method is not None:
         return Operation(method, calls)
     return lambda method: Operation(method, calls)

@@ -74,7 +74,7 @@ def lay_out(run: StoredRun) -> Layout:
 def _check_follows(group: RowGroup, expected: int) -> None:
     if group.first_pos < expected:
         raise BadInput(
-            f"{group.path} repeats positions of process {group.process} from {group.first_pos} on, which are held elsewhere too"
+            f"{group.path} repeats positions of process {group.process} from {group.first_pos} on, which another file holds too"
         )
     if group.first_pos > expected:
         raise BadInput(

@@ -150,7 +150,7 @@ def _check_answer(master: str) -> None:
     scheme, _, rest = master.partition("://")
     if scheme not in ("spark", "sc"):
         return
-    problem = f"{master} is no address"
+    problem = f"{master} is not an address"
     for address in re.split(r"[/;?]", rest, maxsplit=1)[0].split(","):
         host, _, port = address.rpartition(":") if ":" in address else (address, "", str(_CONNECT_PORT))
         try:
@@ -167,7 +167,7 @@ def _check_connect() -> None:
         try:
             import_module(module)
         except ImportError:
-            raise BadInput("Spark Connect needs more than is installed: pip install 'quire[connect]'") from None
+            raise BadInput("Spark Connect needs more packages: pip install 'quire[connect]'") from None
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def _spark_failures() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         if _FULL.search(str(error)):
-            raise CannotWrite(f"Spark could not write what it had to: {reason_of_failure(error)}") from error
+            raise CannotWrite(f"Spark could not write its output: {reason_of_failure(error)}") from error
         raise SparkFailed(f"Spark failed: {reason_of_failure(error)}") from error
 
 

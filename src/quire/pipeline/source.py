@@ -171,7 +171,7 @@ def _latest(path: Path, start: Offset) -> Offset:
         end[str(file.process)] = Progress(before + rows, _WHOLE)._asdict()
     for process in start:
         if process not in end or end[process]["rows"] < start[process]["rows"]:
-            raise BadInput(f"{path} holds another run than the one that was followed so far")
+            raise BadInput(f"{path} holds a different run from the one followed so far")
     return end
 
 
@@ -182,7 +182,7 @@ def _latest_live(logs: Path, start: Offset) -> Offset:
         since = _progress(start, process)
         incarnation = part.description.incarnation
         if since.incarnation != incarnation and since != Progress():
-            raise BadInput(f"{logs} holds another run than the one that was followed so far")
+            raise BadInput(f"{logs} holds a different run from the one followed so far")
         reached = part.reach(since.reach)
         if reached.rows > since.rows:
             end[process] = Progress(reached.rows, reached.bytes, incarnation)._asdict()

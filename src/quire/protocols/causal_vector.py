@@ -146,7 +146,7 @@ class CausalVector(Protocol):
     def _why(self, packet: Cast) -> Waiting:
         late = tuple(member for member, needed in enumerate(packet.vector) if needed > self.delivered[member])
         causes = ", ".join(f"{member}:{packet.vector[member] - 1}" for member in late)
-        return Waiting(packet.run, late, f"it happened after {causes}, not delivered here yet")
+        return Waiting(packet.run, late, f"it happened after {causes}, not yet delivered here")
 
 
 def _first(packet: Cast) -> int:

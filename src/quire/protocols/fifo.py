@@ -116,7 +116,7 @@ class Fifo(Protocol):
 
     def waiting(self) -> Sequence[Waiting]:
         return [
-            Waiting(run, (origin,), f"message {origin}:{self.next[origin]} has not come")
+            Waiting(run, (origin,), f"message {origin}:{self.next[origin]} has not arrived")
             for origin, early in enumerate(self.early)
             for run in early
         ]

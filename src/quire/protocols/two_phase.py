@@ -167,7 +167,7 @@ class TwoPhase(Protocol):
         number, timestamp = proposal.number, proposal.timestamp
         asked = self.asked.get(number)
         if asked is None or source not in asked.awaited:
-            raise ProtocolViolation(source, f"nobody asked it for a timestamp for {self.me}:{number}")
+            raise ProtocolViolation(source, f"it was not asked for a timestamp for {self.me}:{number}")
         if timestamp <= self.heard[source]:
             raise ProtocolViolation(source, f"it proposed {self.heard[source]} and then {timestamp}")
         self._check_lead(source, timestamp)
@@ -238,7 +238,7 @@ class TwoPhase(Protocol):
                 waiting.append(Waiting(queued.run, _distinct(ahead), "a run whose key is not final may come before it"))
                 continue
             late = sorted(self.asked[number].awaited) if origin == self.me else [origin]
-            what = "not every member has proposed a timestamp" if origin == self.me else "its final key has not come"
+            what = "not every member has proposed a timestamp" if origin == self.me else "its final key has not arrived"
             waiting.append(Waiting(queued.run, tuple(late), what))
             ahead += late
         return waiting

@@ -23,7 +23,7 @@ class Replicated:
     """Base of objects with a copy at every member.
 
     Annotated names are its fields; each begins with its default, or empty. `@quire.command` and `@quire.query` declare what
-    may be called. Names that begin with `_` and are not annotated are of this process alone: they are neither replicated nor
+    may be called. Names that begin with `_` and are not annotated are local to this process: they are neither replicated nor
     restored. Give the object to `quire.join` as `state`.
     """
 
@@ -44,7 +44,7 @@ class Replicated:
         cls._fields = {}
         for name, hint in _field_hints(cls).items():
             if hasattr(Replicated, name):
-                raise BadInput(f"{cls.__name__}.{name} has a name that every replicated object uses; choose another")
+                raise BadInput(f"{cls.__name__}.{name} is a reserved name of replicated objects; choose another")
             default = getattr(cls, name, msgspec.NODEFAULT)
             cls._fields[name] = field = read_field(cls.__name__, name, resolved(hint, variables), default)
             if isinstance(field, CopiedField):
@@ -54,7 +54,7 @@ class Replicated:
             value = getattr(cls, name)
             title = f"{cls.__name__}.{name}"
             if isinstance(value, Command | Query) and name in dir(Replicated):
-                raise BadInput(f"{title} has a name that every replicated object uses; choose another")
+                raise BadInput(f"{title} is a reserved name of replicated objects; choose another")
             if isinstance(value, Command):
                 value.name = name
                 cls._commands[name] = CommandCall(cls.__name__, name, value.method, variables)
@@ -128,8 +128,8 @@ class Replicated:
             own["_context"] = None
 
     def member_left(self, member: int) -> None:
-        """Override this to do, at every member and at the same point of the order, what is to be done when a member is gone.
-        It may change the object as a command does."""
+        """Override this to react when a member is gone, at every member and at the same point of the order. It may change the
+        object as a command does."""
 
     def _change(self, method: Callable[..., Any], *arguments: Any) -> Any:
         """Let a method change the object; whatever it changed is taken back if it raises."""
@@ -164,7 +164,7 @@ class Replicated:
         self._tell_waiters()
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Become what the snapshot shows; raises BadInput, and changes nothing, where it makes no sense."""
+        """Replace the state by the snapshot's; raises BadInput, and changes nothing, if the snapshot is damaged."""
         restoration = self._restoration()
         for chunk in chunks:
             restoration.feed(chunk)
@@ -198,7 +198,7 @@ class Replicated:
     def _bind(self, home: Home) -> None:
         """The object lives in this group from now on, and only commands change it."""
         if self._ledger.shut:
-            raise BadInput(f"this {type(self).__name__} is in a group already; make another for another group")
+            raise BadInput(f"this {type(self).__name__} is already in a group; create another object for another group")
         self._home, self._ledger.shut = home, True
 
     def _release(self, why: Exception) -> None:
@@ -211,9 +211,9 @@ class Replicated:
 
     def _home_of_calls(self) -> Home:
         if self._ledger.notes is not None:
-            raise BadInput("a command cannot wait for another; move what both do into a method without a decorator")
+            raise BadInput("a command cannot await another; move the shared code into a method without a decorator")
         if self._home is None:
-            raise BadInput(f"this {type(self).__name__} is in no group; give it to quire.join as state")
+            raise BadInput(f"this {type(self).__name__} is not in a group; pass it to quire.join as state")
         return self._home
 
 
@@ -223,5 +223,5 @@ def _field_hints(cls: type) -> dict[str, Any]:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
-        raise BadInput(f"{cls.__name__} has a type that is not known at the top of its module: {error}") from None
+        raise BadInput(f"{cls.__name__} has a type that is not defined at module level: {error}") from None
     return {name: hint for name, hint in hints.items() if name in names and get_origin(hint) is not ClassVar}

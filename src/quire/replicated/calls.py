@@ -71,12 +71,12 @@ class Query(Generic[P, R]):
 def command(method: Callable[Concatenate[Any, P], R]) -> Command[P, R]:
     """Declare a method as a command: it may change the object, and every member executes it, in the same order. It must do
     the same everywhere: `self.context.now` instead of a clock, and no randomness, files or awaiting. If it raises, whatever it
-    changed is taken back."""
+    changed is undone."""
     return Command(method)
 
 
 def query(method: Callable[Concatenate[Any, P], R]) -> Query[P, R]:
-    """Declare a method as a query: it changes nothing, and may be given anything."""
+    """Declare a method as a query: it changes nothing, and its arguments may be anything."""
     return Query(method)
 
 
@@ -136,7 +136,7 @@ class CommandCall:
         for parameter in parameters:
             what = f"parameter {parameter.name} of {self.title}"
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise BadInput(f"{what} stands for any number of arguments; name each, or take a list")
+                raise BadInput(f"{what} takes any number of arguments; name each, or take a list")
             if parameter.name not in hints:
                 raise BadInput(f"{what} needs a type")
             hint = resolved(hints[parameter.name], variables)
@@ -190,11 +190,11 @@ def _by_position(method: Callable[..., Any], positional: int, names: Sequence[st
 def method_hints(title: str, method: Callable[..., Any]) -> dict[str, Any]:
     """The types that a method declares; raises BadInput where it is no method that can be called by others."""
     if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
-        raise BadInput(f"{title} must be a plain method: it has to end before anything else happens")
+        raise BadInput(f"{title} must be a plain method, neither a coroutine nor a generator")
     try:
         return typing.get_type_hints(method, include_extras=True)
     except NameError as error:
-        raise BadInput(f"{title} has a type that is not known at the top of its module: {error}") from None
+        raise BadInput(f"{title} has a type that is not defined at module level: {error}") from None
 
 
 def result_copier(title: str, hint: Any) -> Callable[[Any], Any]:
@@ -208,6 +208,6 @@ def result_copier(title: str, hint: Any) -> Callable[[Any], Any]:
         try:
             return decode(ENCODER.encode(result))
         except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"{title} returned what does not fit its declared type: {error}") from None
+            raise TypeError(f"{title} returned a value that does not match its declared type: {error}") from None
 
     return copy

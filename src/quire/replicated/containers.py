@@ -82,7 +82,7 @@ class ReplicatedDict(TypedByArguments, Replicated, Generic[K, V]):
 
 
 class ReplicatedCounter(Replicated):
-    """A number that all members count up and down. Each caller is told a number of its own."""
+    """A number that all members count up and down. Each call of `add` returns a different total."""
 
     total: int = 0
 
@@ -104,9 +104,9 @@ class ReplicatedCounter(Replicated):
 
 
 class ReplicatedQueue(TypedByArguments, Replicated, Generic[T]):
-    """A queue into which all members put, and each item of which one taker gets.
+    """A queue that all members put items into; each item goes to one taker.
 
-    An item leaves the queue when it is taken: if the taker's process ends just then, the item is gone with it.
+    An item leaves the queue when it is taken: if the taker's process ends at that moment, the item is lost.
     """
 
     waiting: dict[int, T]

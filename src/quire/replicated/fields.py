@@ -100,10 +100,10 @@ def read_field(owner: str, name: str, hint: Any, default: Any) -> Field:
     elif default is msgspec.NODEFAULT:
         default = empty_value(info)
     if default is msgspec.NODEFAULT:
-        raise BadInput(f"{title} needs a default, because all replicas begin with the same state")
+        raise BadInput(f"{title} needs a default, because all replicas start with the same state")
     try:
         field.initial = ENCODER.encode(default)
         field.decode(field.initial)
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadInput(f"{title} has a default that does not fit its type: {error}") from None
+        raise BadInput(f"{title} has a default that does not match its type: {error}") from None
     return field

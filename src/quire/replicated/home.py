@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What a command knows of its call beside its arguments, the same at every replica."""
+    """The call that a command executes, beside its arguments; the same at every replica."""
 
     member: int
     """Who called."""
@@ -34,7 +34,7 @@ class State(Protocol):
         """The state as it is now. Chunks may be made as they are asked for, while more is applied."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Become what a snapshot shows; raises BadInput, and changes nothing, where it shows nothing that makes sense."""
+        """Replace the state by a snapshot's; raises BadInput, and changes nothing, if the snapshot is damaged."""
 
 
 class Home(Protocol):

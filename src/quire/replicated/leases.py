@@ -34,7 +34,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Lock(Replicated):
-    """A lock that one of all members holds, for no longer than it has asked for."""
+    """A lock that one member holds at a time, for a limited time."""
 
     lease: Lease | None
     tokens: int = 0
@@ -136,7 +136,7 @@ class Lock(Replicated):
 
 
 class Election(Lock):
-    """Members that stand for leader: whoever holds the lease leads."""
+    """Leader election: the member that holds the lease leads."""
 
     def lead(self, seconds: float = 5.0) -> AbstractAsyncContextManager[Lease]:
         """Stand, and lead in the block, from when this member is elected: `async with election.lead() as lease`. Its lease is
@@ -144,15 +144,15 @@ class Election(Lock):
         return self.hold(seconds)
 
     async def changes(self) -> AsyncIterator[Lease | None]:
-        """Who leads, as it is known here: now, and whenever that changes. None: nobody, or its lease has expired."""
-        told: int | None = -1
+        """The leader as known here, now and whenever it changes. None: there is none, or its lease has expired."""
+        announced: int | None = -1
         while True:
             current = self.lease
             if current is not None and current.until <= self._now():
                 current = None
             token = None if current is None else current.token
-            if token != told:
-                told = token
+            if token != announced:
+                announced = token
                 yield current
             elif current is None:
                 await self.changed()

@@ -78,7 +78,7 @@ class Ledger:
         if self.notes is not None:
             self.notes.append((owner, key, old))
         elif self.shut:
-            raise BadInput(f"{self.name} was to be changed outside of a command, which no other replica would notice")
+            raise BadInput(f"{self.name} cannot be changed outside a command: other replicas would not notice")
         for watcher in self.watchers:
             watcher.keep(owner, key, old)
 

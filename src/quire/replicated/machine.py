@@ -48,11 +48,11 @@ class Machine:
             if len(name.encode()) > _NAME_BYTES_MAX:
                 raise BadInput(f"a state needs a name of at most {_NAME_BYTES_MAX} bytes, not {name!r}")
             if not isinstance(each, State):
-                raise BadInput(f"a {type(each).__name__} is no state: it needs the methods apply, snapshot and restore")
+                raise BadInput(f"a {type(each).__name__} cannot be a state: it needs the methods apply, snapshot and restore")
         if not given:
             raise BadInput("a group's state has at least one object")
         if len({id(each) for each in given.values()}) < len(given):
-            raise BadInput("one object is a group's state under two names; make another")
+            raise BadInput("one object has two names in the group's state; create another")
         self.states = given
         self.latest_ns = 0
         """The latest time of any command that was executed."""
@@ -69,7 +69,7 @@ class Machine:
         """Execute the next command of all, of this member; returns or raises what it does. Raises ProtocolViolation where no
         member that runs the same version would have sent it: this one can then not go on."""
         if len(payload) < _HEAD.size or payload[0] != COMMAND:
-            raise ProtocolViolation(member, "what it sent for the group's state is no command")
+            raise ProtocolViolation(member, "what it sent for the group's state is not a command")
         _, at_ns, length = _HEAD.unpack_from(payload)
         start = _HEAD.size + length
         state = self._by_name.get(payload[_HEAD.size : start])

@@ -67,7 +67,9 @@ def read_type(hint: object, what: str, *, sets: bool = False) -> inspect.Type:
     for part in parts_of(info):
         if isinstance(part, inspect.CustomType):
             name = part.cls.__name__
-            raise BadInput(f"{what} cannot be encoded, because {name} is no type that msgspec knows; make it a msgspec.Struct")
+            raise BadInput(
+                f"{what} cannot be encoded, because {name} is not a type that msgspec supports; make it a msgspec.Struct"
+            )
         if not sets and isinstance(part, inspect.SetType | inspect.FrozenSetType):
             raise BadInput(f"{what} has a set, whose order differs from process to process; use a dict with values of None")
     return info
@@ -143,7 +145,7 @@ def checker(hint: object, info: inspect.Type, what: str) -> Callable[[Any], Any]
                 return value
         except msgspec.ValidationError as error:
             raise TypeError(f"{what}: {error}") from None
-        raise TypeError(f"{what} would come back from a snapshot as another type than {type(value).__name__}")
+        raise TypeError(f"{what} would be restored from a snapshot as another type than {type(value).__name__}")
 
     return check
 

@@ -65,7 +65,7 @@ def _packets(found: Scan) -> Html:
 
 def _latencies(found: Scan) -> Html:
     if found.axis != "time_ns":
-        return tag("p", "The trace has no times, so nothing is known of latencies.", class_="lead")
+        return tag("p", "The trace has no times, so latencies are unknown.", class_="lead")
     skewed = None
     if found.backwards:
         said = f"By the members' clocks {found.backwards:,} deliveries came before their sends, and count as zero"
@@ -86,7 +86,7 @@ def _histogram(distribution: Latencies, title: str) -> Html:
     """Evenly cut where the longest are not much longer than most, else by magnitude."""
     longest, usual = distribution.longest(), max(distribution.quantile(50), 1)
     if not longest:
-        said = f"All {distribution.total():,} deliveries happened at the moment of the sending."
+        said = f"All {distribution.total():,} deliveries happened at the time of the send."
         return tag("div", tag("h3", title), tag("p", said, class_="facts-line"))
     log = longest > 40 * usual and distribution.quantile(1) > 0
     scale, unit = formatting.unit_for(longest)

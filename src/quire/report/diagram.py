@@ -22,14 +22,14 @@ _BUTTONS = (
     ("fit", "Fit", "Show everything (0)"),
     ("axis", "By time", "Switch between order and time (T)"),
     ("packets", "Packets", "Show packets (P)"),
-    ("close", "Close runs", "Draw messages in a row as one mark again (C)"),
+    ("close", "Close runs", "Draw consecutive messages as one mark again (C)"),
 )
 _LEGEND = (
     ("send", "sent"),
     ("deliver", "delivered"),
     ("receive", "received"),
     ("held", "held back"),
-    ("run", "n messages in a row"),
+    ("run", "n consecutive messages"),
     ("other", "other event"),
     ("install", "in a view"),
     ("crash", "crashed"),

@@ -105,7 +105,7 @@ def _figure(figure: Figure, stored: StoredSweep) -> Html:
     found = curves(figure, stored.rows)
     quantities = figure.quantities()
     if not found:
-        return tag("section", tag("h2", figure.title), tag("p", "Nothing is measured of this yet.", class_="lead"))
+        return tag("section", tag("h2", figure.title), tag("p", "Nothing has been measured yet.", class_="lead"))
     short = _short_names(list(found))
     series = [
         Series(

@@ -156,9 +156,9 @@ def fill_shares(workload: WorkloadConfig, *, addressed: bool) -> WorkloadConfig:
     if multicast is None:
         multicast = min(MULTICAST_SHARE, 1 - broadcast)
     if not addressed and (broadcast < 1 or multicast > 0):
-        raise BadInput("this protocol sends to the whole group only; leave --broadcast and --multicast out")
+        raise BadInput("this protocol sends to the whole group only; leave out --broadcast and --multicast")
     if not (0 <= broadcast <= 1 and 0 <= multicast <= 1 and broadcast + multicast <= 1):
-        raise BadInput(f"broadcast and multicast are shares of all submissions, not {broadcast} and {multicast}")
+        raise BadInput(f"broadcast and multicast must be fractions of all submissions, not {broadcast} and {multicast}")
     return msgspec.structs.replace(workload, broadcast=broadcast, multicast=multicast)
 
 
@@ -198,7 +198,7 @@ def _within(name: str, value: int, low: int, high: int) -> None:
 
 def _is_member(what: str, member: int, members: int) -> None:
     if not 0 <= member < members:
-        raise BadInput(f"{what} {member} is no member: a group of {members} has members 0 to {members - 1}")
+        raise BadInput(f"{what} {member} is not a member: a group of {members} has members 0 to {members - 1}")
 
 
 def _choice(name: str, value: str, choices: Sequence[str]) -> None:

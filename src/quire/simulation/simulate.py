@@ -13,9 +13,9 @@ import numpy as np
 
 from quire.model.orders import Guarantee
 from quire.protocols import registry
-from quire.simulation.changing_run import ChangingRun
 from quire.simulation.config import SimulationConfig, fill_shares
 from quire.simulation.delays import parse_delays, to_ns
+from quire.simulation.dynamic_run import DynamicRun
 from quire.simulation.engine import GROUP_NAME, Engine
 from quire.simulation.randomness import stream
 from quire.simulation.runs import Progress, Run, SimulationResult, make_network
@@ -41,7 +41,7 @@ def simulate(
     started = time.perf_counter()
     service = SERVICES.get(config.protocol)
     run: Run = (
-        ChangingRun(config) if config.faults.words else _GroupRun(config) if service is None else ServiceRun(config, service)
+        DynamicRun(config) if config.faults.words else _GroupRun(config) if service is None else ServiceRun(config, service)
     )
     with ExitStack() as stack:
         writer = stack.enter_context(RunWriter(out, run.name, force=force)) if out is not None else None

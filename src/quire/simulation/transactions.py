@@ -66,7 +66,7 @@ class TransactionScenario(Scenario):
         if config.workload.senders is not None:
             raise BadInput("transactions are run by clients, not members; choose how many with --option clients=N")
         if options.replication == "all" and config.faults.crashes:
-            raise BadInput("replication=all assumes that nobody crashes; choose replication=majority, or leave crashes out")
+            raise BadInput("replication=all assumes that no process crashes; choose replication=majority, or leave crashes out")
         return config.members + options.clients
 
     def __init__(self, config: SimulationConfig, options: TransactionSimulationOptions, world: World) -> None:

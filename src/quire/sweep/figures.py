@@ -70,7 +70,9 @@ def check_figure(figure: Figure, experiment: Experiment) -> None:
     ]  # fmt: skip
     for what, name in named:
         if name not in settings:
-            raise BadInput(f"{what} is {name!r}, which is no setting of {experiment.name}; choose one of {', '.join(settings)}")
+            raise BadInput(
+                f"{what} is {name!r}, which is not a setting of {experiment.name}; choose one of {', '.join(settings)}"
+            )
     if not figure.quantities():
         raise BadInput("y names no quantity")
     for name in figure.quantities():

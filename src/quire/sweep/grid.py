@@ -105,7 +105,7 @@ def _cells(file: GridFile, experiment: Experiment, where: str) -> dict[str, msgs
             for cell in _product(table, experiment):
                 cells[cell_name(experiment, cell)] = cell
                 if len(cells) > CELLS_MAX:
-                    raise BadInput(f"there are more than {CELLS_MAX} cells by now; ask for fewer")
+                    raise BadInput(f"there are more than {CELLS_MAX} cells; ask for fewer")
         except BadInput as error:
             raise BadInput(f"{where}: in grid {number}, {error}") from error
     return cells
@@ -131,7 +131,7 @@ def _axis(setting: str, given: object, experiment: Experiment) -> tuple[str, Seq
         return "seed", range(given)
     fields = {field.name: field for field in msgspec.structs.fields(experiment.cell)}
     if setting not in fields:
-        raise BadInput(f"{setting!r} is no setting of {experiment.name}; it has {', '.join(fields)}, and seeds")
+        raise BadInput(f"{setting!r} is not a setting of {experiment.name}; it has {', '.join(fields)}, and seeds")
     values = given if isinstance(given, list) else [given]
     if not values:
         raise BadInput(f"{setting} has no values")

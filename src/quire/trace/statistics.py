@@ -39,7 +39,7 @@ class RoleArrivals(msgspec.Struct, frozen=True):
 
 
 class RelayLoad(msgspec.Struct, frozen=True):
-    """What a member bears where members pass on what is for others: packets that came, counts in the headers it sent."""
+    """How much a member forwards for others: packets that arrived, and counts in the headers that it sent."""
 
     role: str
     arrived: int

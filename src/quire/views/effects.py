@@ -134,9 +134,8 @@ class Report(msgspec.Struct, frozen=True):
 ReportKind = Literal["connected", "disconnected", "replaced", "suspected", "trusted", "refused", "no-quorum", "quorum"]
 """The last two are of this process itself: whether it hears of enough others to go on."""
 
-Effect = (
-    Send
-    | Save
+LocalEffect = (
+    Save
     | Deliver
     | Install
     | Block
@@ -150,24 +149,9 @@ Effect = (
     | LeaveRefused
     | Close
 )
+"""What concerns only the journal and the application."""
 
-ProcessEffect = (
-    Connect
-    | Write
-    | Disconnect
-    | Report
-    | Save
-    | Deliver
-    | Install
-    | Block
-    | Exclude
-    | Checkpoint
-    | Restore
-    | Settled
-    | ReadReady
-    | ReadFailed
-    | Leave
-    | LeaveRefused
-    | Close
-)
+Effect = Send | LocalEffect
+
+ProcessEffect = Connect | Write | Disconnect | Report | LocalEffect
 """What a whole process asks to be done: it puts what its member sends on connections."""

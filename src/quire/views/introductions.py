@@ -28,7 +28,7 @@ def objection(mine: Introduction, theirs: Introduction) -> str:
     if theirs.group != mine.group:
         return f"this is group {mine.group!r}, not {theirs.group!r}"
     if theirs.name == mine.name:
-        return f"another process takes part as {mine.name!r}"
+        return f"another process is already running as {mine.name!r}"
     if theirs.facts != mine.facts:
         return f"{mine.name!r} runs {mine.facts}, and {theirs.name!r} runs {theirs.facts}"
     if theirs.founders and mine.founders and theirs.founders != mine.founders:

@@ -14,7 +14,7 @@ from quire.views.member import Member
 from quire.views.peers import Peer
 from quire.views.timing import Timing
 
-Reason = Literal["silent", "gone", "slow", "spoilt", "told"]
+Reason = Literal["silent", "gone", "slow", "spoilt", "reported"]
 
 
 class Liveness:
@@ -71,7 +71,7 @@ class Liveness:
             if now < until:
                 self.at = min(self.at, until)
             elif "silent" not in self._reasons.get(peer.name, ()):
-                self.blame(peer.name, "silent", f"nothing was heard of it for {now - peer.heard_at:.1f} s")
+                self.blame(peer.name, "silent", f"nothing was heard from it for {now - peer.heard_at:.1f} s")
                 silent.append(peer)
         return silent
 
@@ -94,4 +94,4 @@ class Liveness:
             if name not in slow:
                 self.absolve(name, "slow")
         for name in slow:
-            self.blame(name, "slow", f"everything has waited for it for {now - self._moved_at:.1f} s")
+            self.blame(name, "slow", f"the group has waited for it for {now - self._moved_at:.1f} s")

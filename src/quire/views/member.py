@@ -86,7 +86,7 @@ class Member:
         """Have these operations, which do not change any more, executed once, in order, at every member."""
         core = self.core
         if core.closing or core.leaving or core.mode in ("left", "closed"):
-            raise BadInput("the group is closing, or this member leaves, so nothing more can be submitted")
+            raise BadInput("the group is closing, or this member is leaving, so nothing more can be submitted")
         first = core.operations.submit(messages)
         if core.settings.journal:
             core.operations.written(core.save(Submitted(first, tuple(messages.payloads))))
@@ -103,7 +103,7 @@ class Member:
         """Be a member no more, once everything that was sent is delivered."""
         core = self.core
         if core.closing:
-            raise BadInput("the group is closing, so nobody leaves it before that")
+            raise BadInput("the group is closing, so members cannot leave it any more")
         core.leaving = True
         if core.mode == "joining":
             core.mode = "left"
@@ -111,9 +111,9 @@ class Member:
         return self._effects()
 
     def close(self) -> list[Effect]:
-        """End the group for everybody, once everything that was submitted anywhere is delivered everywhere."""
+        """End the group for all members, once everything that was submitted anywhere is delivered everywhere."""
         if self.core.leaving:
-            raise BadInput("this member leaves, so it cannot close the group")
+            raise BadInput("this member is leaving, so it cannot close the group")
         self.core.closing = True
         return self._effects()
 

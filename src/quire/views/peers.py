@@ -22,7 +22,7 @@ PACKET_BYTES_MAX = 1 << 30
 REPEATED_BYTES_MAX = 1 << 22
 """A peer to which so much is under way is not told again what it will be told again anyway."""
 
-_CHANGED = "another connection took the place of this one"
+_CHANGED = "another connection replaced this one"
 
 
 class _Packet(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class Peer:
         self.heard_at = now
         """When something came from it, or when it was first heard of."""
         self.spoilt = 0
-        """How often in a row it sent what cannot be read."""
+        """How often in a row it sent an unreadable packet."""
         self.outgoing, self.incoming = Outgoing(), Incoming()
         self._waiting: list[_Packet] = []
         """What was sent since there is something for an incarnation that this process has not met. Whether that is for the life

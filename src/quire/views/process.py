@@ -122,14 +122,14 @@ class Process:
     def suspect(self, now: float, name: str, why: str) -> list[ProcessEffect]:
         """Somebody else knows, or believes, that a process is gone."""
         out = self._begin(now)
-        self._liveness.blame(name, "told", why)
+        self._liveness.blame(name, "reported", why)
         self._tell_suspicions(out)
         return out
 
     def trust(self, now: float, name: str) -> list[ProcessEffect]:
         """Nobody else says any more that a process is gone."""
         out = self._begin(now)
-        self._liveness.absolve(name, "told")
+        self._liveness.absolve(name, "reported")
         self._tell_suspicions(out)
         return out
 
@@ -166,19 +166,19 @@ class Process:
     def _outdated(self, theirs: Introduction) -> str:
         peer = self._peers.get(theirs.name)
         if peer is not None and peer.is_older(theirs):
-            return f"a process that was started later takes part as {theirs.name!r}"
+            return f"a newer process is already running as {theirs.name!r}"
         if peer is not None and peer.life == theirs.life and peer.spoilt >= _SPOILT_MAX:
-            return f"{theirs.name!r} sent what cannot be read"
+            return f"{theirs.name!r} sent an unreadable packet"
         return ""
 
     def _meet(self, theirs: Introduction, out: list[ProcessEffect]) -> None:
         """Take over what a process says of itself, and of where others are."""
         peer = self._peer(theirs.name)
         if peer.life not in (None, theirs.life):
-            out.append(Report("replaced", peer.name, "it was started again"))
+            out.append(Report("replaced", peer.name, "it was restarted"))
             self._linked.discard(peer.name)
             for connection in sorted(peer.all_connections()):
-                out.append(Disconnect(connection, "a process that was started later took its place"))
+                out.append(Disconnect(connection, "a newer process replaced it"))
                 peer.drop_connection(connection)
             self._directory.forget_closed(peer)
             self._liveness.absolve(peer.name, "spoilt")
@@ -199,7 +199,7 @@ class Process:
         if refused:
             for peer in self._peers.values():
                 if peer.address == address and peer.connection is None:
-                    self._liveness.blame(peer.name, "gone", "its connection ended, and nobody listens at its address")
+                    self._liveness.blame(peer.name, "gone", "its connection ended, and its address refuses new ones")
             self._tell_suspicions(out)
         self._dial(out)
         return out
@@ -285,7 +285,7 @@ class Process:
 
     def _take_offence(self, peer: Peer, connection: int, error: QuireError, out: list[ProcessEffect]) -> None:
         """A peer sent what no correct one sends. It may send it again over another connection, where nobody has changed it."""
-        why = f"{peer.name!r} sent what cannot be read: {error}"
+        why = f"{peer.name!r} sent an unreadable packet: {error}"
         peer.spoilt += 1
         out.append(Disconnect(connection, why))
         self._lose(peer, connection, why, out)
@@ -341,7 +341,7 @@ class Process:
         if has_quorum != self.has_quorum:
             self.has_quorum = has_quorum
             names = ", ".join(core.view.names())
-            why = f"of {names}, only {', '.join(sorted(trusted))} can be heard, which is no majority"
+            why = f"only {', '.join(sorted(trusted))} of {names} can be reached, which is not a majority"
             out.append(Report("quorum" if has_quorum else "no-quorum", core.me.name, "" if has_quorum else why))
 
     # What the member asks for.

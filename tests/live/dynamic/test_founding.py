@@ -102,7 +102,7 @@ def test_a_founder_that_stays_alone_says_who_did_not_come() -> None:
     async def main() -> None:
         where = places("memory", "abc")
         alone = quire.join("test", me="a", members=where, order="total", transport="memory", join_s=30)
-        with pytest.raises(quire.NoQuorum, match="not a member within 30 s: waiting for b, c") as caught:
+        with pytest.raises(quire.NoQuorum, match="not become a member within 30 s: waiting for b, c") as caught:
             await alone.__aenter__()
         assert caught.value.silent == ("b", "c")
 
@@ -154,20 +154,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown order": ({"order": "alphabetical"}, "there is no order"),
     "delivery": ({"delivery": "slow"}, "choose uniform or fast"),
     "not a member": ({"me": "z"}, "me='z' is not one of the members a, b, c"),
-    "a number": ({"me": 0}, "knows them by names"),
-    "a list": ({"members": ["127.0.0.1:1", "127.0.0.1:2"]}, "give members as a list and me as a number"),
+    "a number": ({"me": 0}, "give me as a name"),
+    "a list": ({"members": ["127.0.0.1:1", "127.0.0.1:2"]}, "give members as a list and me as an index"),
     "name": ({"me": "a b", "members": {"a b": "127.0.0.1:1"}}, "a member's name has"),
     "address": ({"members": {"a": "nowhere"}}, "is not an address"),
-    "same address": ({"members": {"a": "127.0.0.1:1", "b": "127.0.0.1:1"}}, "an address of its own"),
+    "same address": ({"members": {"a": "127.0.0.1:1", "b": "127.0.0.1:1"}}, "its own address"),
     "elsewhere": ({"members": {"a": "10.0.0.1:7000"}}, "not a loopback address"),
-    "at": ({"at": "127.0.0.1:9"}, "founders have their addresses in members"),
-    "no contact": ({"members": None, "at": "127.0.0.1:9"}, "somebody's who is in it"),
-    "contact is text": ({"members": None, "at": "127.0.0.1:9", "contact": "127.0.0.1:8"}, "contact is a list"),
+    "at": ({"at": "127.0.0.1:9"}, "the addresses of founders are in members"),
+    "no contact": ({"members": None, "at": "127.0.0.1:9"}, "that of a current member"),
+    "contact is text": ({"members": None, "at": "127.0.0.1:9", "contact": "127.0.0.1:8"}, "contact must be a list"),
     "weights": ({"weights": {"z": 1}}, "weights name 'z'"),
     "weight": ({"weights": {"a": -1}}, "a weight is a whole number"),
     "no weight": ({"weights": {"a": 0, "b": 0, "c": 0}}, "at least one member needs a weight"),
     "state": ({"order": "causal", "state": quire.ReplicatedCounter()}, "needs a total order"),
-    "no state": ({"state": object()}, "is no state"),
+    "no state": ({"state": object()}, "cannot be a state"),
     "secret": ({"secret": "short"}, "at least 16 bytes"),
 }
 
@@ -260,7 +260,7 @@ def test_whoever_comes_after_the_end_is_told() -> None:
         await a.execute(b"last")
         late = quire.join("test", me="z", at=where["z"], contact=[where["b"]], order="total", transport="memory")
         await a.close()
-        with pytest.raises(quire.GroupClosed, match="has ended before"):
+        with pytest.raises(quire.GroupClosed, match="ended before"):
             await late.__aenter__()
         await b.close()
 

@@ -58,7 +58,7 @@ def test_whoever_is_not_secured_as_the_others_stays_outside(given: dict[str, Any
         other = secured("certificates", keys, "c") if given is None else given
         async with together([inside]) as members:
             stranger = quire.join("test", me="c", at=where["c"], contact=[where["a"]], order="total", join_s=0.5, **other)
-            with pytest.raises(quire.NoQuorum, match=rf"has let this member in yet \(.*{why}"):
+            with pytest.raises(quire.NoQuorum, match=rf"has admitted this member yet \(.*{why}"):
                 await stranger.__aenter__()
             await members["a"].group.execute(b"undisturbed")
             assert members["a"].group.view == quire.View(2, ("a",))
@@ -131,7 +131,7 @@ def test_a_name_belongs_to_one_process_at_a_time() -> None:
         founders = {name: where[name] for name in "ab"}
         async with together(quire.join("test", me=n, members=founders, order="total") for n in "ab") as members:
             other = quire.join("test", me="b", at=where["x"], contact=[where["b"]], order="total")
-            with pytest.raises(quire.BadInput, match="another process takes part as 'b'"):
+            with pytest.raises(quire.BadInput, match="another process is already running as 'b'"):
                 await other.__aenter__()
             await members["b"].group.execute(b"undisturbed")
             await members["a"].has(b"undisturbed")

@@ -231,7 +231,7 @@ def test_messages_and_commands_keep_one_order() -> None:
 def test_apply_needs_a_state() -> None:
     async def main() -> None:
         async with founded("memory", "a") as members:
-            with pytest.raises(quire.BadInput, match="no state that applies"):
+            with pytest.raises(quire.BadInput, match="no state with an apply"):
                 members["a"].group.apply(b"x")
 
     run("memory", main())

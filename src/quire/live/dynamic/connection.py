@@ -181,7 +181,7 @@ class NamedConnection(BufferedConnection):
             certificate = self._transport.get_extra_info("peercert") or {}
             names = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
             if self._settings.certificate_name(theirs.name) not in names:
-                raise Refused(f"the certificate that came with {theirs.name!r} names another")
+                raise Refused(f"the certificate presented by {theirs.name!r} names another")
         return theirs
 
     def _set_timer(self, seconds: float, then: Callable[[], object]) -> None:

@@ -25,10 +25,10 @@ def samples(
     base = {"group": settings.network.group, "member": settings.me}
     yield Sample("quire_view", "The number of the view that this member is in.", "gauge", view.number if view else 0, base)
     yield Sample("quire_members", "How many members the view has.", "gauge", len(view.members) if view else 0, base)
-    yield Sample("quire_blocked", "Whether no majority can be reached from here.", "gauge", int(blocked), base)
+    yield Sample("quire_blocked", "Whether this member cannot reach a majority.", "gauge", int(blocked), base)
     yield Sample("quire_messages_sent_total", "Messages this member has accepted.", "counter", submitting.accepted, base)
     unsettled = submitting.accepted - submitting.settled
-    yield Sample("quire_messages_unsettled", "Own messages that are not delivered yet.", "gauge", unsettled, base)
+    yield Sample("quire_messages_unsettled", "This member's messages that are not delivered yet.", "gauge", unsettled, base)
     for origin, count in sorted(delivered.items()):
         labels = base | {"origin": origin}
         yield Sample("quire_messages_delivered_total", "Messages delivered, by origin.", "counter", count, labels)

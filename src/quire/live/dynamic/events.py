@@ -27,7 +27,7 @@ class ViewMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class View(msgspec.Struct, frozen=True):
-    """Who is in the group from here on. Everybody who goes from one view to the next has delivered the same before it."""
+    """The members of the group from here on. All members that continue from one view to the next have delivered the same."""
 
     number: int
     members: tuple[str, ...]
@@ -35,12 +35,12 @@ class View(msgspec.Struct, frozen=True):
 
     @property
     def senior(self) -> str:
-        """The member that has been there for longest. Where members are parted into equal halves, its half goes on."""
+        """The longest-standing member. If a view splits into equal halves, the half with this member continues."""
         return self.members[0]
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """No majority of the view can be reached from here: nothing is delivered until that changes."""
+    """This member cannot reach a majority of the view: nothing is delivered until that changes."""
 
     view: int
     missing: tuple[str, ...]
@@ -48,20 +48,19 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 class Unblocked(msgspec.Struct, frozen=True):
-    """A majority is there again."""
+    """A majority can be reached again."""
 
     view: int
 
 
 class Excluded(msgspec.Struct, frozen=True):
-    """The others went on without this member, after the view of this number. Unless `rejoin` is False, it comes back."""
+    """The others continued without this member, after the view of this number. Unless `rejoin` is False, it rejoins."""
 
     view: int
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The state of this member was replaced by that of the group, or by that in its journal. What is delivered afterwards comes
-    on top of it."""
+    """This member's state was replaced by the group's, or by the state in its journal. Later deliveries apply to it."""
 
     view: int
     """The view in which that was the state."""
@@ -71,9 +70,9 @@ GroupEvent = ViewMessage | View | Blocked | Unblocked | Excluded | Restored
 
 
 class MemberExcluded(GroupFailed):
-    """The others went on without this member, which was told not to come back: it was silent, or could not be reached. Join
+    """The others continued without this member, which does not rejoin automatically: it was silent, or unreachable. Join
     again to take part."""
 
     def __init__(self, view: int) -> None:
-        super().__init__(f"the group went on without this member after view {view}; join again to take part")
+        super().__init__(f"the group continued without this member after view {view}; join again to take part")
         self.view = view

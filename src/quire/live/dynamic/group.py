@@ -40,7 +40,7 @@ _CLOSING = "the group is closing, so nothing more can be sent"
 
 class DynamicGroup:
     """One member's end of a group whose members change. Use it in `async with`, which waits until this process is a member.
-    Leaving the block leaves the group, and the others go on. All calls belong to the event loop that entered it."""
+    Leaving the block leaves the group, and the others continue. All calls belong to the event loop that entered it."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class DynamicGroup:
                 await self._observer.start(self, self.me)
             await self._quorum.until_member(self._is_member, lambda: self._failure, self._report)
             if self.view is None:
-                raise GroupClosed("the group has ended before this process was a member")
+                raise GroupClosed("the group ended before this process became a member")
         except BaseException as error:
             await self._stop(error if isinstance(error, QuireError) else GroupClosed("the group was not joined"))
             raise
@@ -96,20 +96,20 @@ class DynamicGroup:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            await self._stop(GroupClosed("the process left its group without a word"))
+            await self._stop(GroupClosed("the process ended without leaving its group"))
         elif self._failure is None:
             await self.leave()
         else:
             await self._stop(self._failure)
 
     async def leave(self) -> None:
-        """Be no member any more, once everything that this one has sent is delivered; the others go on. The last member cannot
-        leave, so that the group is closed. Raises NotDelivered if that is not done in time. Leaving twice does nothing."""
-        await self._end("this member leaves, so nothing more can be sent", self._leave)
+        """Leave the group once everything that this member has sent is delivered; the others continue. The last member cannot
+        leave, so the group is then closed. Raises NotDelivered if that is not done in time. Leaving twice does nothing."""
+        await self._end("this member is leaving, so nothing more can be sent", self._leave)
 
     async def close(self) -> None:
-        """End the group for everybody, once everything that was submitted anywhere is delivered everywhere. Raises NotDelivered
-        if that is not done in time. Closing twice does nothing."""
+        """End the group for all members, once everything that was submitted anywhere is delivered everywhere. Raises
+        NotDelivered if that is not done in time. Closing twice does nothing."""
         await self._end(_CLOSING, self._close)
 
     async def _end(self, why: str, how: Callable[[], Awaitable[None]]) -> None:
@@ -123,12 +123,12 @@ class DynamicGroup:
                     await how()
                     await self._over.wait()
         except TimeoutError:
-            missing = self._quorum.why() or "not everybody who is in the group has answered"
+            missing = self._quorum.why() or "not all members of the group have answered"
             failure = NotDelivered(self._submitting.accepted, self._submitting.settled, missing)
             await self._stop(failure)
             raise failure from None
         finally:
-            await self._stop(GroupClosed("the group has ended here; join again to go on"))
+            await self._stop(GroupClosed("the group has ended here; join again to continue"))
 
     async def _leave(self) -> None:
         await self._until(self._submitting.is_drained)
@@ -161,7 +161,7 @@ class DynamicGroup:
             await self._observer.stop()
 
     def _finish(self, why: QuireError) -> None:
-        unknown = OutcomeUnknown(f"whether it was delivered is not known: {why}")
+        unknown = OutcomeUnknown(f"it is not known whether it was delivered: {why}")
         unknown.__cause__ = why
         self._ending = self._ending or str(why)
         self._submitting.awaited.fail(unknown)
@@ -212,7 +212,7 @@ class DynamicGroup:
         return self._submitting.awaited.add(self._accept((payload,)), None)
 
     async def execute(self, payload: BytesLike) -> ViewMessage:
-        """Send a message and wait until it is delivered here. Raises OutcomeUnknown where nobody here will ever know."""
+        """Send a message and wait until it is delivered here. Raises OutcomeUnknown if that can never be known here."""
         return await self.submit(payload)
 
     def apply(self, payload: BytesLike, state: str = "") -> asyncio.Future[Any]:
@@ -221,7 +221,7 @@ class DynamicGroup:
         return self._replica.apply(as_bytes(payload), state)
 
     def name_of(self, caller: int) -> str | None:
-        """The member that a command or a lease knows by this number; None if it is gone."""
+        """The name of the member with this number in commands and leases; None if it is gone."""
         return self._replica.state.sessions.name_of(caller)
 
     def _accept(self, payloads: Sequence[BytesLike]) -> int:
@@ -258,8 +258,7 @@ class DynamicGroup:
                     yield message
 
     async def events(self) -> AsyncGenerator[GroupEvent, None]:
-        """Every message, and between them whatever else an application may want to know: views, and what becomes of this
-        member."""
+        """Every message and, at their positions among the messages, views and changes of this member's own status."""
         async for waiting in self._taken():
             if isinstance(waiting, DeliveredRun):
                 for message in waiting.messages():
@@ -268,7 +267,7 @@ class DynamicGroup:
                 yield waiting
 
     async def runs(self) -> AsyncGenerator[DeliveredRun, None]:
-        """Whole runs of messages as they are delivered, with no object a message."""
+        """Whole runs of messages as they are delivered, without an object per message."""
         async for waiting in self._taken():
             if isinstance(waiting, DeliveredRun):
                 yield waiting
@@ -333,7 +332,7 @@ class DynamicGroup:
             case effects.LeaveRefused():
                 self._node.close()
             case effects.Leave() | effects.Close():
-                self._finish(GroupClosed("the group has ended here; join again to go on"))
+                self._finish(GroupClosed("the group has ended here; join again to continue"))
             case effects.Report():
                 self._quorum.reported(effect, self._report, is_member=self.view is not None)
                 if effect.kind == "refused" and self.view is None and self.settings.counts(effect.name):
@@ -354,7 +353,7 @@ class DynamicGroup:
         self._fail(error)
 
     def unkept(self, error: QuireError) -> None:
-        self._report(Event("unrecorded", (), why=f"the journal goes on without a checkpoint: {error}"))
+        self._report(Event("unrecorded", (), why=f"no checkpoint could be made: {error}"))
 
     def hand_over(self, waiting: Waiting, messages: int = 1, size: int = 0) -> None:
         """Give the application something to read."""
@@ -373,7 +372,7 @@ class DynamicGroup:
         self._replica.installed(self.view, joined=effect.joined)
 
     def _settled(self, number: int) -> None:
-        untold = OutcomeUnknown("it was executed, but what came of it came here only with the group's state")
+        untold = OutcomeUnknown("it was executed, but its result arrived only as part of the group's state")
         self._submitting.awaited.fail(untold, number)
         self._replica.settled(number, untold)
         self._submitting.settle(number)

@@ -152,19 +152,19 @@ def _places(
 ) -> tuple[Address, dict[str, Address], Sequence[str]]:
     """This member's address, those of the founders, if it is one of them, and whom else it calls first."""
     if isinstance(contact, str):
-        raise BadInput(f"contact is a list of addresses, as in [{contact!r}]")
+        raise BadInput(f"contact must be a list of addresses, as in [{contact!r}]")
     check_member_name(me)
     if members is None:
         if at is None or not contact:
-            raise BadInput("whoever joins a group gives its own address (at) and somebody's who is in it (contact)")
+            raise BadInput("to join a group, give this member's own address (at) and that of a current member (contact)")
         return read_address(at), {}, contact
     if at is not None:
-        raise BadInput("founders have their addresses in members; leave at out, or leave members out to join a group")
+        raise BadInput("the addresses of founders are in members: leave out at; to join an existing group, leave out members")
     addresses = {check_member_name(name): read_address(address) for name, address in members.items()}
     if me not in addresses:
         raise BadInput(f"me={me!r} is not one of the members {', '.join(addresses)}; to join a group, give at and contact")
     if len(set(addresses.values())) != len(addresses):
-        raise BadInput("every member needs an address of its own")
+        raise BadInput("every member needs its own address")
     return addresses[me], addresses, contact
 
 

@@ -66,7 +66,7 @@ class Quorum:
         settings, missing = self._node.settings, ", ".join(self.missing())
         last = f" ({self._node.turned_down})" if self._node.turned_down else ""
         if not settings.founds:
-            return f"nobody at {', '.join(settings.contacts)} has let this member in yet{last}"
+            return f"no contact ({', '.join(settings.contacts)}) has admitted this member yet{last}"
         return f"waiting for {missing}{last}" if missing else "waiting for the first view"
 
     async def until_member(self, is_member: asyncio.Event, failure: Callable[[], QuireError | None], report: Reporter) -> None:
@@ -88,10 +88,10 @@ class Quorum:
     def check(self) -> None:
         """Raise NoQuorum where no majority can be reached."""
         if self.is_blocked:
-            raise self._error(f"nothing more can be queued: {self.why()}")
+            raise self._error(f"the queue is full: {self.why()}")
 
     def _never_came(self, join_s: float) -> NoQuorum:
-        return self._error(f"this process was not a member within {join_s:g} s: {self.awaited()}")
+        return self._error(f"this process did not become a member within {join_s:g} s: {self.awaited()}")
 
     def _error(self, why: str) -> NoQuorum:
         error = NoQuorum(why)

@@ -63,7 +63,7 @@ class Replica:
 
     def apply(self, payload: bytes, name: str) -> asyncio.Future[Any]:
         if self._commands is None:
-            raise BadInput("this group has no state that applies anything; give one to quire.join")
+            raise BadInput("this group has no state with an apply method; pass one to quire.join")
         return self._commands.submit(name, payload, lambda result: result)
 
     def _accept_command(self, payload: bytes) -> int:

@@ -59,19 +59,19 @@ class Sessions:
         return next((caller.name for caller in self._book.callers.values() if caller.number == number), None)
 
     def absent_from(self, view: View) -> list[bytes]:
-        """Who is not in a view any more, each as it is told to all."""
+        """Who is not in a view any more, each encoded for all members."""
         return [
             _ENCODE(Gone(session, view.number))
             for session, caller in self._book.callers.items()
             if caller.name not in view.members
         ]
 
-    def gone(self, told: bytes) -> int | None:
+    def gone(self, payload: bytes) -> int | None:
         """Somebody says that a session is gone; returns its number, unless it has come back since or is not known."""
         try:
-            gone = _READ_GONE(told)
+            gone = _READ_GONE(payload)
         except msgspec.DecodeError as error:
-            raise BadInput(f"who is gone cannot be read: {error}") from None
+            raise BadInput(f"the members that are gone cannot be read: {error}") from None
         found = self._book.callers.get(gone.session)
         return self._drop(gone.session) if found is not None and found.view < gone.view else None
 

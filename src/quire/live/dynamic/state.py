@@ -39,7 +39,7 @@ class _Kept:
         self.snapshot, self.restore = state.snapshot, state.restore
 
     def apply(self, payload: bytes, context: Context) -> object:  # noqa: ARG002
-        raise ProtocolViolation(context.member, "it sent a command for a state that has none")
+        raise ProtocolViolation(context.member, "it sent a command for a state that takes none")
 
 
 class GroupState:
@@ -52,7 +52,7 @@ class GroupState:
         self._all: Machine | None = None
         if self.by_reader:
             if not isinstance(state, KeptState):
-                raise BadInput(f"a {type(state).__name__} is no state: it needs the methods snapshot and restore")
+                raise BadInput(f"a {type(state).__name__} cannot be a state: it needs the methods snapshot and restore")
             self._all = Machine(_Kept(state))
             self.declaration = f"{type(state).__name__}, kept by its application"
         elif state is not None:

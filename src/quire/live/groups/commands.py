@@ -133,7 +133,7 @@ class Commands:
             return
         except (MemoryError, RecursionError) as error:
             # The others may have had room for it.
-            what = f"member {self._me} could not execute command {origin}:{number} as others may have: {error!r}"
+            what = f"member {self._me} failed to execute command {origin}:{number}, which others may have executed: {error!r}"
             self._give_up(GroupFailed(what))
             return
         except Exception as error:  # noqa: BLE001 - It is for whoever called.

@@ -116,7 +116,7 @@ class Group:
         return await self._send_when_there_is_room(payloads, None)
 
     async def send(self, payload: BytesLike, to: Sequence[int]) -> int:
-        """Send a message to these members alone. Returns its number once it is accepted; waits while there is no room.
+        """Send a message to these members only. Returns its number once it is accepted; waits while there is no room.
 
         Raises BadInput where the group's protocol only multicasts, or where there is no such member.
         """
@@ -141,7 +141,7 @@ class Group:
     def submit(self, payload: BytesLike) -> asyncio.Future[Message]:
         """Send a message at once; the future is done when it is delivered here, and holds its position in the order.
 
-        Any number may be outstanding, and nothing waits: to be slowed down by a busy group, use `multicast`.
+        Any number may be outstanding, and nothing waits; use `multicast` for flow control.
         """
         future = self._awaited.add(self._accept((payload,)), None)
         self._send_soon()
@@ -155,7 +155,7 @@ class Group:
         """Have the state of this name apply the payload, at every member and in the order of the group; the future holds what
         its `apply` returned or raised here. Objects of `quire.Replicated` have commands, which do the same."""
         if self._commands is None:
-            raise BadInput("this group has no state; give one to quire.join")
+            raise BadInput("this group has no state; pass one to quire.join")
         return self._commands.submit(state, as_bytes(payload), lambda result: result)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -166,8 +166,8 @@ class Group:
                 yield message
 
     async def runs(self) -> AsyncGenerator[Deliver, None]:
-        """Whole runs as they are delivered, with no object a message: `delivery.run`, and `delivery.position` in the total
-        order. Ends when the group has closed; raises GroupFailed when it cannot go on."""
+        """Whole runs as they are delivered, without an object per message: `delivery.run`, and `delivery.position` in the total
+        order. Ends when the group has closed; raises GroupFailed when it cannot continue."""
         inbox = self._inbox
         inbox.takers += 1
         try:
@@ -194,7 +194,7 @@ class Group:
         return self._patience.waiting()
 
     def relay_load(self) -> RelayLoad | None:
-        """What this member has borne so far, where members pass on what is for others."""
+        """How much this member has forwarded for others so far."""
         return self._driver.relay_load()
 
     def status(self) -> Status:

@@ -73,4 +73,4 @@ class Admission:
         peer.why_down = ANOTHER
         if self._liveness.started and connection.is_certain():
             self._losses.another_process(peer)
-        raise Misfit(f"member {peer.member} was another process before; a restarted member cannot rejoin")
+        raise Misfit(f"member {peer.member} is a different process than before; a restarted member cannot rejoin")

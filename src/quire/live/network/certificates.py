@@ -18,7 +18,7 @@ _OTHER_AUTHORITY = (2, 7, 18, 19, 20, 21, 24)
 _WHY = {
     Answer.CERTIFICATE_EXPIRED: "its certificate has expired",
     Answer.CERTIFICATE_NOT_YET_VALID: "its certificate is not valid yet; compare the clocks of the hosts",
-    Answer.OTHER_AUTHORITY: "its certificate is not of this member's authority; use keys of one authority everywhere",
+    Answer.OTHER_AUTHORITY: "its certificate was issued by another authority; use keys from one authority everywhere",
 }
 
 
@@ -29,7 +29,7 @@ def check_in_date(certificates: Certificates, now: datetime | None = None) -> No
     for what, path in (("this member's certificate", own), ("the group's authority", authority)):
         begins, ends = _validity(path)
         if now > ends:
-            raise BadInput(f"{what} in {path} has expired on {ends:%Y-%m-%d at %H:%M} UTC; make new keys with `quire keys`")
+            raise BadInput(f"{what} in {path} expired on {ends:%Y-%m-%d at %H:%M} UTC; make new keys with `quire keys`")
         if now < begins:
             raise BadInput(f"{what} in {path} is not valid before {begins:%Y-%m-%d at %H:%M} UTC; is this host's clock right?")
 
@@ -59,7 +59,7 @@ def why_not(error: Exception) -> str:
         return _WHY.get(answer, f"its certificate was not accepted ({getattr(error, 'verify_message', error)})")
     if isinstance(error, ssl.SSLError):
         if error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
-            return "it showed no certificate"
+            return "it presented no certificate"
         if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNSUPPORTED_PROTOCOL"):
             return "it does not speak the same TLS as this member; secure all members in the same way"
         return f"TLS failed ({error.reason or error})"

@@ -242,7 +242,7 @@ class Connection(BufferedConnection):
         names = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
         if self._settings.certificate_name(peer) not in names:
             group = self._settings.group
-            raise Misfit(f"the certificate that came with member {peer} of group {group!r} names another")
+            raise Misfit(f"the certificate presented by member {peer} of group {group!r} names another")
 
     def is_certain(self) -> bool:
         """Whether a member of this group is at the other end for sure: it has shown that, or where nobody has to show

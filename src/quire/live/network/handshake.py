@@ -133,7 +133,9 @@ class Handshake:
             mine = self._trust.name.lower()
             # To TLS any answer that is none of its own says that nobody speaks it here.
             answer = self._make_hello(Answer.OTHER_TRUST, self._me)
-            raise Refused(f"the peer speaks TLS, this member is secured by {mine!r}; give all members the same", None, answer)
+            raise Refused(
+                f"the peer uses TLS, this member is secured by {mine!r}; use the same security at all members", None, answer
+            )
         if magic != _MAGIC:
             raise Refused("the peer does not speak this protocol")
         if member < self._members:
@@ -204,7 +206,7 @@ class Handshake:
 
 
 _OF_CERTIFICATES = {
-    Answer.OTHER_AUTHORITY: "it is not of the peer's authority; use keys of one authority everywhere",
+    Answer.OTHER_AUTHORITY: "it was not issued by the peer's authority; use keys from one authority everywhere",
     Answer.CERTIFICATE_EXPIRED: "it has expired by the peer's clock",
     Answer.CERTIFICATE_NOT_YET_VALID: "it is not valid yet by the peer's clock",
     Answer.BAD_CERTIFICATE: "something is wrong with it; make new keys with `quire keys`",
@@ -224,7 +226,9 @@ def _why(answer: int, version: int, trust: int, mine: Trust) -> tuple[str, Answe
         return f"the peer speaks version {version} of the protocol, this member version {VERSION}", Answer.OTHER_VERSION
     if answer == Answer.OTHER_TRUST:
         theirs = Trust(trust).name.lower() if trust in set(Trust) else str(trust)
-        sentence = f"the peer is secured by {theirs!r}, this member by {mine.name.lower()!r}; give all members the same"
+        sentence = (
+            f"the peer is secured by {theirs!r}, this member by {mine.name.lower()!r}; use the same security at all members"
+        )
         return sentence, Answer.OTHER_TRUST
     if answer == Answer.NOT_ME:
         return "the list of addresses is wrong: the member at that address has another number", Answer.NOT_ME
@@ -232,4 +236,4 @@ def _why(answer: int, version: int, trust: int, mine: Trust) -> tuple[str, Answe
         return "members of one group have names and those of the other have numbers; give all the same list", Answer.OTHER_KIND
     if answer in _OF_CERTIFICATES:
         return f"the peer does not accept this member's certificate: {_OF_CERTIFICATES[Answer(answer)]}", Answer(answer)
-    return "the peer's number is not that of another member of this group", Answer.STRANGER
+    return "the peer's number is not that of any other member of this group", Answer.STRANGER

@@ -296,7 +296,7 @@ class Mesh:
         if peer is not None:
             peer.unreadable += 1
             if peer.unreadable == UNREADABLE_MAX:
-                why = f"member {peer.member} sent what cannot be read: {error}"
+                why = f"member {peer.member} sent an unreadable packet: {error}"
                 self._owner.failed(PeerMisbehaved(peer.member, why))
 
     def is_alive(self, connection: Connection, *, unread: bool) -> None:

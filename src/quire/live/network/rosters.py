@@ -23,7 +23,7 @@ class Roster(Interface):
     answer, it does."""
 
     def receive(self, number: int) -> Peer:
-        """Whoever introduces itself by this number; raises Misfit where it has no business here."""
+        """Whoever introduces itself by this number; raises Misfit where it is not a process of this store."""
 
     def amend(self, peer: Peer, introduction: Introduction) -> Introduction:
         """What this member says of itself to this peer, made of what it says to everybody."""
@@ -58,7 +58,7 @@ class FixedRoster:
 
     def receive(self, number: int) -> Peer:
         if number not in self.peers:
-            raise Misfit(f"member {number} is no neighbour of member {self._me} in this group")
+            raise Misfit(f"member {number} is not a neighbour of member {self._me} in this group")
         return self.peers[number]
 
     def amend(self, peer: Peer, introduction: Introduction) -> Introduction:  # noqa: ARG002

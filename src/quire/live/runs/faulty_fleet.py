@@ -25,7 +25,7 @@ from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Ended, Standing
 from quire.model.errors import BadInput
 from quire.model.faults import Disconnection, Fault, Kill, Restart, Stop, unreachable
-from quire.model.moments import Happened, Moment, moments, told
+from quire.model.moments import Happened, Moment, describe_moment, moments
 from quire.trace.parts.observing import Observed
 from quire.trace.views import Happening
 
@@ -84,7 +84,7 @@ class FaultyFleet:
     async def _run(self) -> None:
         for member in range(len(self._plan.members)):
             await self._start(member)
-        await self._until(self._missing, self._plan.join_s, "the group did not come together")
+        await self._until(self._missing, self._plan.join_s, "the members did not form one group")
         self._began = clock.now()
         self._tell_of_view(self.standing[0])
         for moment in moments(self._faults):
@@ -99,7 +99,7 @@ class FaultyFleet:
 
     async def _perform(self, moment: Moment) -> None:
         fault = moment.fault
-        self._tell(*told(moment))
+        self._tell(*describe_moment(moment))
         match fault:
             case Kill():
                 self._killed.add(fault.member)
@@ -132,7 +132,7 @@ class FaultyFleet:
 
     async def _start(self, member: int) -> None:
         files = self._work / PLAN, str(member), self._parts, self._journal(member)
-        command: list[str | Path] = [sys.executable, "-m", "quire.live.runs.changing_member", *files]
+        command: list[str | Path] = [sys.executable, "-m", "quire.live.runs.dynamic_member", *files]
         if self._hosts is not None:
             command = [*self._hosts.on(member), *command]
         process = self._processes[member] = await start_process(command, self._log(member))

@@ -78,7 +78,7 @@ def hosts(count: int) -> Iterator[Hosts]:
                 stack.callback(_remove, namespace)
             _connect(made, switch)
         except subprocess.CalledProcessError as error:
-            raise BadInput(f"this machine lets nobody make network namespaces: {error.stderr.strip()}") from error
+            raise BadInput(f"this machine does not allow network namespaces: {error.stderr.strip()}") from error
         yield made
 
 

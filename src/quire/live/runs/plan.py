@@ -94,7 +94,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for sender in senders:
             if not 0 <= sender < len(self.members):
                 last = len(self.members) - 1
-                raise BadInput(f"sender {sender} is no member: a group of {last + 1} has members 0 to {last}")
+                raise BadInput(f"sender {sender} is not a member: a group of {last + 1} has members 0 to {last}")
 
 
 def read_plan(path: Path) -> Plan:
@@ -106,7 +106,7 @@ def read_plan(path: Path) -> Plan:
     try:
         plan = msgspec.toml.decode(text, type=Plan)
     except msgspec.DecodeError as error:
-        raise BadInput(f"{path} is not the plan of a group: {' '.join(str(error).split())}") from error
+        raise BadInput(f"{path} does not describe a group: {' '.join(str(error).split())}") from error
     base = path.resolve().parent
     paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "out")}
     return msgspec.structs.replace(plan, **{name: str(base / text) for name, text in paths.items() if text is not None})

@@ -90,7 +90,7 @@ class ObjectGroup:
 
     @property
     def retries(self) -> int:
-        """How often a root of this member had to be tried again."""
+        """How often a root of this member was retried."""
         return self._executor.died
 
     def status(self) -> Status:
@@ -123,8 +123,8 @@ class ObjectGroup:
         return await self.run(program)
 
     async def run(self, program: Program) -> Any:
-        """Run a program that makes several calls as one tree: if it raises, what its calls did is taken back, and when it
-        has to give way, all of it is tried again."""
+        """Run a program that makes several calls as one tree: if it raises, what its calls did is undone, and when it
+        has to give way, all of it is retried."""
         running = asyncio.ensure_future(self._executor.run(program))
         ended = asyncio.ensure_future(self._host.until_ended())
         try:
@@ -139,7 +139,7 @@ class ObjectGroup:
                 await asyncio.gather(running, ended)
 
     def explain(self, first: tuple[int, int], second: tuple[int, int]) -> str:
-        """Why two messages, each given by its sender and its number there, are ordered at this member, or that they are not."""
+        """Explain whether, and why, two messages are ordered at this member; each is given by its sender and its number."""
         return self._executor.node.explain(first, second).because
 
     def _on_notice(self, host: Host, notice: Notice) -> None:
@@ -158,9 +158,9 @@ def join_objects(
     options: Mapping[str, object] | None = None,
     **network: Unpack[NetworkOptions],
 ) -> ObjectGroup:
-    """A member of a live group of objects, to be used in `async with`. `objects` maps names to what `place` makes, the same at
-    all members; the rest is as in `join`. Raises BadInput where it makes no sense, and on entering where another member
-    was given other objects."""
+    """A member of a live group of objects, to be used in `async with`. `objects` maps names to results of `place`, the same at
+    all members; the other arguments are as in `join`. Raises BadInput if the arguments are invalid and, on entering, if
+    another member has other objects."""
     if not objects:
         raise BadInput("a group of objects needs at least one object")
     catalogue = catalogue_of(len(members), objects)

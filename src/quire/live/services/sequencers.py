@@ -60,7 +60,7 @@ def serve(
 ) -> HubHost:
     """A sequencer, to be used in `async with`, which waits up to `join_s` until all sequencers have joined; leaving the block
     stops it. `sequencers` are the addresses of all, in the same order everywhere; `me` is this one's index in that list. Raises
-    BadInput if the arguments make no sense."""
+    BadInput if the arguments are invalid."""
     given = Network(**network)
     settings = _settings(service, me, sequencers, options, given)
     assert isinstance(settings.options, SequencingOptions)
@@ -112,7 +112,7 @@ def connect(
     this one at `listen`. If `listen` is not given, that is a free port if everything is on loopback; otherwise no client
     connects, and messages are relayed. The other arguments are as in `join`.
 
-    Raises BadInput if the arguments make no sense. Entering the block raises BadInput if the sequencers have other settings,
+    Raises BadInput if the arguments are invalid. Entering the block raises BadInput if the sequencers have other settings,
     and MemberUnreachable if one cannot be reached within `join_s`; calls raise it if one is silent for `timeout_s` later.
     """
     addresses = tuple(sequencers.split(",")) if isinstance(sequencers, str) else tuple(sequencers)

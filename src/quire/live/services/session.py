@@ -42,7 +42,7 @@ class GroupMessage(msgspec.Struct, frozen=True):
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """`who` joined or left (`change`): these are the members from now on, for everybody after the same messages."""
+    """`who` joined or left (`change`): these are the members from now on, at every member after the same messages."""
 
     group: str
     number: int

@@ -101,7 +101,7 @@ class StoreMember:
 
     @property
     def lost(self) -> frozenset[int]:
-        """The processes that nothing is heard of at the moment."""
+        """The processes that are currently silent."""
         return self._host.lost
 
     def status(self) -> Status:
@@ -155,8 +155,8 @@ def join_store(
     **network: Unpack[NetworkOptions],
 ) -> StoreMember:
     """A process of a live store, to be used in `async with`. The first `replicas` of the members keep the keys, the others are
-    their clients; the rest is as in `join`. `timeout_s` is also how long a call of the store may take where the call says
-    nothing else. Raises BadInput where it makes no sense, and on entering where another process was given something else."""
+    their clients; the other arguments are as in `join`. `timeout_s` is also the default time limit of each call of the store.
+    Raises BadInput if the arguments are invalid and, on entering, if another process has other settings."""
     if not 1 <= replicas < len(members):
         raise BadInput(
             f"a store of {len(members)} processes needs 1 to {len(members) - 1} replicas and a client, not {replicas}"

@@ -33,7 +33,7 @@ def find_checks(guarantees: Iterable[str]) -> tuple[AuditCheck, ...]:
     known = {check.guarantee: check for check in CHECKS}
     for name in wanted:
         if name not in known:
-            raise BadInput(f"there is no check of {name!r}; choose from {', '.join(known)}")
+            raise BadInput(f"there is no check {name!r}; choose from {', '.join(known)}")
     return tuple(check for check in CHECKS if check.guarantee in wanted)
 
 

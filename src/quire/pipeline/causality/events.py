@@ -83,7 +83,9 @@ def parse_event(text: str) -> Event | MessageId:
     """`2@57` or `0:17`."""
     match = _NAME.fullmatch(text)
     if match is None:
-        raise BadInput(f"{text!r} names no event: write PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for a message, like 0:17")
+        raise BadInput(
+            f"{text!r} is not an event: write PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for a message, like 0:17"
+        )
     first, second = int(match[1]), int(match[3])
     return Event(first, second) if match[2] == "@" else MessageId(first, second)
 
@@ -99,7 +101,7 @@ def find_matches(task: MatchTask) -> Matches:
             try:
                 hits = pc.match_substring_regex(column, pattern=task.pattern)
             except pa.ArrowInvalid as error:
-                raise BadInput(f"{task.pattern!r} is no regular expression: {str(error).splitlines()[0]}") from error
+                raise BadInput(f"{task.pattern!r} is not a regular expression: {str(error).splitlines()[0]}") from error
             indices = pc.indices_nonzero(hits.combine_chunks()).to_pylist()[: left[group.process]]
             left[group.process] -= len(indices)
             found.extend(Event(group.process, group.first_pos + index) for index in indices)
@@ -117,7 +119,7 @@ def _words(table: pa.Table, name: str) -> Any:
     if isinstance(column.type, pa.DictionaryType):
         column = column.cast(column.type.value_type)
     if column.type != pa.string():
-        raise BadInput(f"column {name!r} holds {column.type}, not text to look in")
+        raise BadInput(f"column {name!r} holds {column.type}, not text")
     return column
 
 

@@ -183,7 +183,7 @@ class Questions:
         groups = tuple(group for group in self.layout.groups if group.process == message.origin)
         found = self._run([SendTask(self.layout.world, groups, message.origin, message.seq)])[0]
         if not found.events:
-            raise BadInput(f"nobody sent {message}")
+            raise BadInput(f"message {message} was never sent")
         event: Event = found.events[0]
         return event
 

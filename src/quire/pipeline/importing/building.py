@@ -162,7 +162,7 @@ def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep
         reporter = DefectReporter(task.source, "", task.scratch.load("local", task.execution, step.member), Defects([], {}))
         heard, said = (reporter.where(int(rows.record[pos])) for pos in (step.pos, step.then_pos))
         steps.append(
-            f"{task.hosts[step.member]} heard of {task.hosts[step.delivered[0]]} at {heard} before what it said at {said}"
+            f"{task.hosts[step.member]} learned of {task.hosts[step.delivered[0]]} at {heard} before its own event at {said}"
         )
     return f"the log contradicts itself in a cycle: {', and '.join(steps)}"
 

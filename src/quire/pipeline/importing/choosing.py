@@ -71,7 +71,7 @@ def _looks_like(log: Log) -> Entry:
     if most == Likeness.NONE:
         decode_text(first_line(log.head), str(log.path), 1)
         raise BadInput(
-            f"{log.path} looks like none of {registry.names()}; say which it is with --format, and how with --regex or --map"
+            f"{log.path} is in none of the formats {registry.names()}; choose one with --format, and --regex or --map"
         )
     return next(entry for entry, found in likeness.items() if found == most)
 

@@ -91,7 +91,7 @@ def _causes(
     for host, count in named:
         index = of(host).find(count)
         if index is None:
-            because = f"its clock names event {count} of {task.hosts[host]}, which is not there"
+            because = f"its clock names event {count} of {task.hosts[host]}, which does not exist"
             reporter.report(row, DefectKind.NOT_THERE, because)
             continue
         theirs = of(host).at(index)
@@ -103,7 +103,7 @@ def _causes(
             if clock.get(other, 0) < known:
                 because = (
                     f"its clock names event {count} of {task.hosts[host]}, "
-                    f"but says less of {task.hosts[other]} than that event's clock"
+                    f"but has a lower entry for {task.hosts[other]} than that event's clock"
                 )
                 reporter.report(row, DefectKind.NOT_COVERED, because)
                 break

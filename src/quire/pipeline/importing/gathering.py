@@ -105,14 +105,14 @@ def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defect
         )
     for entry in np.flatnonzero(host < 0).tolist():
         name = names[entry].as_py()
-        reporter.report(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names {name}, of which there is no event")
+        reporter.report(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names host {name}, which has no events")
     keep = host >= 0
     row_of, host, counts = row_of[keep], host[keep], counts[keep]
     offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of, minlength=len(own))))).astype(np.int64)
     learned, backwards = learn(offsets, host, counts, member.process, len(task.hosts))
     for row, which in backwards.tolist():
         reporter.report(
-            row, DefectKind.BACKWARDS, f"its clock says less of {task.hosts[which]} than the host's event before it"
+            row, DefectKind.BACKWARDS, f"its clock has a lower entry for {task.hosts[which]} than the host's previous event"
         )
     task.scratch.save(
         "learned", task.execution, member.process,

@@ -103,7 +103,7 @@ def imported_parts(directory: Path) -> list[str]:
     names = [each.directory for each in listed if Path(each.directory).name == each.directory]
     runs = [name for name in names if (directory / name / "run.json").is_file()]
     if not runs:
-        raise BadInput(f"{index} lists no run that is there")
+        raise BadInput(f"{index} lists no existing run")
     return [INDEX, *(f"{name}/{part}" for name in runs for part in run_parts(directory / name))]
 
 
@@ -192,7 +192,7 @@ class _Import:
             raise BadInput(f"{self.source.files[0]} holds no events that {self.choice.name} finds")
         most = max(len(its) for its in hosts)
         if most > HOSTS_MAX:
-            raise BadInput(f"there are {most:,} hosts; the limit is {HOSTS_MAX:,}. Is the right field taken for the host?")
+            raise BadInput(f"there are {most:,} hosts; the limit is {HOSTS_MAX:,}. Is the host read from the right field?")
         members = [
             [Member(process, host, tuple(parts)) for process, (host, parts) in enumerate(hosts[number].items()) if parts]
             for number in kept

@@ -106,7 +106,7 @@ def join(task: JoinTask) -> Joined:
                 found[sender.process].append((sender.row, first.process, first.row, True))
             else:
                 _report(task, defects, sender.process, sender.file, sender.line, DefectKind.DUPLICATE,
-                      f"it is {name}, as is {task.files[first.file]} {task.unit} {first.line}")  # fmt: skip
+                      f"{name} is also the name of {task.files[first.file]} {task.unit} {first.line}")  # fmt: skip
     for process, record in asked:
         row, name, kind = int(str(record["row"])), str(record["name"]), record["kind"]
         senders = names.get(name, [])
@@ -115,7 +115,7 @@ def join(task: JoinTask) -> Joined:
         elif not senders:
             what = "it delivers" if kind == DELIVER else "it names"
             _report(task, defects, process, int(str(record["file"])), int(str(record["line"])), DefectKind.NOT_THERE,
-                  f"{what} {name}, which is not there")  # fmt: skip
+                  f"{what} {name}, which does not exist")  # fmt: skip
             if kind == DELIVER:
                 found[process].append((row, -1, _nobodys(name), False))
     path = task.scratch.path("joined", task.execution, task.bucket)

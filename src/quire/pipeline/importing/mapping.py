@@ -86,7 +86,7 @@ class Columns(msgspec.Struct, frozen=True):
         if record["kind"] == LOCAL:
             return
         if message in (None, ""):
-            raise BadInput(f"{where}: a send or a delivery must say which message; say where with --map message=COLUMN")
+            raise BadInput(f"{where}: a send or a delivery must name its message; map the column with --map message=COLUMN")
         name = check_name(str(message), "message", where)
         if record["kind"] == DELIVER:
             record["causes"] = [name]

@@ -54,7 +54,7 @@ def parse_clock(text: str | bytes, where: str) -> dict[str, int]:
     least, most = min(clock.values(), default=1), max(clock.values(), default=1)
     if least < 0 or most >= 2**53:
         host, count = next((host, count) for host, count in clock.items() if not 0 <= count < 2**53)
-        raise BadInput(f"{where}: the clock's entry for {host!r} is {count}, which is no count")
+        raise BadInput(f"{where}: the clock's entry for {host!r} is {count}, which is not a count")
     if not least:
         clock = {host: count for host, count in clock.items() if count}
     check_names(tuple(clock), "host in the clock", where)

@@ -93,12 +93,14 @@ def _sources(frame: DataFrame, source: str, vector: Column, kind: str, given: Se
     if kind.startswith("map"):
         return [str(name) for name in found]
     if not all(isinstance(name, int) for name in found):
-        raise BadInput("vectors that are arrays need --sources, which says whose each entry is")
+        raise BadInput("array vectors need --sources, which names the source of each entry")
     from pyspark.sql import functions as F  # noqa: N812
 
     width = frame.agg(F.max(F.size(vector))).collect()[0][0]
     if outside := [number for number in found if not 0 <= number < width]:
-        raise BadInput(f"vectors have {width} entries, so source {outside[0]} has none; name whose each is with --sources")
+        raise BadInput(
+            f"vectors have {width} entries, so source {outside[0]} has none; name the source of each entry with --sources"
+        )
     return [str(number) for number in range(width)]
 
 
@@ -136,8 +138,8 @@ def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
         .where(~_covers(F.col(VECTOR), F.col("named")))
         .orderBy(SOURCE, NUMBER, "theirs"),
         lambda row: (
-            f"event {row[NUMBER]} of source {name(row)} has event {row['count']} of source {names[row['theirs']]} behind it, "
-            "but not all that this one has behind it"
+            f"the vector of event {row[NUMBER]} of source {name(row)} includes event {row['count']} of source "
+            f"{names[row['theirs']]}, but not all that happened before that event"
         ),
     )
 

@@ -33,7 +33,7 @@ def held_in(cluster: Cluster, ordering: Ordering, members: int) -> Iterator[Wait
             for early in by_number.values():
                 slots = ordering.waited_for(sender, early)
                 late = tuple(cluster.sites[slot] % members for slot in slots if slot < len(cluster.sites))
-                because = f"it was sent after messages to site {here} that have not come in cluster {cluster.number}"
+                because = f"it was sent after messages to site {here} that have not arrived in cluster {cluster.number}"
                 yield Waiting(shown(early.item.letter), late, because)
         return
     for sender, numbered in enumerate(ordering.early):

@@ -156,7 +156,7 @@ class Site(Protocol):
         if not 0 <= packet.slot < len(cluster.sites):
             return self._unplaced(source, packet)
         if cluster.sites[packet.slot] % self.members != source or cluster.sites[packet.slot] == self.site:
-            raise ProtocolViolation(source, f"it has not slot {packet.slot} of cluster {packet.cluster}")
+            raise ProtocolViolation(source, f"it does not have slot {packet.slot} of cluster {packet.cluster}")
         if isinstance(packet, Tagged) and isinstance(ordering, Matrix):
             return self._on_tagged(source, packet, ordering)
         if isinstance(packet, Up | Down) and isinstance(ordering, Coordinated):
@@ -191,7 +191,7 @@ class Site(Protocol):
         if goes_up and not packet.dests:
             raise ProtocolViolation(source, "a letter to the coordinator names no destination")
         if not goes_up and exits - {self.site}:
-            raise ProtocolViolation(source, "a letter came here that is for sites elsewhere")
+            raise ProtocolViolation(source, "it sent a letter for other sites")
 
     def _check_stranger(self, source: int, site: int) -> None:
         raise ProtocolViolation(source, f"it passed on a letter from or to site {site}, which is unknown")
@@ -375,7 +375,7 @@ class Site(Protocol):
         return self.held + sum(run.count for run in self.unreturned)
 
     def waiting(self) -> Sequence[Waiting]:
-        waiting = [Waiting(run, self._coordinators(), "it has not come back from the coordinator") for run in self.unreturned]
+        waiting = [Waiting(run, self._coordinators(), "it has not returned from the coordinator") for run in self.unreturned]
         for number, ordering in self.orderings.items():
             waiting += held_in(self.routes.clusters[number], ordering, self.members)
         return waiting

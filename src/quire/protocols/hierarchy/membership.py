@@ -126,7 +126,7 @@ class DynamicSite(Site):
 
     def _ask(self, sponsor: int, what: int) -> Effects:
         if self.site in self.routes.homes and self.welcome:
-            raise InvalidHierarchy(f"member {self.me} is in the hierarchy already; move it instead")
+            raise InvalidHierarchy(f"member {self.me} is already in the hierarchy; move it instead")
         self._check_idle()
         if self.was_in:
             self.site += self.members
@@ -371,7 +371,7 @@ class DynamicSite(Site):
             raise ProtocolViolation(source, f"it was not site {earlier}")
         cluster = sponsors(self.routes, self.site, 1 if packet.what == ASK else 2)
         if cluster is None or any(site % self.members == source and site != earlier for site in self.routes.everyone):
-            raise ProtocolViolation(source, "it asks a site that is no agent, or is in the hierarchy already")
+            raise ProtocolViolation(source, "it asks a site that is not an agent, or is already in the hierarchy")
         if self.barrier is not None or self.announced:
             raise BufferOverflow(self.site, cluster.number, source, self.held)
         self.number += 1
@@ -388,7 +388,7 @@ class DynamicSite(Site):
         if not self.joining or packet.to != self.site or self.orderings:
             return
         if tree is None or not tree.clusters or self.site not in routes_of(tree).homes:
-            raise ProtocolViolation(source, "it admits this site to no tree")
+            raise ProtocolViolation(source, "it admits this site to an invalid tree")
         self._switch(tree)
 
     def waiting(self) -> Sequence[Waiting]:

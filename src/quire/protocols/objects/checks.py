@@ -14,7 +14,7 @@ def check(me: int, source: int, content: AnyContent, catalogue: Catalogue) -> No
     if isinstance(content, Release):
         return
     if content.sender.member != source or content.sends < 1:
-        raise ProtocolViolation(source, "it sent a message of somebody else")
+        raise ProtocolViolation(source, "it sent a message in another member's name")
     if not all(0 <= instance.member < catalogue.members for instance, _ in content.past):
         raise ProtocolViolation(source, "its vector names a member that does not exist")
     if isinstance(content, Request):

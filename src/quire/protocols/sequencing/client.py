@@ -322,7 +322,7 @@ class Client(Node):
 
     def _bodies(self, now: int, source: int, packet: wire.Bodies) -> Effects:  # noqa: ARG002
         if packet.run.origin != source or not packet.run.is_sound():
-            raise ProtocolViolation(source, "its bodies are not its own, or less than it says")
+            raise ProtocolViolation(source, "its bodies are not its own, or fewer than stated")
         inside = source in self.views.get(packet.group, ()) or packet.view > self.viewed.get(packet.group, 0)
         inside = inside and (packet.group in self.hold.delivered or packet.group == self.hold.joining)
         if not inside or not self.bodies.keep(packet.group, packet.view, packet.run):

@@ -37,7 +37,7 @@ class NotMember(BadInput):
     """A client leaves a group in which it is not."""
 
     def __init__(self, group: str) -> None:
-        super().__init__(f"this client is no member of {group!r}")
+        super().__init__(f"this client is not a member of {group!r}")
         self.group = group
 
 

@@ -50,7 +50,7 @@ class Numbering(Node):
         """What no correct client would have sent so, if anything."""
         run = packet.run
         if not run.is_sound() or run.origin != packet.client:
-            return "its run holds less than it says, or is of another"
+            return "its run holds fewer messages than stated, or is another client's"
         if not 0 <= packet.acked <= packet.counter <= NUMBER_MAX - run.count:
             return f"it counts from {packet.counter}, and knows the numbers of {packet.acked}"
         if packet.view != -1 and (packet.view < 0 or run.body.payload or self.options.bodies != "direct"):

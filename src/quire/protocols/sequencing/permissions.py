@@ -44,6 +44,6 @@ class Permissions:
         if kind in OF_CLIENTS:
             client: int = packet.client  # type: ignore[attr-defined]
             if client != source and source not in self._sequencers:
-                raise ProtocolViolation(source, f"it speaks for client {client}")
+                raise ProtocolViolation(source, f"it sent a packet in the name of client {client}")
         elif kind in self._senders and source not in self._senders[kind]:
-            raise ProtocolViolation(source, f"{packet.name} is not its to send")
+            raise ProtocolViolation(source, f"{packet.name} may not be sent by it")

@@ -13,10 +13,10 @@ def wrong_reply(packet: Packet, permissions: Permissions) -> str | None:
     """What is wrong with it, if anything."""
     match packet:
         case Event():
-            return None if packet.is_sound() else f"nothing can have been numbered so: {packet.kind} from {packet.seq} on"
+            return None if packet.is_sound() else f"this cannot have been numbered: {packet.kind} from {packet.seq} on"
         case wire.Ack(seq=seq):
             return None if 1 <= seq <= NUMBER_MAX // 2 else f"numbers start at 1 and do not reach {seq}"
         case wire.Ready(sequencer=location) | wire.Located(sequencer=location) | wire.NewLocation(sequencer=location):
             known = permissions.is_sequencer(location) or (wire.NO_ROOM <= location < 0 and not isinstance(packet, wire.Ready))
-            return None if known else f"{location} is no sequencer"
+            return None if known else f"{location} is not a sequencer"
     return None

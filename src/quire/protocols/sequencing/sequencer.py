@@ -135,7 +135,7 @@ class Sequencer(Numbering):
 
     def _wrong_join(self, packet: wire.Join) -> str | None:
         if packet.at and (self.options.bodies != "direct" or len(packet.at) > NAME_MAX):
-            return "it says where it can be reached, and nobody asked"
+            return "it announced an address without being asked"
         return _wrong_request(packet)
 
     def _join(self, source: int, packet: wire.Join) -> Effects:

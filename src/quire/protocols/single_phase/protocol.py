@@ -55,7 +55,7 @@ class SinglePhase(Protocol):
         if options.pending and options.pending < members * options.outstanding:
             raise BadInput(
                 f"pending must be 0 or at least members × outstanding = {members * options.outstanding}, "
-                "or members could wait for each other for ever"
+                "or members could deadlock"
             )
         self.options = options
         self.clocks = [0] * members
@@ -148,7 +148,9 @@ class SinglePhase(Protocol):
             self.clocks[source] = max(self.clocks[source], packet.clock)
             self._relay.learn(self.clocks, packet.vector)
             return self._stable([])
-        raise ProtocolViolation(source, f"it sent a {packet.name or type(packet).__name__}, which is no packet of this group")
+        raise ProtocolViolation(
+            source, f"it sent a {packet.name or type(packet).__name__}, which is not a packet of this group"
+        )
 
     def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
         """In the order of their places. What a member has delivered before is the beginning of that order."""
@@ -167,7 +169,7 @@ class SinglePhase(Protocol):
                 raise BadInput(f"the union for member {member} may hold only operations of that member")
             if packet.run.first > self._next[member]:
                 raise FlushImpossible(
-                    f"nobody retains messages {self._next[member]} to {packet.run.first - 1} of member {member}; "
+                    f"no member retains messages {self._next[member]} to {packet.run.first - 1} of member {member}; "
                     "raise retain or retain_bytes"
                 )
             if packet.run.first == self._next[member]:

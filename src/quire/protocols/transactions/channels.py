@@ -57,7 +57,7 @@ class Channels:
     def _channel(self, peer: int) -> _Channel:
         channel = self._channels.get(peer)
         if channel is None:
-            raise ProtocolViolation(peer, "it has no business here")
+            raise ProtocolViolation(peer, "it is not a process of this store")
         return channel
 
     def post(self, now: int, peer: int, content: Numbered) -> Send:

@@ -29,7 +29,9 @@ class StaleVersion(TransactionError):
     retryable = True
 
     def __init__(self, key: str, version: Version, seen: Version) -> None:
-        super().__init__(f"a replica knew {key!r} only up to {version}, after {seen} had been seen; try again")
+        super().__init__(
+            f"a replica has only version {version} of {key!r}, older than {seen}, which was already seen; try again"
+        )
         self.key = key
 
 
@@ -60,8 +62,8 @@ class NoReplicaQuorum(TransactionError, NoQuorum):
     def __init__(self, key: str, silent: tuple[int, ...]) -> None:
         missing = ", ".join(map(str, silent))
         super().__init__(
-            f"no majority of the replicas of {key!r} answered in time: nothing came from {missing}, which cannot be reached or "
-            "wait for another transaction; nothing was changed: run the transaction again later"
+            f"no majority of the replicas of {key!r} answered in time; no answer from {missing}, unreachable or waiting for "
+            "another transaction; nothing was changed: run the transaction again later"
         )
         self.key = key
         self.silent = silent

@@ -49,7 +49,7 @@ class Processor(Node):
                 self.replica.heard(source, packet.lc)
             return self._perform(now, [])
         if not isinstance(packet, Numbered):
-            raise ProtocolViolation(source, f"{type(packet).__name__} is no packet of a store with `all`")
+            raise ProtocolViolation(source, f"{type(packet).__name__} is not a packet of a store with `all`")
         self._check(source, packet)
         contents = self._channels.take(now, source, packet)
         return self._perform(now, [outcome for content in contents for outcome in self._take(now, source, content)])
@@ -58,7 +58,7 @@ class Processor(Node):
         match packet:
             case Read(t=t) | Write(t=t) | End(t=t):
                 if self.replica is None or t.pno != source or source not in self._clients:
-                    raise ProtocolViolation(source, f"it has no business with transaction {t} here")
+                    raise ProtocolViolation(source, f"it may not act on transaction {t} here")
                 possible = is_possible(t) and (isinstance(packet, End) or 0 <= packet.number <= OPERATIONS_MAX)
                 if isinstance(packet, Write):
                     possible = possible and is_possible(packet.version) and packet.version.writer == t
@@ -67,7 +67,7 @@ class Processor(Node):
             case Claim(t=t, instead_of=before):
                 mine = t.pno == source and is_possible(t) and (before is None or before.pno == source)
                 if self.replica is None or not mine or source not in self._clients:
-                    raise ProtocolViolation(source, f"it has no business with transaction {t} here")
+                    raise ProtocolViolation(source, f"it may not act on transaction {t} here")
             case Done(t=t, version=seen) | Refused(t=t, hint=seen):
                 latest = Timestamp(packet.latest if isinstance(packet, Refused) else 0, 0)
                 if self.client is None or t.pno != self.address or not is_possible(seen) or not is_possible(latest):

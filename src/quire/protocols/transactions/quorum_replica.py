@@ -104,7 +104,7 @@ class QuorumReplica(Node):
         if self.recovering:
             return NOTHING
         if not is_sound(packet, source, self.address, self._placement):
-            raise ProtocolViolation(source, f"{type(packet).__name__} is not its to send, or not so")
+            raise ProtocolViolation(source, f"{type(packet).__name__} may not be sent by it, or not like this")
         self._gossip.heard(now, source)
         match packet:
             case Fetch() | Prewrite():

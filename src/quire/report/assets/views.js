@@ -4,12 +4,12 @@ const sayMembers = (list) => `${list.length === 1 ? "member" : "members"} ${sayL
 const sayView = ({ number, others }) => `view ${number}${others.length ? ` of ${sayMembers(others)}` : ""}`;
 const SAYS = {
   install: (it) => `installed ${sayView(it)}`,
-  resume: (it) => `was restarted and goes on in view ${it.number}, with ${plural(Number(it.text), "message")} of it kept`,
+  resume: (it) => `was restarted and continues in view ${it.number}, with ${plural(Number(it.text), "message")} of it kept`,
   excluded: (it) => `learned that it is excluded from view ${it.number}`,
   left: (it) => `left view ${it.number}`,
   crash: () => "crashed",
   blocked: (it) => `waits for a majority in view ${it.number}`,
-  unblocked: (it) => `waits no more for a majority in view ${it.number}`,
+  unblocked: (it) => `no longer waits for a majority in view ${it.number}`,
   cut: (it) => `was cut off from ${sayMembers(it.others)}`,
   healed: (it) => `could reach ${sayMembers(it.others)} again`,
 };

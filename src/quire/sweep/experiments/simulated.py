@@ -66,7 +66,7 @@ def configure(cell: Cell) -> SimulationConfig:
     if not 0 < cell.load < float("inf"):
         raise BadInput(f"load must be a number of messages a second above 0, not {cell.load}")
     if cell.delay.startswith("matrix"):
-        raise BadInput("a sweep takes no matrix of delays; simulate such a network by itself")
+        raise BadInput("a sweep does not support delay matrices; use quire simulate")
     return SimulationConfig(
         protocol=name,
         options=parse_options(options),
@@ -173,18 +173,18 @@ def _hottest(_: Cell, result: SimulationResult) -> float | None:
 _QUANTITIES = (
     Quantity("sent", "", "messages sent by all senders together", lambda _, r: r.messages),
     Quantity("deliveries", "", "deliveries at all members together", lambda _, r: r.deliveries),
-    Quantity("complete", "", "1 where every message reached every member, else 0", lambda _, r: float(r.complete)),
+    Quantity("complete", "", "1 if every message reached every member, otherwise 0", lambda _, r: float(r.complete)),
     Quantity(
-        "multicasts", "per message", "packets, where one transmission reaches everybody",
+        "multicasts", "per message", "packets, counting a multicast once",
         lambda _, r: _per_message(r.packets[MULTICASTS], r),
     ),
     Quantity(
-        "packets", "per message", "packets, where every copy counts",
+        "packets", "per message", "packets, counting every copy",
         lambda _, r: _per_message(sum(r.packets_point_to_point.values()), r),
     ),
     Quantity("acks", "per message", "multicast acknowledgements", lambda _, r: _per_message(r.packets.get("ACK", 0), r)),
     Quantity(
-        "ack_packets", "per message", "acknowledgements and relays of them, where every copy counts",
+        "ack_packets", "per message", "acknowledgements and relays of them, counting every copy",
         lambda _, r: _per_message(sum(r.packets_point_to_point.get(name, 0) for name in ("ACK", "REL")), r),
     ),
     Quantity(
@@ -192,11 +192,11 @@ _QUANTITIES = (
         lambda _, r: _per_message(sum(r.link_packets.values()), r),
     ),
     Quantity(
-        "header_bytes", "bytes per message", "header bytes, where one transmission reaches everybody",
+        "header_bytes", "bytes per message", "header bytes, counting a multicast once",
         lambda _, r: _per_message(r.header_bytes, r),
     ),
     Quantity(
-        "header_bytes_point_to_point", "bytes per message", "header bytes, where every copy counts",
+        "header_bytes_point_to_point", "bytes per message", "header bytes, counting every copy",
         lambda _, r: _per_message(r.header_bytes_point_to_point, r),
     ),
     *(_latency(end, which) for end in ("origin", "remote") for which in ("mean", "p50", "p99", "max")),

@@ -22,7 +22,7 @@ from quire.trace.parts.runs import RunParts
 from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS, Integers
 from quire.trace.schema import DELIVER, SEND, VIEW
 
-RUNNING_OR_CRASHED = "it crashed, or is still running, or the copy of its part is cut off"
+RUNNING_OR_CRASHED = "it crashed, or is still running, or the copy of its part is truncated"
 NOT_THERE = "its part is missing"
 
 _NOTHING: Integers = np.empty((0, RECORD_FIELDS), np.int64)

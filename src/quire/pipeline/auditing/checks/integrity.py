@@ -32,7 +32,7 @@ def _explain(results: Results, log: Log) -> Explanation:
         case kernel.REPEATED:
             because = f"member {process} delivered {message} twice, at positions {positions[0]} and {positions[1]}"
         case kernel.PHANTOM:
-            because = f"member {process} delivered {message} at position {positions[-1]}, though nobody sent it"
+            because = f"member {process} delivered {message} at position {positions[-1]}, though it was never sent"
         case _:
             addressed = _addressed(events[0].dests)
             because = f"member {process} delivered {message} at position {positions[-1]}, though it was {addressed}"
@@ -43,7 +43,7 @@ def _addressed(dests: tuple[int, ...] | None) -> str:
     if dests is None:
         # The destinations were found from the logs.
         return "not addressed to it"
-    return f"addressed only to {list_members(sorted(set(dests)))}" if dests else "addressed to nobody"
+    return f"addressed only to {list_members(sorted(set(dests)))}" if dests else "addressed to no member"
 
 
 INTEGRITY = AuditCheck(

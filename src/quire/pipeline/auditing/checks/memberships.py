@@ -15,7 +15,7 @@ from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
 
 VIEWS = Need(
     lambda results: not results.of(DeliveriesResult).logs.changes,
-    "the trace records no joins and leaves: it has no such rows of the kind view",
+    "the trace records no joins or leaves (rows of kind view)",
 )
 
 
@@ -40,7 +40,7 @@ def _because(found: GroupLogsResult) -> str:
     if found.kind == SKIPPED:
         return (
             f"member {first.member} {_saw(first)} of {group} as number {first.seq}, "
-            f"though by what it delivered before number {found.expected} was due"
+            f"though number {found.expected} was due after what it had delivered"
         )
     other = found.seen[1]
     if found.kind == DIFFERENT:
@@ -50,7 +50,7 @@ def _because(found: GroupLogsResult) -> str:
         )
     return (
         f"member {first.member} delivered {group} up to number {first.number} and never left, "
-        f"but it goes on to number {found.expected}, which member {other.member} delivered"
+        f"but the group goes to number {found.expected}, which member {other.member} delivered"
     )
 
 

@@ -257,7 +257,7 @@ def _make(question: Question) -> SerialisableTask:
     return SerialisableTask(layout.world, layout.groups, parse_versions(question.info.settings.get("versions")))
 
 
-TRANSACTIONS = Need(lambda results: not results.of(SerialisableResult).named, "no event names a transaction, in txn")
+TRANSACTIONS = Need(lambda results: not results.of(SerialisableResult).named, "no event names a transaction in txn")
 
 SERIALISABLE = AuditCheck(
     guarantee=Guarantee.SERIALISABLE,

@@ -145,9 +145,9 @@ class _Calls:
     def why(self) -> str:
         """Why nothing can be said, if so."""
         if missing := int((self.txn < 0).sum()):
-            return f"{missing} sends and deliveries do not say which instance they belong to, in txn"
+            return f"{missing} sends and deliveries do not name their instance in txn"
         if missing := int((self.op < 0).sum()):
-            return f"{missing} sends and deliveries do not say which operation they are, in op"
+            return f"{missing} sends and deliveries do not name their operation in op"
         sent = count_sends(self.start, self.kind, self.origin, self.seq)
         self.turn, exists, *stuck = rebuild(self.start, self.kind, self.origin, self.seq, sent)
         if not exists:
@@ -305,7 +305,7 @@ def _make(question: Question) -> SignificantTask:
 
 CONFLICTS = Need(
     lambda results: not results.of(SignificantResult).declared,
-    "run.json does not say which operations conflict, in settings.conflicts",
+    "run.json does not list conflicting operations in settings.conflicts",
 )
 
 SIGNIFICANT = AuditCheck(

@@ -54,7 +54,7 @@ def _make(question: Question) -> ViewsTask:
 
 FOLLOWED = TaskKind(ViewsTask, ViewsResult, judge_all_views, _make)
 
-VIEWS = Need(lambda results: not results.of(ViewsResult).stays, "the trace records no views that members installed")
+VIEWS = Need(lambda results: not results.of(ViewsResult).stays, "the trace records no installed views")
 SESSIONS = Need(
     lambda results: not results.of(ViewsResult).once.sessions,
     "the trace does not say which operations of which sessions its messages carry",
@@ -96,7 +96,7 @@ def _because(fault: ViewFault) -> str:
                 f"though member {first.member} had sent it {_where(fault.sent_in)}"
             )
     delivered = f"member {first.member} delivered {first.message} in view {fault.number}{_ENDED.get(fault.ending, '')}"
-    goes_on = f"went on to view {fault.number + 1}" if fault.goes_on else "stayed to the end"
+    goes_on = f"continued to view {fault.number + 1}" if fault.goes_on else "stayed to the end"
     return f"{delivered}, but member {other.member} {goes_on} without it"
 
 
@@ -128,7 +128,7 @@ def _explain_once(results: Results, _: Log) -> Explanation:
 
 VIRTUAL_SYNCHRONY = AuditCheck(
     guarantee=Guarantee.VIRTUAL_SYNCHRONY,
-    holds="members that went from one view to the next together had delivered the same, all of it in the view of its sending",
+    holds="members that continued together had delivered the same messages, each in the view in which it was sent",
     needs=(VIEWS,),
     tasks=(FOLLOWED,),
     count=lambda results: results.of(ViewsResult).synchrony.count,
@@ -137,7 +137,7 @@ VIRTUAL_SYNCHRONY = AuditCheck(
 
 UNIFORM = AuditCheck(
     guarantee=Guarantee.UNIFORM,
-    holds="what anybody delivered in a view, everybody who went on from it had delivered",
+    holds="every message delivered in a view was delivered by all members that continued from it",
     needs=(VIEWS,),
     tasks=(FOLLOWED,),
     count=lambda results: results.of(ViewsResult).uniform.count,
@@ -146,7 +146,7 @@ UNIFORM = AuditCheck(
 
 ONCE = AuditCheck(
     guarantee=Guarantee.ONCE,
-    holds="no operation of a session was carried out twice",
+    holds="no operation of a session was executed twice",
     needs=(SESSIONS,),
     tasks=(FOLLOWED,),
     count=lambda results: results.of(ViewsResult).once.count,

@@ -63,7 +63,7 @@ def read_header(line: bytes, path: str) -> tuple[list[str], str]:
     try:
         names = next(csv.reader([text], delimiter=separator, strict=True), [])
     except csv.Error as error:
-        raise BadInput(f"{path} line 1 is not a header of CSV: {error}") from error
+        raise BadInput(f"{path} line 1 is not a CSV header: {error}") from error
     names = [name.strip() for name in names]
     if len(set(names)) < len(names):
         raise BadInput(f"{path} line 1 names a column twice: {', '.join(names)}")

@@ -46,7 +46,7 @@ def _parse(data: bytes, path: str, first_line: int, given: Mapping[str, str]) ->
         if names not in known:
             known[names] = usual_columns(names, given)
             if "host" not in known[names].columns:
-                raise BadInput(f"{where} does not name a host; say where it does with --map host=COLUMN")
+                raise BadInput(f"{where} names no host; map its column with --map host=COLUMN")
         yield (number, *known[names].record(row, where))
 
 

@@ -30,10 +30,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 FORMATS: tuple[Entry, ...] = (
     Entry("shiviz", "text with vector clocks", "shiviz", ("regex", "parser", "delimiter"), implied_by=("regex", "parser")),
-    Entry("jsonl", "an object of JSON a line", "jsonl", ("columns",)),
+    Entry("jsonl", "one JSON object per line", "jsonl", ("columns",)),
     Entry("csv", "columns with a header", "csv", ("columns",)),
-    Entry("otel", "spans of OpenTelemetry", "otel"),
-    Entry("jaeger", "spans of Jaeger", "jaeger"),
+    Entry("otel", "OpenTelemetry spans", "otel"),
+    Entry("jaeger", "Jaeger spans", "jaeger"),
 )
 
 
@@ -42,7 +42,7 @@ def find(name: str) -> Entry:
     for entry in FORMATS:
         if entry.name == name:
             return entry
-    raise BadInput(f"--format knows {names()} and auto, not {name!r}")
+    raise BadInput(f"--format must be auto or one of {names()}, not {name!r}")
 
 
 def names() -> str:

@@ -87,7 +87,7 @@ class SpanFormat(LineFormat[SpanSettings], Generic[Document]):
 
 def _event(number: int, span: Span, where: str) -> Event:
     if not 0 <= span.start_ns < 1 << 63:
-        raise BadInput(f"{where}: it starts at {span.start_ns} ns, which is no time")
+        raise BadInput(f"{where}: it starts at {span.start_ns} ns, which is not a valid time")
     record = {
         "kind": LOCAL,
         "order": span.start_ns,

@@ -183,7 +183,7 @@ class _Rows:
 
     def _late(self, rank: int, clock: int, *_: object) -> str:
         source = self.task.options.sources[rank]
-        return f"it came late: {clock} is not above {self.task.marks[rank]}, to which source {source} was heard before"
+        return f"it is late: {clock} is not above {self.task.marks[rank]}, which source {source} had already reached"
 
     def _wait(self, table: pa.Table, order: np.ndarray, keys: dict[str, np.ndarray]) -> None:
         if not len(order):

@@ -80,10 +80,10 @@ def _check_omission(options: TotalOrder, columns: Mapping[str, str]) -> None:
     significance = options.omit_superseded
     if significance is None:
         if options.within is not None:
-            raise BadInput("`within` says how soon a write must be superseded, so it needs omit_superseded")
+            raise BadInput("`within` needs omit_superseded")
         return
     if options.within is None or options.within < 0:
-        raise BadInput("say by how many clocks a write must be superseded to be left out: 0 or more; it may wait for so long")
+        raise BadInput("`within` must be 0 or more: how many clocks to look ahead for a later write")
     for name in (significance.object, significance.op):
         if name not in columns:
             raise BadInput(f"the events have no column {name!r}, which says what is superseded")
@@ -97,7 +97,7 @@ def _check_type(name: str, columns: Mapping[str, str], wanted: Sequence[str], wo
 
 def _settle_sources(options: OrderOptions, kind: str) -> tuple[str | int, ...]:
     if not 1 <= len(options.sources) <= SOURCES_MAX:
-        raise BadInput(f"name from 1 to {SOURCES_MAX} sources: an order is final only when every source was heard from")
+        raise BadInput(f"name from 1 to {SOURCES_MAX} sources: an order is final only when every source has been heard from")
     sources: list[str | int]
     if kind in _WHOLE_NUMBERS:
         try:

@@ -1,7 +1,7 @@
 """One member of a group that changes with a process of its own: it sends what its plan says, comes back where it was when it is
 started again, and leaves its part of the trace each time.
 
-`python -m quire.live.runs.changing_member PLAN ME PARTS JOURNAL` is what a fleet starts. It tells how things stand as lines of
+`python -m quire.live.runs.dynamic_member PLAN ME PARTS JOURNAL` is what a fleet starts. It tells how things stand as lines of
 JSON on its standard output, and closes the group on SIGINT, on SIGTERM, and when its standard input ends.
 """
 
@@ -47,7 +47,7 @@ def dynamic_settings(plan: Plan, me: int, journal: Path | None) -> DynamicSettin
     )
 
 
-class ChangingMember:
+class DynamicMember:
     """Takes part once. `stop` may be called at any time: nothing more is sent, and the group is closed."""
 
     def __init__(self, plan: Plan, me: int, parts: Path, journal: Path) -> None:
@@ -135,7 +135,7 @@ class ChangingMember:
 
 
 async def _take_part(plan: Plan, me: int, parts: Path, journal: Path) -> Ended:
-    member = ChangingMember(plan, me, parts, journal)
+    member = DynamicMember(plan, me, parts, journal)
     stop_on_signals(member.stop)
     stop_with_parent(member.stop)
     say(Standing(0, 0, 0, 0, ()))  # From now on it can be asked to stop.

@@ -13,7 +13,7 @@ import numpy as np
 
 from quire.model.errors import BadInput
 from quire.model.faults import Disconnection, Kill, Restart, Stop, check_faults, end_ms, parse_faults, unreachable
-from quire.model.moments import Happened, Moment, moments, told
+from quire.model.moments import Happened, Moment, describe_moment, moments
 from quire.model.orders import Guarantee, implied_by
 from quire.protocols import registry
 from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, fill_shares
@@ -36,7 +36,7 @@ PATIENCE_S = 120.0
 """How much simulated time members may take to come together, after the last fault, too."""
 
 
-class ChangingRun(Run):
+class DynamicRun(Run):
     def __init__(self, config: SimulationConfig) -> None:
         _check(config)
         options = registry.read_options(config.protocol, config.options)
@@ -119,7 +119,7 @@ class ChangingRun(Run):
 
     def _perform(self, moment: Moment) -> None:
         world, fault = self._world, moment.fault
-        self._tell(*told(moment))
+        self._tell(*describe_moment(moment))
         match fault:
             case Kill():
                 world.kill(str(fault.member), lambda waiting: int(self._draw() * (waiting + 1)))
@@ -211,10 +211,8 @@ def _check(config: SimulationConfig) -> None:
         known = ", ".join(IN_VIEWS)
         raise BadInput(f"groups of {config.protocol} are fixed and end with their first fault; choose one of {known}")
     if config.faults != FaultConfig(words=config.faults.words):
-        raise BadInput("say everything that goes wrong in --faults; leave --crash, --detect, --pause and --partition out")
+        raise BadInput("put all faults into --faults; leave out --crash, --detect, --pause and --partition")
     if config.network != NetworkConfig(delay=config.network.delay):
-        raise BadInput(
-            "with --faults members have connections that lose nothing; leave --reorder, --loss, --duplicate and --links out"
-        )
+        raise BadInput("with --faults connections lose nothing; leave out --reorder, --loss, --duplicate and --links")
     if config.receipts:
-        raise BadInput("with --faults receipts are not recorded; leave --receipts out")
+        raise BadInput("with --faults receipts are not recorded; leave out --receipts")

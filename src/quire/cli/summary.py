@@ -51,7 +51,7 @@ def _ratio(value: float, digits: int = 2) -> str:
 def _latency_text(latency: Latency | None) -> str:
     if latency is None:
         return "nothing delivered"
-    return f"p50 {latency.p50:g}, p99 {latency.p99:g}, max {latency.max:g}, mean {latency.mean:.4g} ms"
+    return f"p50 {latency.p50:.4g}, p99 {latency.p99:.4g}, max {latency.max:.4g}, mean {latency.mean:.4g} ms"
 
 
 def add_details(table: Table, details: Mapping[str, object]) -> None:

@@ -43,7 +43,7 @@ def _tiles(found: Scan) -> Html:
         tiles.append(_tile(formatting.number(header / each), "header bytes per message", with_copies))
     for where, distribution in (("at the sender", found.origin), ("elsewhere", found.remote)):
         if distribution:
-            note = f"99 %: {formatting.duration(distribution.quantile(99))}"
+            note = f"p99 {formatting.duration(distribution.quantile(99))}"
             tiles.append(_tile(formatting.duration(distribution.quantile(50)), f"median latency {where}", note))
     return tag("ul", *tiles, class_="tiles")
 
@@ -107,8 +107,8 @@ def _histogram(distribution: Latencies, title: str) -> Html:
     ]
     ends = (0.0, float(edges[-1])) if not log else (float(edges[0]), float(edges[-1]))
     bars = [(ends[0], ends[0], 0.0, ""), *bars, (ends[1], ends[1], 0.0, "")]
-    durations = [(name, distribution.quantile(hundredths)) for name, hundredths in (("median", 50), ("90 %", 90), ("99 %", 99))]
-    facts = " · ".join(f"{name} {formatting.duration(duration)}" for name, duration in (*durations, ("most", longest)))
+    durations = [(name, distribution.quantile(hundredths)) for name, hundredths in (("median", 50), ("p90", 90), ("p99", 99))]
+    facts = " · ".join(f"{name} {formatting.duration(duration)}" for name, duration in (*durations, ("max", longest)))
     chart = bar_chart(bars, title=title, x_label=unit, y_label="% of deliveries", log_x=log)
     return tag(
         "div",
@@ -126,7 +126,7 @@ def _over_time(found: Scan) -> Html:
     parts = []
     if found.held_back is not None:
         parts.append(_levels(found, found.held_back, "Held back: received, not yet delivered"))
-    parts.append(_levels(found, found.on_the_way, "On the way: sent, not yet delivered"))
+    parts.append(_levels(found, found.on_the_way, "In flight: sent, not yet delivered"))
     return tag("div", *parts, class_="charts")
 
 

@@ -43,7 +43,9 @@ DEFECTS: dict[str, tuple[bytes, DefectKind, str, bool]] = {
     "two events of one number": (
         shiviz(("a", {"a": 1}), ("a", {"a": 1})), DefectKind.DUPLICATE, "line 3, host a: its own entry is 1, as at", True,
     ),
-    "an unknown host": (shiviz(("a", {"a": 1, "z": 3})), DefectKind.UNKNOWN_HOST, "line 1, host a: its clock names host z", False),
+    "an unknown host": (
+        shiviz(("a", {"a": 1, "z": 3})), DefectKind.UNKNOWN_HOST, "line 1, host a: its clock names host z", False,
+    ),
     "an event that is not there": (
         shiviz(("b", {"b": 1}), ("a", {"a": 1, "b": 2})),
         DefectKind.NOT_THERE, "line 3, host a: its clock names event 2 of b, which does not exist", False,

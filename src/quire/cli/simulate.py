@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -17,49 +17,23 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from quire.cli.calling import call
+from quire.cli.grouping import grouped
+from quire.cli.simulate_options import FaultOptions, NetworkOptions, WorkloadOptions
+from quire.simulation.config import SimulationConfig, parse_options
 
 if TYPE_CHECKING:
     from quire.simulation.simulate import Progress, SimulationResult
 
-Fault = TypeVar("Fault")
 
-
+@grouped
 def simulate(
+    *,
     protocol: Annotated[str, typer.Option(help="Name of the protocol.")] = "single-phase",
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the protocol; repeatable.")] = None,
     members: Annotated[int, typer.Option(help="How many members the group has.")] = 3,
-    messages: Annotated[int, typer.Option(help="How many messages each sender sends.")] = 100,
-    senders: Annotated[str | None, typer.Option(help="Who sends, like 0,3; all members if not given.")] = None,
-    interval: Annotated[float, typer.Option(help="Mean ms between two submissions of a sender.")] = 50.0,
-    spacing: Annotated[str, typer.Option(help="even or poisson.")] = "even",
-    burst: Annotated[int, typer.Option(help="Submissions in a burst.")] = 1,
-    batch: Annotated[int, typer.Option(help="Messages in one submission.")] = 1,
-    size: Annotated[int, typer.Option(help="Bytes of each message.")] = 64,
-    mode: Annotated[str, typer.Option(help="pipelined, or blocking: wait for each submission's local delivery.")] = "pipelined",
-    broadcast: Annotated[
-        float | None,
-        typer.Option(help="Fraction of submissions to all members; by default 1, or 0 if the protocol can address some."),
-    ] = None,
-    multicast: Annotated[
-        float | None, typer.Option(help="Fraction of submissions to a random subset; 0.2 if it can. The rest go to one member.")
-    ] = None,
-    delay: Annotated[
-        str, typer.Option(help="constant:MS, uniform:MS:MS, exponential:MS, or matrix:FILE (JSON rows).")
-    ] = "constant:10",
-    reorder: Annotated[bool, typer.Option("--reorder", help="Let packets overtake each other.")] = False,
-    loss: Annotated[float, typer.Option(help="Probability that a packet is lost.")] = 0.0,
-    duplicate: Annotated[float, typer.Option(help="Probability that a packet is duplicated.")] = 0.0,
-    links: Annotated[
-        str, typer.Option(help="auto: repair the network where the protocol needs it; raw: never, to see what breaks.")
-    ] = "auto",
-    crash: Annotated[list[str] | None, typer.Option(help="MEMBER@MS; repeatable.")] = None,
-    detect: Annotated[float | None, typer.Option(help="Ms until survivors know of a crash; three delays if not given.")] = None,
-    pause: Annotated[list[str] | None, typer.Option(help="MEMBER@MS+MS: when, and for how long; repeatable.")] = None,
-    partition: Annotated[list[str] | None, typer.Option(help="0,1/2,3@MS+MS: sides, when, how long; repeatable.")] = None,
-    faults: Annotated[
-        str | None,
-        typer.Option(help="Faults to inject, like 'kill 2@1s, stop 3@2s for 4s, restart 2@10s'; see docs/live.md."),
-    ] = None,
+    workload: WorkloadOptions,
+    network: NetworkOptions,
+    fault: FaultOptions,
     seed: Annotated[int, typer.Option(help="The same seed and options give the same bytes.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Directory for the run and its trace; no trace is kept if not given.")
@@ -72,43 +46,15 @@ def simulate(
 ) -> None:
     """Run a protocol in the seeded simulator, and write its trace."""
     from quire.simulation import simulate as simulation
-    from quire.simulation.config import (
-        FaultConfig,
-        NetworkConfig,
-        SimulationConfig,
-        WorkloadConfig,
-        parse_crash,
-        parse_members,
-        parse_options,
-        parse_partition,
-        parse_pause,
-    )
 
     config = SimulationConfig(
         protocol=protocol,
         options=parse_options(option or ()),
         members=members,
         seed=seed,
-        network=NetworkConfig(delay=delay, reorder=reorder, loss=loss, duplicate=duplicate, links=links),
-        workload=WorkloadConfig(
-            senders=None if senders is None else parse_members(senders),
-            messages=messages,
-            interval_ms=interval,
-            spacing=spacing,
-            burst=burst,
-            batch=batch,
-            size=size,
-            mode=mode,
-            broadcast=broadcast,
-            multicast=multicast,
-        ),
-        faults=FaultConfig(
-            crashes=_each(parse_crash, crash),
-            detect_ms=detect,
-            pauses=_each(parse_pause, pause),
-            partitions=_each(parse_partition, partition),
-            words=faults or "",
-        ),
+        network=network.config(),
+        workload=workload.config(),
+        faults=fault.config(),
         receipts=receipts,
     )
     with _progress() as progress:
@@ -119,10 +65,6 @@ def simulate(
         _show(result, config.options)
     if not result.complete:
         print("quire: the run ended incomplete: some messages were not delivered everywhere", file=sys.stderr)
-
-
-def _each(parse: Callable[[str], Fault], texts: list[str] | None) -> tuple[Fault, ...]:
-    return tuple(map(parse, texts or ()))
 
 
 @contextmanager
@@ -148,7 +90,7 @@ def _show(result: SimulationResult, options: dict[str, object]) -> None:
     add_counts(table, result, options)
     add_costs(table, result)
     if result.link_packets:
-        table.add_row("repair of links", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
+        table.add_row("link packets", ", ".join(f"{count:,} {name}" for name, count in result.link_packets.items()))
     add_details(table, result.details)
     table.add_row("simulated", f"{result.simulated_ms:,.1f} ms in {result.wall_s:.2f} s")
     table.add_row("digest", result.digest)

@@ -24,11 +24,19 @@ def add_counts(table: Table, summary: Summary, options: Mapping[str, object]) ->
 
 
 def add_costs(table: Table, summary: Summary) -> None:
-    """What a message cost, and how long it took."""
+    """What a message cost, if packets were counted, and how long it took."""
+    if summary.packets[MULTICASTS]:
+        _add_packets(table, summary)
+    table.add_row("latency at the origin", _latency_text(summary.latency.origin))
+    since = "" if summary.latency.remote_since == "sending" else ", since receipt"
+    table.add_row(f"latency elsewhere{since}", _latency_text(summary.latency.remote))
+
+
+def _add_packets(table: Table, summary: Summary) -> None:
     each = max(summary.messages, 1)
     types = [f"{_ratio(count / each)} {name}" for name, count in summary.packets.items() if name != MULTICASTS]
     multicasts = f"{_ratio(summary.packets[MULTICASTS] / each)} multicasts"
-    table.add_row("packets per message", f"{multicasts} ({', '.join(types) or 'none'})")
+    table.add_row("packets per message", f"{multicasts} ({', '.join(types)})")
     table.add_row("", f"{_ratio(sum(summary.packets_point_to_point.values()) / each)} point to point")
     table.add_row("header bytes per message", _ratio(summary.header_bytes / each, 1))
     if summary.header_entries_per_message is not None:
@@ -36,9 +44,6 @@ def add_costs(table: Table, summary: Summary) -> None:
         table.add_row("header entries per message", _ratio(summary.header_entries_per_message, 1))
     for role, share in (summary.arrivals.per_role if summary.arrivals is not None else {}).items():
         table.add_row(f"arrivals at {role}", f"{share.mean:,.1f} on average, {share.max:,} at most, of {share.members:,}")
-    table.add_row("latency at the origin", _latency_text(summary.latency.origin))
-    since = "" if summary.latency.remote_since == "sending" else ", since receipt"
-    table.add_row(f"latency elsewhere{since}", _latency_text(summary.latency.remote))
 
 
 def _ratio(value: float, digits: int = 2) -> str:

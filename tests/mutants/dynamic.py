@@ -8,6 +8,7 @@ FOUNDING = "tests/live/dynamic/test_founding.py"
 STATES = "tests/live/dynamic/test_states.py"
 SECURITY = "tests/live/dynamic/test_security.py"
 SHORT = "tests/views/test_short_journals.py"
+WRITING = "tests/views/test_writing.py"
 
 MUTATIONS = [
     Mutation(
@@ -50,8 +51,50 @@ MUTATIONS = [
     Mutation(
         name="a short journal forgets what was held",
         module="views/restarting.py",
-        right="            found.runs = list(record.runs)\n",
-        wrong="            found.runs = []\n",
+        right="_begin_view(found, record.delivered, record.runs)",
+        wrong="_begin_view(found, record.delivered, ())",
         tests=(f"{SHORT}::test_what_is_held_and_not_delivered_survives_in_a_short_journal",),
+    ),
+    Mutation(
+        name="a short journal forgets how much of the view was delivered",
+        module="views/restarting.py",
+        right="_begin_view(found, record.delivered, record.runs)",
+        wrong="_begin_view(found, record.held, record.runs)",
+        tests=(f"{WRITING}::test_deliveries_after_a_checkpoint_are_those_of_the_runs_that_it_kept",),
+    ),
+    Mutation(
+        name="a run that was sent is read without the messages that were submitted",
+        module="views/restarting.py",
+        right="            _hold(found, _with_messages(record.data, found))\n",
+        wrong="            _hold(found, record.data)\n",
+        tests=(f"{WRITING}::test_everything_that_was_written_once_is_there_after_a_restart",),
+    ),
+    Mutation(
+        name="a part of a run is taken for its beginning",
+        module="views/restarting.py",
+        right="    run = data.run.part(first - data.run.first, record.end - data.run.first)\n",
+        wrong="    run = data.run.part(0, record.end - first)\n",
+        tests=(f"{WRITING}::test_a_run_that_was_delivered_in_parts_is_there_after_a_restart",),
+    ),
+    Mutation(
+        name="every delivery costs a sync of the disk",
+        module="views/ordering.py",
+        right="core.note(Delivered(origin, run.end))",
+        wrong="core.save(Delivered(origin, run.end))",
+        tests=(f"{WRITING}::test_a_delivery_waits_for_the_next_sync_or_the_timer",),
+    ),
+    Mutation(
+        name="what was delivered is never synced by itself",
+        module="views/member.py",
+        right="        core.want_sync()\n        membership.aftermath.tell_again()\n",
+        wrong="        membership.aftermath.tell_again()\n",
+        tests=(f"{WRITING}::test_a_delivery_waits_for_the_next_sync_or_the_timer",),
+    ),
+    Mutation(
+        name="a window that is full waits for the timer to have deliveries synced",
+        module="views/ordering.py",
+        right="                self._core.want_sync()\n",
+        wrong="                pass\n",
+        tests=(f"{WRITING}::test_a_full_window_opens_without_the_timer_where_nothing_is_synced_unasked",),
     ),
 ]

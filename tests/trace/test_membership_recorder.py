@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from quire.model.messages import Body, Run
 from quire.model.payloads import Messages
+from quire.protocols.single_phase.packets import Operations
 from quire.trace.log import EventLog
 from quire.trace.membership_recorder import MembershipRecorder
 from quire.views.core import GroupSettings
 from quire.views.effects import Deliver, Effect, Save
 from quire.views.introductions import Introduction
 from quire.views.member import Member
-from quire.views.packets import Entry
+from quire.views.packets import Data
 from quire.views.process import Process
-from quire.views.records import Delivered, Entered, Record, Started, Took
+from quire.views.records import Delivered, Entered, Record, Sent, Started, Took
 from quire.views.view import Participant, View
 
 FOUNDERS = (Participant("0", 1), Participant("1", 1), Participant("2", 1))
@@ -39,8 +40,9 @@ class Log(EventLog):
         super().deliver(origin, first, count, *rest)
 
 
-def entry(origin: int, first: int, count: int) -> Entry:
-    return Entry(2, 3, str(origin), origin, Run(origin, first, count, Body(b"x" * count, 1)), f"session {origin}", first + 1)
+def data(origin: int, count: int) -> Data:
+    packet = Operations(1, Run(origin, 0, count, Body(b"x" * count, 1)))
+    return Data(2, packet, f"session {origin}", 1, (0, 0, 0), 0, None)
 
 
 def test_what_the_journal_replays_is_kept_and_no_delivery() -> None:
@@ -49,8 +51,10 @@ def test_what_the_journal_replays_is_kept_and_no_delivery() -> None:
     records: list[Record] = [
         Started(1, "session 2", "2", 1, founds=True),
         Entered(view, {}, None),
-        Delivered(entry(0, 0, 3)),
-        Delivered(entry(1, 0, 2)),
+        Took(data(0, 3)),
+        Took(data(1, 2)),
+        Delivered(0, 3),
+        Delivered(1, 2),
     ]
     member = Member.restart(RULES, records)
     log = Log()
@@ -80,5 +84,5 @@ def test_who_is_alone_has_sent_what_it_has_written_though_it_delivers_it_only_af
 
     written = process.synced(1.0, operation)
 
-    assert any(isinstance(effect, Save) and isinstance(effect.record, Took) for effect in written)
+    assert any(isinstance(effect, Save) and isinstance(effect.record, Sent) for effect in written)
     assert (log.sends, log.deliveries) == ([(2, 3)], [])

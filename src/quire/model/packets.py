@@ -7,7 +7,7 @@ other encoded bytes are header.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -22,6 +22,10 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def carried(self) -> Run | None:
         """The run that travels in this packet, if any."""
         return None
+
+    def carrying(self, run: Run) -> Self:
+        """The same packet with another run, of one that carries any."""
+        return msgspec.structs.replace(self, run=run)
 
     @property
     def entries(self) -> int:

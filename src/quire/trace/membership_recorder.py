@@ -18,7 +18,7 @@ from quire.views.core import GroupSettings
 from quire.views.effects import Deliver, Effect, Exclude, Install, Leave, Save, Send
 from quire.views.packets import Data
 from quire.views.process import Process
-from quire.views.records import Took
+from quire.views.records import Sent
 from quire.views.view import View
 
 GROUP = "all"
@@ -62,7 +62,6 @@ class MembershipRecorder:
         self._incarnation = process.member.core.me.incarnation
         self._epoch = 0
         """The view that the process is in; 0 while it is in none."""
-        self._rank: int | None = None
         self._dests: tuple[int, ...] = ()
         self._sent = 0
         """How many of its messages in this view are recorded."""
@@ -98,7 +97,7 @@ class MembershipRecorder:
             # Who is alone in a view sends to nobody, and may deliver what it has written only when it is started again.
             assert isinstance(effect, Save)
             record = effect.record
-            if isinstance(record, Took) and record.data.epoch == self._epoch and record.data.run.origin == self._rank:
+            if isinstance(record, Sent) and record.data.epoch == self._epoch:
                 self._record_send(record.data.run, record.data.session, record.data.number)
         elif kind is Deliver:
             assert isinstance(effect, Deliver)
@@ -129,7 +128,6 @@ class MembershipRecorder:
         # A view may name the process that was here before: what that one sent, it has recorded.
         self._sent = 0 if incarnation == self._incarnation else _EVERYTHING
         self._epoch, self._replayed = effect.view.epoch, ()
-        self._rank = effect.view.rank(self._name)
         members = _members(effect.view)
         self._began(members)
         self._dests = tuple(sorted(member.process for member in members))

@@ -14,7 +14,7 @@ from quire.views.core import Core
 from quire.views.effects import Checkpoint, Restore
 from quire.views.history import rest_of
 from quire.views.packets import AskHistory, AskState, Entry, Gone, History, Join, StatePart
-from quire.views.records import Caught
+from quire.views.records import Caught, Learned
 from quire.views.view import Joiner, Position
 
 _MESSAGES_AT_ONCE = 1 << 16
@@ -112,6 +112,7 @@ class Learner:
                 continue
             delivered = position.delivered[entry.rank] if entry.epoch == position.epoch else 0
             if (rest := rest_of(entry, delivered)) is not None:
+                core.save(Learned(rest))
                 core.deliver(rest)
 
     def is_at(self, position: Position) -> bool:

@@ -20,9 +20,10 @@ _PLAIN_PACKETS = (
     packets.Installed, packets.Fetch, packets.Stale, packets.Join, packets.AskState, packets.StatePart, packets.AskHistory,
     packets.History, packets.Gone, packets.Closed, packets.AskHeld, packets.Held,
 )  # fmt: skip
-_GENERIC_RECORDS = (records.Entered, records.Took, records.Kept)
+_GENERIC_RECORDS = (records.Entered, records.Took, records.Sent, records.Kept)
 _PLAIN_RECORDS = (
-    records.Started, records.Promised, records.Voted, records.Submitted, records.Delivered, records.Decided, records.Caught,
+    records.Started, records.Promised, records.Voted, records.Submitted, records.Delivered, records.Learned,
+    records.Decided, records.Caught,
 )  # fmt: skip
 
 

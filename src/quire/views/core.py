@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from quire.views.effects import Deliver, Effect, ReadReady, Save, Send, Settled
+from quire.views.effects import Deliver, Effect, ReadReady, Save, Send, Settled, Sync
 from quire.views.history import DeliveryHistory
 from quire.views.operations import Operations
 from quire.views.packets import Entry, GroupPacket
-from quire.views.records import Delivered, Record
+from quire.views.records import Record
 from quire.views.view import Participant, Position, Tie, View
 
 IN_VIEWS = ("single-phase", "causal-vector", "fifo")
@@ -84,17 +84,34 @@ class Core:
         self.closing = self.leaving = False
         self.out: list[Effect] = []
         self._saved = self._synced = 0
+        self._wanted = self._asked = 0
+        """The last records that something waits for, and for which a sync was asked."""
         self._waiting: deque[tuple[int, Send]] = deque()
 
     # The journal.
 
     def save(self, record: Record) -> int:
-        """Write a record, if there is a journal. Returns its number."""
+        """Write a record, if there is a journal, and have it synced. Returns its number."""
+        self._wanted = self.note(record)
+        return self._wanted
+
+    def note(self, record: Record) -> int:
+        """Write a record for which nothing waits: it becomes durable with the next for which something does."""
         if not self.settings.journal:
             return 0
         self._saved += 1
         self.out.append(Save(self._saved, record))
         return self._saved
+
+    def want_sync(self) -> None:
+        """Something waits for everything that was written so far."""
+        self._wanted = self._saved
+
+    def ask_for_sync(self) -> None:
+        """Ask for what is wanted and was not asked for yet."""
+        if self._wanted > self._asked:
+            self._asked = self._saved
+            self.out.append(Sync(self._saved))
 
     def written(self) -> int:
         """How many records were written so far."""
@@ -105,7 +122,7 @@ class Core:
 
     def continue_after(self, records: int) -> None:
         """The journal has so many records, all of them durable."""
-        self._saved = self._synced = records
+        self._saved = self._synced = self._wanted = self._asked = records
 
     def synced(self, number: int) -> None:
         self._synced = max(self._synced, number)
@@ -125,6 +142,7 @@ class Core:
         if self._synced >= self._saved:
             self.send(packet, names)
         elif names:
+            self.want_sync()
             self._waiting.append((self._saved, Send(packet, names)))
 
     # Who is who.
@@ -149,15 +167,12 @@ class Core:
 
     # What is delivered.
 
-    def deliver(self, entry: Entry, *, again: bool = False) -> None:
-        """`again`: this process was started again, and the journal says that it was delivered."""
+    def deliver(self, entry: Entry) -> None:
         counts = list(self.position.delivered) if entry.epoch == self.position.epoch else [0] * entry.members
         index = sum(counts)
         counts[entry.rank] = entry.run.end
         self.position = Position(entry.epoch, tuple(counts))
         self.table[entry.session] = entry.number + entry.run.count - 1
-        if not again:
-            self.save(Delivered(entry))
         self.history.add(entry)
         self.out.append(Deliver(entry, index))
         if entry.session == self.session:

@@ -20,10 +20,16 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Save(msgspec.Struct, frozen=True):
-    """Append a record to the journal; the member is told by `synced` when it is durable. Records count from 1."""
+    """Append a record to the journal. Records count from 1."""
 
     number: int
     record: Record
+
+
+class Sync(msgspec.Struct, frozen=True):
+    """Something waits for the records up to this one: make them durable, and say so with `synced`."""
+
+    number: int
 
 
 class Deliver(msgspec.Struct, frozen=True):
@@ -136,6 +142,7 @@ ReportKind = Literal["connected", "disconnected", "replaced", "suspected", "trus
 
 LocalEffect = (
     Save
+    | Sync
     | Deliver
     | Install
     | Block

@@ -181,6 +181,7 @@ class Member:
         core, membership = self.core, self.membership
         known = membership.ordering.known() if core.mode == "normal" else None
         core.send(Status(core.view.epoch, known), core.names)
+        core.want_sync()
         membership.aftermath.tell_again()
         membership.donor.tick()
         if core.mode == "joining":
@@ -368,6 +369,7 @@ class Member:
         if core.mode == "normal":
             membership.ordering.pump()
             self._ask_for_reads()
+        core.ask_for_sync()
         effects, core.out = core.out, []
         return effects
 

@@ -70,7 +70,7 @@ class Membership:
         if found.state is not None:
             core.out.append(Restore(found.state, base))
         for entry in found.replay:
-            core.deliver(entry, again=True)
+            core.deliver(entry)
         if core.position.epoch < found.view.epoch and found.entered:
             core.position = Position(found.view.epoch, (0,) * len(found.view.members))
             core.history.enter(found.view.epoch, len(found.view.members))

@@ -17,7 +17,7 @@ from quire.views.effects import Send
 from quire.views.knowledge import Knowledge, origin_suffices, witnesses
 from quire.views.packets import Control, Data, Entry, Have, Known, Previous
 from quire.views.reads import Reads
-from quire.views.records import Kept, Started, Took
+from quire.views.records import Delivered, Kept, Sent, Started, Took
 from quire.views.stock import Stock
 from quire.views.view import View
 
@@ -121,7 +121,8 @@ class Ordering:
         floor = self.knowledge.stable(self.rank)
         data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to_all())
         self.stock.add(data)
-        self._core.save(Took(data))
+        if self._core.settings.journal:
+            self._core.save(Sent(_without_messages(data)))
         self._to_members(data, range(len(self.view.members)))
 
     def _to_members(self, packet: Data | Control | Have, ranks: range | tuple[int, ...]) -> None:
@@ -223,6 +224,8 @@ class Ordering:
         late = []
         for origin, count in enumerate(delivered):
             many = (settings.outstanding + 3) // 4 if self.stock.bytes[origin] < settings.outstanding_bytes // 4 else 1
+            if self.delivered[origin] - count >= many:
+                self._core.want_sync()
             if count - self._told[origin] >= many and origin != self.rank:
                 late.append(origin)
         if late:
@@ -264,6 +267,8 @@ class Ordering:
         session, base = self._sessions[origin]
         name, members = self.view.members[origin].name, len(self.view.members)
         self.delivered[origin] = run.end
+        # The run is in the journal already, and nothing waits for this but room for more.
+        core.note(Delivered(origin, run.end))
         core.deliver(Entry(self.view.epoch, members, name, origin, run, session, base + run.first))
         self._note(self._delivered_at, origin, run.end, self.knowledge.delivered)
 
@@ -339,3 +344,8 @@ class Ordering:
     def waits_for(self) -> set[str]:
         """The members without whose word nothing moves here at present."""
         return {name for each in self.hindrances() for name in each.waits_for}
+
+
+def _without_messages(data: Data) -> Data:
+    body = msgspec.structs.replace(data.run.body, payload=b"")
+    return msgspec.structs.replace(data, packet=data.packet.carrying(msgspec.structs.replace(data.run, body=body)))

@@ -40,7 +40,7 @@ class Voted(msgspec.Struct, frozen=True, array_like=True, tag="voted"):
 
 
 class Took(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="took"):
-    """A run is held."""
+    """A run is held that came from another process."""
 
     data: Data[P]
 
@@ -52,7 +52,23 @@ class Submitted(msgspec.Struct, frozen=True, array_like=True, tag="submitted"):
     payloads: tuple[bytes, ...]
 
 
+class Sent(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="sent"):
+    """A run is held that this process has made of what was submitted to it. The messages are in the records of that, and not
+    again in this one."""
+
+    data: Data[P]
+
+
 class Delivered(msgspec.Struct, frozen=True, array_like=True, tag="delivered"):
+    """The messages of a member of the view are delivered up to before this one. They are in the record of the run."""
+
+    rank: int
+    end: int
+
+
+class Learned(msgspec.Struct, frozen=True, array_like=True, tag="learned"):
+    """What others had delivered was given to this process, which was not there, and is delivered."""
+
     entry: Entry
 
 
@@ -90,4 +106,4 @@ class Kept(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="kept")
     """Those of its own session after the released ones."""
 
 
-Record = Started | Entered | Promised | Voted | Took | Submitted | Delivered | Decided | Caught | Kept
+Record = Started | Entered | Promised | Voted | Took | Submitted | Sent | Delivered | Learned | Decided | Caught | Kept

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from quire.model.errors import BadInput
 from quire.views.packets import Accepted, Data, Entry, Previous
 from quire.views.records import (
     Caught,
@@ -13,8 +15,10 @@ from quire.views.records import (
     Delivered,
     Entered,
     Kept,
+    Learned,
     Promised,
     Record,
+    Sent,
     Started,
     Submitted,
     Took,
@@ -42,6 +46,10 @@ class Recovered(msgspec.Struct):
     promised: Ballot | None = None
     accepted: Accepted | None = None
     runs: list[Data] = []
+    undelivered: dict[int, deque[Data]] = {}
+    """The runs of each member of this view, from the first of which not everything was delivered."""
+    counts: list[int] = []
+    """How many messages of each member were delivered in this view."""
     delivered: list[Entry] = []
     """What was delivered in this view."""
     replay: list[Entry] = []
@@ -82,12 +90,13 @@ def _apply(found: Recovered, record: Record) -> None:
             found.entered, found.ended = True, None
             found.released = found.table.get(found.session, 0)
             found.promised = found.accepted = None
-            found.runs, found.delivered, found.kept = [], [], None
+            found.delivered, found.kept = [], None
+            _begin_view(found, (0,) * len(record.view.members), ())
         case Kept():
             _apply(found, record.started)
             found.view, found.table, found.previous = record.view, dict(record.table), record.previous
             found.entered, found.kept = True, record
-            found.runs = list(record.runs)
+            _begin_view(found, record.delivered, record.runs)
             found.dropped = found.released = record.released
             found.submitted = list(record.operations)
         case Promised():
@@ -96,17 +105,60 @@ def _apply(found: Recovered, record: Record) -> None:
             found.promised, found.accepted = record.ballot, Accepted(record.ballot, record.value)
             found.closing = found.closing or record.value.closing
         case Took():
-            found.runs.append(record.data)
+            _hold(found, record.data)
         case Submitted():
             found.submitted.extend(record.payloads)
+        case Sent():
+            _hold(found, _with_messages(record.data, found))
         case Delivered():
-            entry = record.entry
-            found.table[entry.session] = entry.number + entry.run.count - 1
-            found.replay.append(entry)
-            if entry.epoch == found.view.epoch:
-                found.delivered.append(entry)
+            _deliver(found, _entry(found, record))
+        case Learned():
+            _deliver(found, record.entry)
         case Decided():
             found.ended = record.value
         case Caught():
             found.state, found.base, found.table = record.state, record.position, dict(record.table)
             found.replay = []
+
+
+def _begin_view(found: Recovered, delivered: Sequence[int], runs: Iterable[Data]) -> None:
+    found.counts, found.runs, found.undelivered = list(delivered), [], {}
+    for data in runs:
+        _hold(found, data)
+
+
+def _hold(found: Recovered, data: Data) -> None:
+    found.runs.append(data)
+    found.undelivered.setdefault(data.run.origin, deque()).append(data)
+
+
+def _with_messages(data: Data, found: Recovered) -> Data:
+    """A run of the process's own, with the messages that were submitted to it."""
+    run, first = data.run, data.number - 1 - found.dropped
+    messages = found.submitted[first : first + run.count]
+    if first < 0 or len(messages) != run.count:
+        raise BadInput(f"the records have no operations {data.number} to {data.number + run.count - 1}, which were sent")
+    body = msgspec.structs.replace(run.body, payload=b"".join(messages))
+    return msgspec.structs.replace(data, packet=data.packet.carrying(msgspec.structs.replace(run, body=body)))
+
+
+def _entry(found: Recovered, record: Delivered) -> Entry:
+    """The messages that such a record is of: those of one run after the ones that were delivered before."""
+    view, rank, first = found.view, record.rank, found.counts[record.rank]
+    held = found.undelivered.get(rank, deque())
+    while held and held[0].run.end <= first:
+        held.popleft()
+    if not held or not held[0].run.first <= first < record.end <= held[0].run.end:
+        raise BadInput(f"the records have no run with messages {first} to {record.end} of member {rank}, which were delivered")
+    data = held[0]
+    run = data.run.part(first - data.run.first, record.end - data.run.first)
+    number = data.number + first - data.run.first
+    return Entry(view.epoch, len(view.members), view.members[rank].name, rank, run, data.session, number)
+
+
+def _deliver(found: Recovered, entry: Entry) -> None:
+    found.table[entry.session] = entry.number + entry.run.count - 1
+    found.replay.append(entry)
+    if entry.epoch == found.view.epoch:
+        found.delivered.append(entry)
+        found.counts[entry.rank] = entry.run.end

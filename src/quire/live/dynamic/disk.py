@@ -37,7 +37,9 @@ _TYPES: dict[type, int] = {
         (records.Voted, "accept"),
         (records.Took, "held"),
         (records.Submitted, "op"),
+        (records.Sent, "held"),
         (records.Delivered, "delivered"),
+        (records.Learned, "delivered"),
         (records.Decided, "decision"),
         (records.Caught, "session"),
     )
@@ -59,7 +61,10 @@ class MemberJournal:
             raise
         self._writer: JournalWriter | None = None
         self._unwritten: list[Entry] = []
-        self._numbers: list[int] = []
+        self._last = 0
+        """The number of the member's last record."""
+        self._wanted = False
+        """Whether something waits for what is unwritten."""
         self._appended: deque[tuple[int, int]] = deque()
         """(number in the journal, number of the member) of what is not durable yet."""
         self._kept_bytes = self._journal.size
@@ -83,7 +88,7 @@ class MemberJournal:
             last = 0
             while self._appended and self._appended[0][0] <= number:
                 last = self._appended.popleft()[1]
-            self.write()
+            self._hand_over()
             if last:
                 synced(last)
 
@@ -91,21 +96,24 @@ class MemberJournal:
 
     def save(self, effect: Save) -> None:
         self._unwritten.append((_TYPES[type(effect.record)], self._codec.encode(effect.record)))
-        self._numbers.append(effect.number)
+        self._last = effect.number
 
-    def write(self) -> None:
-        """Hand over what was saved, if there is room for it."""
+    def sync(self) -> None:
+        """Make everything durable that was saved, as soon as there is room for it."""
+        self._wanted = bool(self._unwritten)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
         writer = self._writer
-        if not self._numbers or writer is None or writer.full or writer.failure is not None:
+        if not self._wanted or writer is None or writer.full or writer.failure is not None:
             return
-        entries, self._unwritten = self._unwritten, []
-        numbers, self._numbers = self._numbers, []
-        self._appended.append((writer.append(entries), numbers[-1]))
+        entries, self._unwritten, self._wanted = self._unwritten, [], False
+        self._appended.append((writer.append(entries), self._last))
 
     @property
     def full(self) -> bool:
         """Whether so much waits for the disk that nothing more should be taken in."""
-        return bool(self._numbers)
+        return self._wanted
 
     def batches(self) -> tuple[int, int]:
         """How many batches were made durable, and how many bytes they had together."""
@@ -114,7 +122,7 @@ class MemberJournal:
     def is_long(self) -> bool:
         """Whether it is time for a checkpoint."""
         writer = self._writer
-        if writer is None or writer.in_checkpoint or writer.failure is not None or self._numbers:
+        if writer is None or writer.in_checkpoint or writer.failure is not None or self._wanted:
             return False
         return writer.size - self._kept_bytes > max(CHECKPOINT_BYTES, self._kept_bytes)
 
@@ -122,7 +130,7 @@ class MemberJournal:
         """From now on the journal begins with what still counts, and with the application's state of this moment, which comes
         when it comes, and chunk by chunk."""
         assert self._writer is not None
-        self.write()
+        self.sync()
         body = self._codec.encode(kept)
         self._feed = _Feed(snapshot)
         self._kept_bytes = len(body)
@@ -132,7 +140,7 @@ class MemberJournal:
         if self._feed is not None:
             self._feed.end()
         if self._writer is not None:
-            self.write()
+            self.sync()
             await self._writer.close()
         else:
             self._journal.close()

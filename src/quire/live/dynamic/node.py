@@ -85,6 +85,7 @@ class Node:
             effects.Write: self._write,
             effects.Deliver: owner.delivered,
             effects.Save: self._save,
+            effects.Sync: self._sync,
             effects.Connect: self._connect,
             effects.Disconnect: self._disconnect,
             effects.Report: self._reported,
@@ -166,8 +167,6 @@ class Node:
         # Whatever is known elsewhere is recorded here.
         if self._recording is not None:
             self._recording.keep()
-        if self.journal is not None:
-            self.journal.write()
         if self._unflushed:
             unflushed, self._unflushed = self._unflushed, {}
             for connection in unflushed.values():
@@ -184,6 +183,10 @@ class Node:
     def _save(self, effect: effects.Save) -> None:
         assert self.journal is not None
         self.journal.save(effect)
+
+    def _sync(self, _: effects.Sync) -> None:
+        assert self.journal is not None
+        self.journal.sync()
 
     def _reported(self, effect: effects.Report) -> None:
         if self._recording is not None:

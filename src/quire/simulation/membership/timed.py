@@ -17,7 +17,7 @@ from quire.trace.log import EventLog
 from quire.trace.membership_recorder import MembershipRecorder
 from quire.trace.views import Happening
 from quire.views.core import GroupSettings
-from quire.views.effects import Connect, Disconnect, Effect, Exclude, Install, ProcessEffect, Report, Save, Write
+from quire.views.effects import Connect, Disconnect, Effect, Exclude, Install, ProcessEffect, Report, Sync, Write
 from quire.views.process import Process
 from quire.views.timing import Timing
 from quire.views.view import Participant, View
@@ -143,7 +143,7 @@ class TimedWorld(ProcessWorld):
             case Connect():
                 dial, target = self.network.dials[-1], name_at(effect.address)
                 self.at(self.now + 2 * self._delay(int(name), int(target)), lambda: self._answer(dial))
-            case Save():
+            case Sync():
                 self._sync_soon(name)
             case Install():
                 self.on_event(name, effect.view)

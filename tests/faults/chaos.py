@@ -14,13 +14,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 import pyarrow.dataset as ds
 
 from quire.live.runs.collecting import collect
+from quire.live.runs.disks import disks
 from quire.live.runs.faulty_fleet import FaultyFleet
 from quire.live.runs.fleet import free_addresses
 from quire.live.runs.hosts import hosts
@@ -30,6 +31,7 @@ from quire.model.faults import (
     Cut,
     Disconnection,
     Fault,
+    Full,
     Kill,
     Partition,
     Restart,
@@ -65,11 +67,13 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def make_round(seed: int, seconds: float, *, apart: bool) -> Round:
-    """Random faults for so many seconds. `apart`: whether members can be cut off from each other."""
+    """Random faults for so many seconds. `apart`: whether members can be cut off from each other, and have their disks full."""
     choose = random.Random(seed)
     members = choose.choice((3, 5))
     maker = _Maker(choose, members, round(seconds * 1000))
-    kinds = [maker.kill, maker.kill, maker.stop_shortly, maker.stop_for_long, maker.kill_all] + [maker.part, maker.cut] * apart
+    kinds = [maker.kill, maker.kill, maker.stop_shortly, maker.stop_for_long, maker.kill_all]
+    # Whoever may make networks may make disks, too.
+    kinds += [maker.part, maker.cut, maker.fill] * apart
     at_ms = choose.randint(100, 600)
     while at_ms < maker.end_ms:
         choose.choice(kinds)(at_ms)
@@ -114,6 +118,12 @@ class _Maker:
             self.faults.append(Stop(member, at_ms, for_ms))
             self._busy[member] = at_ms + for_ms + 1
 
+    def fill(self, at_ms: int) -> None:
+        for member in self._free(at_ms)[:1]:
+            for_ms = self._choose.randint(100, 2 * TIMEOUT_MS)
+            self.faults.append(Full(member, at_ms, for_ms))
+            self._busy[member] = at_ms + for_ms + 1
+
     def part(self, at_ms: int) -> None:
         one, other = self._sides()
         self.faults.append(Partition((one, other), at_ms, self._choose.randint(100, 3 * TIMEOUT_MS)))
@@ -137,14 +147,16 @@ class _Maker:
 def play(round: Round, directory: Path, judge: Judge) -> Outcome:
     """Have it happen, and judge what was recorded. Raises AssertionError, or whatever ended the run."""
     began, span_s = time.monotonic(), end_ms(round.faults) / 1000 + 1
-    is_apart = any(isinstance(fault, Disconnection) for fault in round.faults)
-    with hosts(round.members) if is_apart else nullcontext() as made:
+    is_apart, is_full = (any(isinstance(fault, kind) for fault in round.faults) for kind in (Disconnection, Full))
+    with ExitStack() as stack:
+        made = stack.enter_context(hosts(round.members)) if is_apart else None
+        own = stack.enter_context(disks(round.members)) if is_full else None
         members = free_addresses(round.members) if made is None else tuple(f"{address}:7000" for address in made.ipv4)
         plan = Plan(
             members=members, protocol="single-phase", rate=RATE, messages=int(RATE * span_s), insecure=True,
             timeout_s=TIMEOUT_MS / 1000, join_s=60,
         )  # fmt: skip
-        fleet = FaultyFleet(plan, round.faults, directory / "parts", made)
+        fleet = FaultyFleet(plan, round.faults, directory / "parts", made, own)
         try:
             asyncio.run(fleet.run())
         finally:

@@ -16,7 +16,8 @@ from tests.live.hosts import hosts
 def test_a_seed_stands_for_the_same_faults_of_every_kind() -> None:
     rounds = [make_round(seed, 10, apart=True) for seed in range(50)]
     assert rounds == [make_round(seed, 10, apart=True) for seed in range(50)]
-    assert {type(fault).__name__ for each in rounds for fault in each.faults} == {"Kill", "Restart", "Stop", "Partition", "Cut"}
+    kinds = {type(fault).__name__ for each in rounds for fault in each.faults}
+    assert kinds == {"Kill", "Restart", "Stop", "Full", "Partition", "Cut"}
     for each in rounds:
         check_faults(each.faults, each.members)
     stops = [fault.for_ms for each in rounds for fault in each.faults if isinstance(fault, Stop)]

@@ -73,6 +73,19 @@ def test_members_that_cannot_reach_each_other_come_together_again(tmp_path: Path
     assert f"quire{os.getpid()}" not in listed
 
 
+def test_a_member_whose_disk_is_full_ends_and_comes_back_when_there_is_room(tmp_path: Path) -> None:
+    with hosts(1):
+        pass  # Whoever may make networks may mount disks, too.
+
+    said = run(tmp_path / "run", "full 1@300ms for 1.5s, full 0@2.5s for 500ms", "--rate", "100")
+
+    told = whats(said)
+    assert told.index(("full", "1")) < told.index(("view 3", "0, 2")) < told.index(("room", "1"))
+    assert ("room", "0") in told
+    assert (said["crashed"], said["complete"]) == ([], True)
+    assert f"quire{os.getpid()} " not in Path("/proc/mounts").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -98,6 +111,15 @@ def test_without_root_only_partitions_are_refused(tmp_path: Path, monkeypatch: p
     done = refused(tmp_path, "--faults", "kill 1@1s, partition 0|1@2s for 1s")
     assert str(done.exception) == (
         "'partition 0|1@2s for 1s' is not possible here: network namespaces need root and the command ip; "
+        "kill, stop and restart are possible"
+    )
+
+
+def test_without_root_no_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = refused(tmp_path, "--faults", "full 1@1s for 1s")
+    assert str(done.exception) == (
+        "'full 1@1s for 1s' is not possible here: disks that can be full need root and the command mount; "
         "kill, stop and restart are possible"
     )
 

@@ -80,6 +80,14 @@ def test_who_is_killed_for_good_has_crashed_and_a_blocking_load_waits(tmp_path: 
     assert result.crashed == (0,)
 
 
+def test_a_member_whose_disk_is_full_ends_and_comes_back_when_there_is_room(tmp_path: Path) -> None:
+    result = check(config("full 1@1s for 2s", 3), tmp_path / "run")
+
+    told = [(each.what, each.about) for each in result.happened]
+    assert told.index(("full", "1")) < told.index(("view 3", "0, 2")) < told.index(("room", "1"))
+    assert (told[-1][1], result.crashed) == ("0, 2, 1", ())
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

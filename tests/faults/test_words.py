@@ -10,6 +10,7 @@ from quire.model.errors import BadInput
 from quire.model.faults import (
     Cut,
     Fault,
+    Full,
     Kill,
     Partition,
     Restart,
@@ -29,6 +30,7 @@ faults: st.SearchStrategy[Fault] = st.one_of(
     st.builds(Kill, members, moments),
     st.builds(Restart, members, moments),
     st.builds(Stop, members, moments, durations),
+    st.builds(Full, members, moments, durations),
     st.builds(Partition, st.lists(sides, min_size=1, max_size=3).map(tuple), moments, durations),
     st.builds(Cut, sides, sides, moments, durations),
 )
@@ -40,13 +42,15 @@ def test_words_of_faults_mean_these_faults(some: tuple[Fault, ...]) -> None:
 
 
 def test_the_words_are_those_of_people() -> None:
-    text = "kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s, cut 0>1,2@1.5s for 250ms, kill 1@2m"
+    text = "kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s, cut 0>1,2@1.5s for 250ms, "
+    text += "full 4@3s for 2s, kill 1@2m"
     assert parse_faults(text) == (
         Kill(2, 1000),
         Stop(3, 2000, 4000),
         Partition(((0, 1), (2, 3, 4)), 8000, 5000),
         Restart(2, 10_000),
         Cut((0,), (1, 2), 1500, 250),
+        Full(4, 3000, 2000),
         Kill(1, 120_000),
     )
     assert render_faults(parse_faults(text)) == text
@@ -74,7 +78,7 @@ def test_a_partition_is_in_both_directions_and_a_cut_is_not() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "cannot read the fault ''; it begins with one of kill, restart, stop, partition, cut, as in 'kill 2@1s'"),
+        ("", "cannot read the fault ''; it begins with one of kill, restart, stop, full, partition, cut, as in 'kill 2@1s'"),
         ("kill 2@1s,", "cannot read the fault ''; it begins with"),
         ("murder 2@1s", "cannot read the fault 'murder 2@1s'; it begins with one of kill"),
         ("kill 2", "cannot read the fault 'kill 2'; write it like 'kill 2@1s'"),
@@ -84,6 +88,7 @@ def test_a_partition_is_in_both_directions_and_a_cut_is_not() -> None:
         ("kill 2@9999m", "the time 9999m of the fault 'kill 2@9999m' is longer than a day"),
         ("kill 2@1s for 2s", "a kill has no duration; write it like 'kill 2@1s'"),
         ("stop 3@2s", "does not say for how long; write it like 'stop 3@2s for 4s'"),
+        ("full 3@2s", "does not say for how long; write it like 'full 1@3s for 2s'"),
         ("stop 3@2s for 0s", "does not say for how long"),
         ("partition 0,1|2,@8s for 5s", "write it like 'partition 0,1|2,3,4@8s for 5s'"),
         ("cut 0>1>2@8s for 5s", "write it like 'cut 0>1@3s for 2s'"),
@@ -108,6 +113,8 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(text: str, says: str) -> N
         ("kill 2@1s, kill 2@2s", "'kill 2@2s' affects a member that is not running; restart it first"),
         ("kill 2@1s, stop 2@2s for 1s", "'stop 2@2s for 1s' affects a member that is not running"),
         ("stop 2@1s for 4s, stop 2@3s for 1s", "stops a member that is already stopped until 5s; merge the two"),
+        ("full 2@1s for 4s, kill 2@3s", "'kill 2@3s' affects a member whose disk is full until 5s; start this one later"),
+        ("stop 2@1s for 4s, full 2@3s for 1s", "affects a member that is stopped until 5s and writes nothing"),
         ("kill 0@1s, kill 1@1s, kill 2@1s, kill 3@1s, kill 4@1s", "leave no member running at the end"),
     ],
 )

@@ -119,6 +119,20 @@ SUSPICION = [
         tests=(f"{PROCESS}::TestSuspicion::test_a_process_that_was_killed_is_missed_within_milliseconds",),
     ),
     Mutation(
+        name="a majority that has promised waits for nobody else",
+        module="views/member.py",
+        right="(is_complete or campaign.age > patience)",
+        wrong="(is_complete or campaign.age > 1)",
+        tests=(f"{PROCESS}::TestSuspicion::test_a_member_that_is_slow_is_not_left_out_because_somebody_joins",),
+    ),
+    Mutation(
+        name="whoever has promised to another begins a ballot of its own as soon as anybody",
+        module="views/member.py",
+        right="core.settings.promise_patience * under_way:",
+        wrong="core.settings.promise_patience * (under_way and False):",
+        tests=(f"{PROCESS}::TestSuspicion::test_a_member_that_is_slow_is_not_left_out_because_somebody_joins",),
+    ),
+    Mutation(
         name="silence counts while this process was stopped itself",
         module="views/liveness.py",
         right="            peer.heard_at = min(now, peer.heard_at + late_s)\n",

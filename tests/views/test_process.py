@@ -217,6 +217,29 @@ class TestSuspicion:
         assert max(world.observer.views) == 2
         assert not world.member("c").core.suspects
 
+    @pytest.mark.parametrize("founders", ["ab", "abc"])
+    def test_a_member_that_is_slow_is_not_left_out_because_somebody_joins(self, founders: str) -> None:
+        """The others are a majority, and could go on at once."""
+        world, slow = group(founders, others="d"), founders[-1]
+        world.start("d", founds=False)
+        world.until(lambda: world.member("a").membership.agreement.joiners != {}, 3.0)
+        world.stop(slow, 0.6)
+        assert world.member("a").membership.agreement.promised.round == 1, "nobody else begins a ballot meanwhile"
+        world.until(lambda: world.agree(founders + "d"), 3.0)
+        assert all(slow in view.names() for epoch, view in world.observer.views.items() if epoch > 1)
+
+    def test_nobody_waits_longer_than_that_for_a_member_that_is_heard_and_hears_nothing(self) -> None:
+        world = group("abcd", others="e")
+        world.network.blocked |= {(other, "d") for other in "abce"}
+        world.start("e", founds=False)
+        assert world.until(lambda: "e" in world.view("a"), 4.0) < 3.0
+
+    def test_nobody_waits_for_a_process_that_was_started_again_and_has_no_memory(self) -> None:
+        world = group()
+        world.crash("c")
+        world.start("c", founds=False)
+        assert world.until(lambda: world.agree("abc"), 2.0) < 0.7
+
     def test_a_process_that_was_stopped_for_longer_is_excluded_and_comes_back(self) -> None:
         world = group()
         world.stop("c", 3.0)

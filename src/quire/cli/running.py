@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import msgspec
 import typer
@@ -20,6 +20,7 @@ from quire.cli.hosts import say_what_is_missing, say_what_to_type
 from quire.files.errors import writing
 from quire.files.replacing import Staging, scratch_for
 from quire.live.runs.collecting import LiveSummary, collect
+from quire.live.runs.disks import disks as make_disks
 from quire.live.runs.dynamic_member import dynamic_settings
 from quire.live.runs.faulty_fleet import FaultyFleet
 from quire.live.runs.fleet import Fleet, FleetFailed, Watch, is_local
@@ -28,8 +29,10 @@ from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Progress as MemberProgress
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
-from quire.model.faults import Disconnection, Fault
+from quire.model.faults import Disconnection, Fault, Full
 from quire.trace.parts.reader import parts_in
+
+Made = TypeVar("Made")
 
 _EXIT_INTERRUPTED = 130
 _PORT = 7000
@@ -58,13 +61,10 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
     """Run a group that changes, have the faults happen to its members, and collect what they recorded."""
     count = len(plan.members)
     with ExitStack() as stack:
-        made = None
-        cut = [fault for fault in faults if isinstance(fault, Disconnection)]
-        if cut:
-            try:
-                made = stack.enter_context(make_hosts(count))
-            except BadInput as error:
-                raise BadInput(f"'{cut[0]}' is not possible here: {error}; kill, stop and restart are possible") from error
+        cut, full = ([fault for fault in faults if isinstance(fault, kind)] for kind in (Disconnection, Full))
+        made = _made_for(cut, lambda: stack.enter_context(make_hosts(count)))
+        disks = _made_for(full, lambda: stack.enter_context(make_disks(count)))
+        if made is not None:
             # Nothing but the members is on that network.
             addresses = tuple(f"{address}:{_PORT}" for address in made.ipv4)
             plan = msgspec.structs.replace(plan, members=addresses, insecure=True)
@@ -72,11 +72,19 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
             dynamic_settings(plan, member, None)  # Before any process starts, find out whether all of them could.
         with writing(out):
             scratch = stack.enter_context(scratch_for(out))
-        fleet = FaultyFleet(plan, faults, scratch.path, made)
+        fleet = FaultyFleet(plan, faults, scratch.path, made, disks)
         _run_to_its_end(fleet.run, _telling(fleet), lambda: "the run ended before all faults were injected")
         with status("collecting the trace"):
             summary = collect(scratch.path, out, observed=fleet.observed, force=force)
         return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
+
+
+def _made_for(faults: Sequence[Fault], make: Callable[[], Made]) -> Made | None:
+    """What these faults need, if there are any."""
+    try:
+        return make() if faults else None
+    except BadInput as error:
+        raise BadInput(f"'{faults[0]}' is not possible here: {error}; kill, stop and restart are possible") from error
 
 
 def _run_some(

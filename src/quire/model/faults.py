@@ -49,6 +49,18 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
         return f"stop {self.member}@{time_word(self.at_ms)} for {time_word(self.for_ms)}"
 
 
+class Full(msgspec.Struct, frozen=True, tag="full"):
+    """For a while nothing more fits on the disk of a process, which ends when it has to write. Then there is room, and it is
+    started again."""
+
+    member: int
+    at_ms: int
+    for_ms: int
+
+    def __str__(self) -> str:
+        return f"full {self.member}@{time_word(self.at_ms)} for {time_word(self.for_ms)}"
+
+
 class Partition(msgspec.Struct, frozen=True, tag="partition"):
     """For a while nothing gets from one side to another. Members on no side can reach everybody."""
 
@@ -74,13 +86,14 @@ class Cut(msgspec.Struct, frozen=True, tag="cut"):
         return f"cut {ends}@{time_word(self.at_ms)} for {time_word(self.for_ms)}"
 
 
-Fault = Kill | Restart | Stop | Partition | Cut
+Fault = Kill | Restart | Stop | Full | Partition | Cut
 Disconnection = Partition | Cut
 
 _EXAMPLES = {
     "kill": "kill 2@1s",
     "restart": "restart 2@10s",
     "stop": "stop 3@2s for 4s",
+    "full": "full 1@3s for 2s",
     "partition": "partition 0,1|2,3,4@8s for 5s",
     "cut": "cut 0>1@3s for 2s",
 }
@@ -124,8 +137,8 @@ def _parse_fault(text: str) -> Fault:
         return (Kill if word == "kill" else Restart)(_parse_member(who, text, word), at_ms)
     if not for_ms:
         raise BadInput(f"the fault {text!r} does not say for how long; write it like '{_EXAMPLES[word]}'")
-    if word == "stop":
-        return Stop(_parse_member(who, text, word), at_ms, for_ms)
+    if word in ("stop", "full"):
+        return (Stop if word == "stop" else Full)(_parse_member(who, text, word), at_ms, for_ms)
     sign = "|" if word == "partition" else ">"
     sides = tuple(_parse_side(side, text, word) for side in who.split(sign))
     if word == "partition":
@@ -171,7 +184,7 @@ def _members_word(members: Sequence[int]) -> str:
 def check_faults(faults: Sequence[Fault], members: int) -> None:
     """Raise BadInput if a group of so many members cannot have these faults, or nobody would be left at the end."""
     running = dict.fromkeys(range(members), True)
-    stopped_until = dict.fromkeys(range(members), 0)
+    busy: dict[int, Stop | Full] = {}
     for fault in in_time(faults):
         _check_members(fault, members)
         if isinstance(fault, Disconnection):
@@ -183,18 +196,27 @@ def check_faults(faults: Sequence[Fault], members: int) -> None:
                 raise BadInput(f"'{fault}' restarts a running member; kill it first")
         elif not running[member]:
             raise BadInput(f"'{fault}' affects a member that is not running; restart it first")
-        if isinstance(fault, Stop):
-            if fault.at_ms < stopped_until[member]:
-                until = time_word(stopped_until[member])
-                raise BadInput(
-                    f"'{fault}' stops a member that is already stopped until {until}; merge the two, or start this one later"
-                )
-            stopped_until[member] = fault.at_ms + fault.for_ms
+        _check_alone(fault, busy.get(member))
+        if isinstance(fault, Stop | Full):
+            busy[member] = fault
         else:
             running[member] = isinstance(fault, Restart)
-            stopped_until[member] = 0
+            busy.pop(member, None)
     if not any(running.values()):
         raise BadInput("these faults leave no member running at the end; restart some of them")
+
+
+def _check_alone(fault: Kill | Restart | Stop | Full, other: Stop | Full | None) -> None:
+    """A stop and a full disk have the process to themselves, but that a process that is stopped may be killed."""
+    if other is None or fault.at_ms >= other.at_ms + other.for_ms:
+        return
+    until = time_word(other.at_ms + other.for_ms)
+    if isinstance(other, Full):
+        raise BadInput(f"'{fault}' affects a member whose disk is full until {until}; start this one later")
+    if isinstance(fault, Stop):
+        raise BadInput(f"'{fault}' stops a member that is already stopped until {until}; merge the two, or start this one later")
+    if isinstance(fault, Full):
+        raise BadInput(f"'{fault}' affects a member that is stopped until {until} and writes nothing; start this one later")
 
 
 def in_time(faults: Sequence[Fault]) -> list[Fault]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from quire.model.faults import Disconnection, Fault, Stop, in_time, render_faults
+from quire.model.faults import Disconnection, Fault, Full, Stop, in_time, render_faults
 
 
 class Moment(NamedTuple):
@@ -30,7 +30,9 @@ def moments(faults: Sequence[Fault]) -> list[Moment]:
     """All of them in order; at the same time, something is over before something else begins."""
     begin = [Moment(fault.at_ms, fault, begins=True) for fault in in_time(faults)]
     end = [
-        Moment(fault.at_ms + fault.for_ms, fault, begins=False) for fault in faults if isinstance(fault, Stop | Disconnection)
+        Moment(fault.at_ms + fault.for_ms, fault, begins=False)
+        for fault in faults
+        if isinstance(fault, Stop | Full | Disconnection)
     ]
     return sorted(end + begin, key=lambda moment: (moment.at_ms, moment.begins))
 
@@ -42,4 +44,6 @@ def describe_moment(moment: Moment) -> tuple[str, str]:
         return what, about.partition("@")[0]
     if isinstance(moment.fault, Stop):
         return "continue", str(moment.fault.member)
+    if isinstance(moment.fault, Full):
+        return "room", str(moment.fault.member)
     return "heal", str(moment.fault).partition(" ")[2].partition("@")[0]

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
-from quire.model.faults import Disconnection, Kill, Restart, Stop, check_faults, end_ms, parse_faults, unreachable
+from quire.model.faults import Disconnection, Full, Kill, Restart, Stop, check_faults, end_ms, parse_faults, unreachable
 from quire.model.moments import Happened, Moment, describe_moment, moments
 from quire.model.orders import Guarantee, implied_by
 from quire.protocols import registry
@@ -111,7 +111,7 @@ class DynamicRun(Run):
     def _unsent(self, member: int) -> int:
         host = self._world.processes[str(member)]
         if host.member is None:
-            return int(any(isinstance(fault, Restart) and fault.member == member for fault in self._faults))
+            return int(any(isinstance(fault, Restart | Full) and fault.member == member for fault in self._faults))
         operations = host.member.core.operations
         return self.config.workload.messages - min(operations.last, operations.settled)
 
@@ -125,6 +125,8 @@ class DynamicRun(Run):
                 world.kill(str(fault.member), lambda waiting: int(self._draw() * (waiting + 1)))
             case Restart():
                 world.restart(str(fault.member))
+            case Full():
+                (world.fill if moment.begins else world.make_room)(str(fault.member))
             case Stop():
                 (world.pause if moment.begins else world.resume)(str(fault.member))
             case _:

@@ -75,7 +75,7 @@ class Agreement:
             # It comes too late to be in the next view by this ballot, but its vote counts.
             assert campaign.value is not None
             self._propose_to(name, promise, campaign.value)
-        elif campaign.phase == PULLING or (campaign.is_backed() and (hasty or campaign.has_all_of(self._core.trusted()))):
+        elif campaign.phase == PULLING or (campaign.is_backed() and (hasty or campaign.has_all_of(self._core.awaited()))):
             self.pull()
 
     def pull(self) -> None:

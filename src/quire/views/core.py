@@ -54,8 +54,11 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the first view needs all founders: where none of them can know that it was not started before."""
     founding_patience: int = 10
     """How often the timer runs before a quorum of the founders begins without the others."""
+    promise_patience: int = 14
+    """How often the timer runs before a majority that has promised goes on without somebody whom nobody suspects. In haste the
+    timer runs often, so that this takes about as long as it takes to suspect somebody who is silent."""
     patience: int = 3
-    """How often the timer runs before a ballot that came to nothing is tried again, and others join in."""
+    """How often it runs after that before a ballot that came to nothing is tried again, and others join in."""
 
 
 class Core:
@@ -160,6 +163,15 @@ class Core:
     def trusted(self) -> set[str]:
         """The members that nobody here suspects."""
         return {name for name in self.view.names() if name not in self.suspects or name == self.me.name}
+
+    def awaited(self) -> set[str]:
+        """The members who can be expected to promise. Without a journal, a process that was started again cannot."""
+        gone = (
+            set()
+            if self.settings.journal
+            else {member.name for member in self.view.members if self.heard.get(member.name, 0) > member.incarnation}
+        )
+        return self.trusted() - gone | {self.me.name}
 
     def can_reach(self, names: Collection[str]) -> bool:
         """Whether this process has a connection with all of these."""

@@ -208,16 +208,19 @@ class Member:
         elif campaign is not None:
             campaign.age += 1
             agreement.drop_silent_holders()
-            patience = core.settings.founding_patience if core.view.epoch == 1 else 1
-            if agreement.is_asking() and campaign.is_backed() and campaign.age > patience:
+            patience = core.settings.founding_patience if core.view.epoch == 1 else core.settings.promise_patience
+            is_complete = core.view.epoch > 1 and campaign.has_all_of(core.awaited())
+            if agreement.is_asking() and campaign.is_backed() and (is_complete or campaign.age > patience):
                 agreement.pull()
             elif campaign.age > patience + core.settings.patience:
                 agreement.campaign = None
         elif self.has_cause() and core.view.is_quorum(core.trusted(), core.settings.tie):
-            # The first that is trusted tries at once, the others only when that comes to nothing.
+            # The first that is trusted tries at once, the others only when that comes to nothing; and whoever has promised to
+            # one of them gives it the time that it may need.
             agreement.waited += 1
             before = [name for name in core.view.names() if name in core.trusted()].index(core.me.name)
-            if agreement.waited > before * core.settings.patience:
+            under_way = agreement.promised.name in core.trusted() - {core.me.name}
+            if agreement.waited > before * core.settings.patience + core.settings.promise_patience * under_way:
                 agreement.waited = 0
                 agreement.start()
 

@@ -1,8 +1,9 @@
 """Member processes of a group that changes, and what is done to them: they are killed, stopped, cut off and started again.
 
 The members are processes on this machine, each with a journal. Where they are to be cut off from each other, each is on a host
-of its own. The faults begin when all are in the group. When the last is over and everything that was planned is sent and
-acknowledged, the group is closed. None of its processes is left behind, however the run ends.
+of its own; where disks are to be full, each has a disk of its own. The faults begin when all are in the group. When the last is
+over and everything that was planned is sent and acknowledged, the group is closed. None of its processes is left behind,
+however the run ends.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import msgspec
 
 from quire.files.scratch import Scratch
 from quire.live import clock
+from quire.live.runs.disks import Disks
 from quire.live.runs.fleet import DRAIN_S, PLAN, FleetFailed, how_it_died, start_process
 from quire.live.runs.hosts import Hosts
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Ended, Standing
 from quire.model.errors import BadInput
-from quire.model.faults import Disconnection, Fault, Kill, Restart, Stop, unreachable
+from quire.model.faults import Disconnection, Fault, Full, Kill, Restart, Stop, unreachable
 from quire.model.moments import Happened, Moment, describe_moment, moments
 from quire.trace.parts.observing import Observed
 from quire.trace.views import Happening
@@ -36,7 +38,9 @@ _said = msgspec.json.Decoder(Standing | Ended)
 
 
 class FaultyFleet:
-    def __init__(self, plan: Plan, faults: Sequence[Fault], parts: Path, hosts: Hosts | None = None) -> None:
+    def __init__(
+        self, plan: Plan, faults: Sequence[Fault], parts: Path, hosts: Hosts | None = None, disks: Disks | None = None
+    ) -> None:
         self.happened: list[Happened] = []
         """What was done, and which views came of it, as it happened."""
         self.observed: list[Observed] = []
@@ -52,10 +56,13 @@ class FaultyFleet:
         self._parts = parts
         self._hosts = hosts
         self._work = parts
+        self._disks = disks
         self._processes: dict[int, Process] = {}
         self._following: dict[int, asyncio.Task[None]] = {}
         self._killed: set[int] = set()
         """Members that do not run, as they are meant to."""
+        self._ended_ns: dict[int, int] = {}
+        """When the last process of each member ended."""
         self._failure: Exception | None = None
         self._changed = asyncio.Event()
         self._began: float | None = None
@@ -103,13 +110,18 @@ class FaultyFleet:
         match fault:
             case Kill():
                 self._killed.add(fault.member)
-                self._signal(signal.SIGKILL, [fault.member])
-                await self._following[fault.member]
-                self.observed.append(Observed(fault.member, clock.wall_ns(), Happening.CRASH))
+                await self._kill(fault.member)
             case Restart():
-                self._killed.discard(fault.member)
-                self.standing.pop(fault.member, None)
-                await self._start(fault.member)
+                await self._start_again(fault.member)
+            case Full():
+                assert self._disks is not None
+                if moment.begins:
+                    self._killed.add(fault.member)
+                    self._disks.fill(fault.member)
+                else:
+                    self._disks.make_room(fault.member)
+                    await self._kill(fault.member)  # It has ended by itself, unless it had nothing to write.
+                    await self._start_again(fault.member)
             case Stop():
                 self._signal(signal.SIGSTOP if moment.begins else signal.SIGCONT, [fault.member])
             case _:
@@ -138,6 +150,17 @@ class FaultyFleet:
         process = self._processes[member] = await start_process(command, self._log(member))
         self._following[member] = asyncio.create_task(self._follow(member, process))
 
+    async def _start_again(self, member: int) -> None:
+        self._killed.discard(member)
+        self.standing.pop(member, None)
+        self.ended.pop(member, None)
+        await self._start(member)
+
+    async def _kill(self, member: int) -> None:
+        self._signal(signal.SIGKILL, [member])
+        await self._following[member]
+        self.observed.append(Observed(member, self._ended_ns[member], Happening.CRASH))
+
     async def _follow(self, member: int, process: Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
@@ -150,6 +173,7 @@ class FaultyFleet:
                     self._heed(member, said)
                 self._changed.set()
         code = await process.wait()
+        self._ended_ns[member] = clock.wall_ns()
         if member not in self._killed and member not in self.ended:
             self._fail(FleetFailed(f"member {member} was lost: {how_it_died(code, self._log(member))}"))
         self._changed.set()
@@ -166,6 +190,8 @@ class FaultyFleet:
             self._tell_of_view(said)
 
     def _judge(self, member: int, ended: Ended) -> None:
+        if member in self._killed:
+            return  # Its disk is full, of which it has died.
         if ended.bad_input:
             self._fail(BadInput(ended.error))
         elif ended.error:
@@ -192,7 +218,8 @@ class FaultyFleet:
         return self._work / f"p{member:05d}.log"
 
     def _journal(self, member: int) -> Path:
-        return self._work / f"p{member:05d}.journal"
+        folder = self._work if self._disks is None else self._disks.paths[member]
+        return folder / f"p{member:05d}.journal"
 
     # What is waited for: each of these is a reason to wait, or empty.
 

@@ -44,6 +44,8 @@ class TimedWorld(ProcessWorld):
         self._order = count()
         self._timers: dict[str, float] = {}
         self._syncing: set[str] = set()
+        self._full: set[str] = set()
+        """Whose disks are full."""
         self._cut: Counter[tuple[str, str]] = Counter()
 
     # Time.
@@ -92,6 +94,17 @@ class TimedWorld(ProcessWorld):
         self.crash(name, {end.name: part_of(len(end.inbox)) for end in others}, part_of(len(host.journal) - host.synced))
         for end in others:
             self._arrives(name, end)
+
+    def fill(self, name: str) -> None:
+        """Nothing more fits on the disk of a process, which ends when it wants to have something durable."""
+        self._full.add(name)
+
+    def make_room(self, name: str) -> None:
+        """There is room again, and the process is started anew, whether or not it had anything to write."""
+        self._full.discard(name)
+        if self.processes[name].running:
+            self.kill(name, _none)
+        self.restart(name)
 
     def pause(self, name: str) -> None:
         self.processes[name].paused = True
@@ -163,7 +176,9 @@ class TimedWorld(ProcessWorld):
     def _sync_now(self, name: str, life: int) -> None:
         if self.processes[name].life == life:
             self._syncing.discard(name)
-            if self._hears(name):
+            if self._hears(name) and name in self._full:
+                self.kill(name, _none)
+            elif self._hears(name):
                 self.sync(name)
 
     # The network.
@@ -194,3 +209,8 @@ class TimedWorld(ProcessWorld):
 
 def _nothing(*_: object) -> None:
     """Nobody wants to know."""
+
+
+def _none(_: int) -> int:
+    """Of so many."""
+    return 0

@@ -214,7 +214,9 @@ def _check_alone(fault: Kill | Restart | Stop | Full, other: Stop | Full | None)
     if isinstance(other, Full):
         raise BadInput(f"'{fault}' affects a member whose disk is full until {until}; start this one later")
     if isinstance(fault, Stop):
-        raise BadInput(f"'{fault}' stops a member that is already stopped until {until}; merge the two, or start this one later")
+        raise BadInput(
+            f"'{fault}' stops a member that is already stopped until {until}; merge the two, or start this one later"
+        )
     if isinstance(fault, Full):
         raise BadInput(f"'{fault}' affects a member that is stopped until {until} and writes nothing; start this one later")
 

@@ -7,17 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from quire.cli.app import app
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
-
-if TYPE_CHECKING:
-    pass
 
 Call = Callable[..., Result]
 
@@ -111,6 +109,33 @@ def test_a_directory_that_only_has_a_file_of_that_name_is_not_touched(call: Call
     before = content(out)
 
     assert "will not be replaced" in refused(call(name, out, "--force")) or name == "sweep"
+
+    assert content(out) == before
+
+
+@pytest.mark.parametrize(("name", "folder"), [("simulate", "trace"), ("sweep", "results")])
+def test_a_table_of_somebody_else_among_what_would_be_replaced_is_not_touched(
+    call: Call, tmp_path: Path, name: str, folder: str
+) -> None:
+    out = tmp_path / "out"
+    assert call(name, out).exit_code == 0
+    pq.write_table(pa.table({"precious": [1]}), out / folder / "mine.parquet")
+    before = content(out)
+
+    assert "mine.parquet is not a" in refused(call(name, out, "--force"))
+
+    assert content(out) == before
+
+
+@pytest.mark.parametrize(("name", "folder"), [("simulate", "trace"), ("sweep", "results")])
+def test_damaged_output_is_replaced(call: Call, tmp_path: Path, name: str, folder: str) -> None:
+    out = tmp_path / "out"
+    assert call(name, out).exit_code == 0
+    before = content(out)
+    for path in (out / folder).iterdir():
+        path.write_bytes(b"cut off")
+
+    assert call(name, out, "--force").exit_code == 0
 
     assert content(out) == before
 

@@ -50,6 +50,7 @@ async def main():
     print(json.dumps({
         "peak_kib": int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]),
         "waits_for_itself": [held.waits_for == (client.me,) for held in waiting],
+        "first": [(held.origin, held.first) for held in waiting],
         "because": [held.because for held in waiting],
         "events": events, "taken": taken, "error": said,
     }))
@@ -78,13 +79,14 @@ def test_a_client_that_never_reads_keeps_a_bounded_part_and_is_evicted_when_othe
 
     async def main() -> None:
         [address] = free_addresses(1)
-        happened: list[Event] = []
+        origin, happened = 0, list[Event]()
         options = {"bodies": bodies}
         async with (
             serve([address], timeout_s=3, options=options, on_event=happened.append),
             connect(address, timeout_s=60, options=options) as sender,
             connect(address, timeout_s=60, options=options) as reader,
         ):
+            origin = sender.me
             await sender.create_group("room")
             await reader.join_group("room")
             program = SLOW.replace("OPTIONS", str(options))
@@ -108,6 +110,7 @@ def test_a_client_that_never_reads_keeps_a_bounded_part_and_is_evicted_when_othe
         assert said["peak_kib"] < 220 * 1024
         assert 64 * MIB // size <= said["taken"] < 100
         assert said["waits_for_itself"] == [True]
+        assert said["first"] == [[origin, 0]]
         assert "the application has not read" in said["because"][0]
         assert "unread" in said["events"]
         assert "others waited" in said["error"]

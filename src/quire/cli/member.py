@@ -51,8 +51,10 @@ def member(
     )  # fmt: skip
     parts = out or (None if plan.out is None else Path(plan.out))
     plan.settings(me)
-    ended = run(take_part_here(plan, me, parts, json=json))
+    ended, interrupted = run(take_part_here(plan, me, parts, json=json))
     _report(ended, me, parts, lines=plan.messages is None, json=json)
+    if interrupted:
+        raise typer.Exit(_EXIT_INTERRUPTED)
 
 
 def _report(ended: Ended, me: int, parts: Path | None, *, lines: bool, json: bool) -> None:
@@ -62,9 +64,7 @@ def _report(ended: Ended, me: int, parts: Path | None, *, lines: bool, json: boo
         print(f"quire: {ended.error}", file=sys.stderr)
         raise typer.Exit(_EXIT_NOT_DELIVERED)
     if not json:
+        early = "; the group was closed before everything was sent" if ended.stopped else ""
         kept = "" if parts is None else f"; its part of the trace is in {parts}"
-        print(
-            f"member {me}: {ended.sent:,} sent, {ended.delivered:,} delivered{kept}", file=sys.stderr if lines else sys.stdout
-        )
-    if ended.stopped:
-        raise typer.Exit(_EXIT_INTERRUPTED)
+        said = f"member {me}: {ended.sent:,} sent, {ended.delivered:,} delivered{early}{kept}"
+        print(said, file=sys.stderr if lines else sys.stdout)

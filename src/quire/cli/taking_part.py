@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
@@ -27,8 +28,19 @@ END = b""
 """What a member sends when its input has ended; a line always has its newline."""
 
 
-async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool) -> Ended:
-    """Take part with the planned load, or with the lines of standard input where there is none."""
+async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool) -> tuple[Ended, bool]:
+    """Take part with the planned load, or with the lines of standard input where there is none. How it went, and whether it was
+    interrupted here: the group may also be closed by others."""
+    interrupted = False
+
+    def heed(stop: Callable[[], None]) -> None:
+        def interrupt() -> None:
+            nonlocal interrupted
+            interrupted = True
+            stop()
+
+        stop_on_signals(interrupt)
+
     console = Console(stderr=True, highlight=False)
     status = console.status(f"member {me} waits for the others") if console.is_terminal and not json else None
 
@@ -42,13 +54,13 @@ async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool)
         status.start()
     try:
         if plan.messages is not None:
-            return await take_part(plan, me, parts, tell, stop_on_signals)
+            return await take_part(plan, me, parts, tell, heed), interrupted
         if plan.protocol in SERVICES:
             raise BadInput(f"{plan.protocol} runs a fixed load only; give --messages")
         member = Member(plan, me, parts, tell)
-        stop_on_signals(member.stop)
+        heed(member.stop)
         lines = _Lines(member)
-        return await member.take_part(lines.send, lines.print)
+        return await member.take_part(lines.send, lines.print), interrupted
     finally:
         if status is not None:
             status.stop()

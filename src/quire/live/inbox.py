@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from quire.live import clock
@@ -55,9 +56,9 @@ class Inbox(Generic[T]):
             self.full_since = None if self.has_room_again() else clock.now()
         return delivery
 
-    def first(self) -> T | None:
-        """What will be taken next."""
-        return self._deliveries[0][0] if self._deliveries else None
+    def __iter__(self) -> Iterator[T]:
+        """What will be taken, in order."""
+        return (delivery for delivery, _, _ in self._deliveries)
 
     def is_full(self) -> bool:
         return self.messages > self._messages_max or self.bytes > self._bytes_max

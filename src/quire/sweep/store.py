@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
@@ -31,6 +32,7 @@ from quire.trace.store import report_parts
 
 FORMAT = 1
 _DESCRIPTION, _RESULTS, _WHOLE, _REPLACEMENT = "sweep.json", "results", "all.parquet", "replacement"
+_OWN_NAME = re.compile(r"\d{8,}-\d{6,}\.parquet|all\.parquet")
 _TYPES: Mapping[object, pa.DataType] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
@@ -187,9 +189,10 @@ def _check_directory(directory: Path, grid: Grid, *, force: bool) -> None:
         raise BadInput(f"{directory} exists already and is not a sweep; choose another name")
     if not is_sweep(directory):
         return
-    info = _read_info(directory)
     if force:
+        sweep_parts(directory)
         return
+    info = _read_info(directory)
     if info.quire != version("quire"):
         raise BadInput(
             f"{directory} was begun with version {info.quire}, and this is {version('quire')}: "
@@ -203,10 +206,14 @@ def _check_directory(directory: Path, grid: Grid, *, force: bool) -> None:
 
 
 def sweep_parts(directory: Path) -> list[str]:
-    """The files of which the sweep in this directory consists; raises BadInput where there is none."""
+    """The files of which the sweep in this directory consists; raises BadInput where there is none, and where there is something
+    else among its results."""
     _read_info(directory)
-    results = sorted(path.name for path in (directory / _RESULTS).glob("*.parquet") if not path.is_dir())
-    return [_DESCRIPTION, *report_parts(directory), *(f"{_RESULTS}/{name}" for name in results)]
+    results = sorted(path for path in (directory / _RESULTS).glob("*.parquet") if not path.is_dir())
+    for path in results:
+        if not _OWN_NAME.fullmatch(path.name):  # One of ours may be damaged.
+            _read_rows(path)
+    return [_DESCRIPTION, *report_parts(directory), *(f"{_RESULTS}/{path.name}" for path in results)]
 
 
 def _remove_unfit(replacement: Path, grid: Grid) -> None:
@@ -238,11 +245,18 @@ def _read_results(directory: Path) -> dict[str, dict[str, Any]]:
     """The last word on each cell: a result rather than an error, where it was tried more than once."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((directory / _RESULTS).glob("*.parquet")):
-        try:
-            rows = pq.read_table(path).to_pylist()
-            for row in rows:
-                if row["cell"] not in found or row["error"] is None:
-                    found[row["cell"]] = row
-        except (OSError, pa.ArrowInvalid, KeyError) as error:
-            raise BadInput(f"{path} is not a file of results: {str(error).splitlines()[0]}") from error
+        for row in _read_rows(path):
+            if row["cell"] not in found or row["error"] is None:
+                found[row["cell"]] = row
     return found
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        rows = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise BadInput(f"{path} is not a file of results: {str(error).splitlines()[0]}") from error
+    for name in ("cell", "error"):
+        if name not in rows.column_names:
+            raise BadInput(f"{path} is not a file of results: it has no column {name!r}")
+    return rows.to_pylist()

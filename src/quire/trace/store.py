@@ -6,6 +6,7 @@ not a trace. Rows are read by the pipeline, where the data is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -32,6 +33,7 @@ REPORT_MARK = b'<meta name="generator" content="quire">'
 _DESCRIPTION = "run.json"
 _WHAT = "a run directory"
 _MARK_WITHIN = 1 << 12
+_OWN_NAME = re.compile(r"p\d{5,}\.parquet")
 
 
 class RunWriter:
@@ -113,10 +115,14 @@ def check_new(directory: Path, *, force: bool) -> None:
 
 
 def run_parts(directory: Path) -> list[str]:
-    """The files of which the run in this directory consists; raises BadInput where there is none."""
-    read_info(directory)
-    traces = sorted(path.name for path in (directory / "trace").glob("*.parquet") if not path.is_dir())
-    return [_DESCRIPTION, *report_parts(directory), *(f"trace/{name}" for name in traces)]
+    """The files of which the run in this directory consists; raises BadInput where there is none, and where there is something
+    else among its traces."""
+    info = read_info(directory)
+    traces = sorted(path for path in (directory / "trace").glob("*.parquet") if not path.is_dir())
+    for path in traces:
+        if not _OWN_NAME.fullmatch(path.name):  # One of ours may be damaged.
+            _open_file(path, info)
+    return [_DESCRIPTION, *report_parts(directory), *(f"trace/{path.name}" for path in traces)]
 
 
 def report_parts(directory: Path) -> list[str]:

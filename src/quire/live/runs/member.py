@@ -58,6 +58,7 @@ class Member:
         self._recording: Recording | None = None
         self._tell = tell
         self._stop = asyncio.Event()
+        self._has_everything = False
         self._joining: asyncio.Task[Any] | None = None
         self._group: Group | None = None
 
@@ -95,7 +96,8 @@ class Member:
         return self._ended(error=self._unrecorded())
 
     def _ended(self, error: str = "") -> Ended:
-        return Ended(self.sent, self.delivered, self._stop.is_set(), error)
+        # Whoever else was asked to stop may have closed the group before this member was asked.
+        return Ended(self.sent, self.delivered, not error and not self._has_everything, error)
 
     async def _exchange(self, group: Group, source: Source, sink: Sink) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -105,6 +107,7 @@ class Member:
                 async with aclosing(group.runs()) as deliveries:
                     async for delivery in deliveries:
                         if await sink(delivery):
+                            self._has_everything = True
                             break
             except GroupFailed:
                 pass  # Closing the group says so, and what may not be delivered.

@@ -21,8 +21,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """How it went. `stopped`: the group was closed before everything planned was sent; what was sent is delivered.
-    `error`: a sentence, where the member could not join or not everything is known to be delivered."""
+    """How it went. `stopped`: the group was closed, here or elsewhere, before everything planned was sent; what was sent is
+    delivered. `error`: a sentence, where the member could not join or not everything is known to be delivered."""
 
     sent: int
     delivered: int

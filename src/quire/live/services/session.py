@@ -207,11 +207,11 @@ class Session:
 
     def waiting(self) -> Sequence[Held]:
         """Why is nothing delivered? Where this client reads nothing more, because its application does not take what was
-        delivered: the first that it has not taken, since when, and the application's client as who is waited for."""
-        unread_s, notice = self._inbox.unread_s(), self._inbox.first()
-        if unread_s is None or notice is None:
+        delivered: the first messages that it has not taken, since when, and the application's client as who is waited for."""
+        unread_s = self._inbox.unread_s()
+        if unread_s is None:
             return ()
-        run = notice.run if isinstance(notice, Delivered) else NO_RUN
+        run = next((notice.run for notice in self._inbox if isinstance(notice, Delivered)), NO_RUN)
         return (Held(run.origin, run.first, run.count, (self.client.address,), self._inbox.why(), unread_s),)
 
     def queues(self) -> dict[str, Queue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import subprocess
 import sys
@@ -16,11 +17,13 @@ import pytest
 import quire
 from quire.live import Group, GroupFailed, MemberUnreachable, PeerMisbehaved
 from quire.live.network.losses import has_ended
+from quire.live.network.transports.memory import MemoryNetwork
 from quire.live.network.transports.tcp import Tcp
 from quire.live.runs.fleet import free_addresses
 from quire.live.services.sequencers import connect
 from quire.live.settings import read_address
 from quire.model.errors import BadInput
+from tests.kit.virtual_time import run_in_virtual_time
 from tests.live.proxy import CALM, Proxy
 from tests.live.running import chatting, crash, events, folders, made_of, run, trusted
 
@@ -63,6 +66,20 @@ async def entered(groups: list[Group]) -> list[Group]:
 
 async def left(groups: list[Group]) -> None:
     await asyncio.gather(*(group._mesh.stop() for group in groups))
+
+
+def test_whoever_leaves_after_a_loss_says_who_is_missing_and_how_it_was_lost() -> None:
+    async def main() -> list[BaseException | None]:
+        where = ["127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:7002"]
+        groups = await entered([Group(made_of(where, me, transport="memory")) for me in range(3)])
+        MemoryNetwork.of(asyncio.get_running_loop()).cut_off(read_address(where[1]))
+        await asyncio.gather(*(told(group) for group in groups))
+        return await asyncio.gather(*(groups[me].close() for me in (0, 2)), return_exceptions=True)
+
+    for error in run_in_virtual_time(main()):
+        assert isinstance(error, quire.NotDelivered)
+        lost = r"member 1 \(127\.0\.0\.1:7001\) is not connected: (cannot connect to it|nothing was received for)"
+        assert re.search(lost, str(error))
 
 
 @pytest.mark.parametrize("killed", [0, 1, 2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,6 +107,27 @@ def test_the_death_of_a_process_is_noticed_by_all_others_and_said_in_one_sentenc
         for survivor in (0, 2):
             assert f"member 1 ({plan.members[1]}) has been unreachable" in fleet.ended[survivor].error
             assert "may not be delivered everywhere" in fleet.ended[survivor].error
+        assert fleet.is_gone()
+
+    asyncio.run(main())
+
+
+def test_a_run_ends_without_a_member_that_is_stopped_for_good_where_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quire.live.runs.fleet.DRAIN_S", 1.0)
+    options: dict[str, object] = {"clients": 1, "replication": "majority"}
+    plan = Plan(members=free_addresses(4), protocol="transactions", options=options, messages=20, rate=10, timeout_s=3.0)
+
+    async def main() -> None:
+        fleet, under_way = Interruption(plan, tmp_path), asyncio.Event()
+        fleet.watch = lambda _, progress: under_way.set() if progress.sent else None
+        running = asyncio.create_task(fleet.run())
+        await asyncio.wait_for(under_way.wait(), PATIENCE_S)
+        fleet._processes[1].send_signal(signal.SIGSTOP)
+        with pytest.raises(FleetFailed, match=r"^member 1 was lost: it did not end when the others had$"):
+            await asyncio.wait_for(running, PATIENCE_S)
+        assert sorted(fleet.ended) == [0, 2, 3]
         assert fleet.is_gone()
 
     asyncio.run(main())

@@ -221,7 +221,7 @@ def test_a_stopped_member_is_given_up_soon_after_the_timeout(watched: Callable[.
 
     assert command.end() == 3
     assert time.monotonic() - began < 15
-    assert re.search(rb"gave up: member 2 .* has been unreachable for 5\.\d s.*; no run was written", command.shown)
+    assert re.search(rb"gave up: member 2 .* has been unreachable for \d+\.\d s.*; no run was written", command.shown)
     assert not any(map(exists, members))
     assert not list(tmp_path.iterdir())
 

@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
+import msgspec
 import pytest
 
 import quire
 from quire.live.network.transports.memory import MemoryNetwork
+from quire.live.runs.plan import Plan
+from quire.live.services.registry import SERVICES
 from quire.live.services.sequencers import Connected
 from quire.live.services.session import GroupMessage, Membership
 from quire.live.settings import Address
@@ -161,3 +164,42 @@ def test_a_transport_that_does_not_exist_is_refused_with_those_that_do(way: str)
     with pytest.raises(quire.BadInput, match="there is no transport 'pigeon'; choose one of tcp, memory"):
         ways_in("pigeon")[way]()
     assert ways_in("memory")[way]() is not None
+
+
+@pytest.mark.parametrize(("protocol", "options"), [("sequencer", {"sequencers": "1"}), ("objects", {})])
+def test_processes_that_have_nothing_to_do_serve_the_others_for_longer_than_the_timeout(
+    protocol: str, options: dict[str, object]
+) -> None:
+    plan = Plan(
+        members=tuple(MEMBERS), protocol=protocol, options=options, messages=100, rate=2.0, senders=(0,), timeout_s=TIMEOUT_S
+    )
+    settings = [msgspec.structs.replace(plan.settings(me), transport="memory") for me in range(len(MEMBERS))]
+    roles = [SERVICES[protocol].role(plan, each, None) for each in settings]
+
+    async def main() -> float:
+        began = asyncio.get_running_loop().time()
+        await asyncio.gather(*(role.take_part() for role in roles))
+        return asyncio.get_running_loop().time() - began
+
+    assert run_in_virtual_time(main()) > 4 * TIMEOUT_S
+    assert [role.sent for role in roles] == [100, 0, 0]
+
+
+@pytest.mark.parametrize("replication", ["majority", "all"])
+def test_a_client_of_a_store_may_leave_long_before_the_others(replication: str) -> None:
+    async def process(me: int) -> int:
+        options = {"replication": replication}
+        written = 0
+        async with quire.join_store(
+            "shop", me=me, members=MEMBERS, replicas=1, transport="memory", options=options, timeout_s=TIMEOUT_S
+        ) as member:
+            for _ in range(100 if me == 2 else 0):
+                await member.store.run(lambda t: t.write("sold", b"one more"))
+                await asyncio.sleep(TIMEOUT_S / 10)
+                written += 1
+        return written
+
+    async def main() -> list[int]:
+        return await asyncio.gather(*map(process, range(3)))
+
+    assert run_in_virtual_time(main()) == [0, 0, 100]

@@ -13,9 +13,11 @@ import pytest
 
 import quire
 from quire.live.events import Event
+from quire.live.network.transports.memory import MemoryNetwork
 from quire.live.runs.fleet import free_addresses
 from quire.protocols.transactions.errors import CommitUnknown, NoReplicaQuorum
 from tests.kit.patience import PATIENCE_S
+from tests.kit.virtual_time import run_in_virtual_time
 from tests.live.proxy import CALM, Proxy, proxies
 from tests.transactions.test_live import REPLICAS, bank
 
@@ -208,6 +210,99 @@ def test_a_dead_replica_is_lost_once_and_has_never_recovered() -> None:
         assert about_it == ["lost"], "it says itself that it leaves, and nobody has to find out"
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+@asynccontextmanager
+async def all_must_agree() -> AsyncIterator[tuple[quire.StoreMember, asyncio.Event]]:
+    """A client of two replicas that must both agree, in memory, and what has one of them leave without a word of goodbye."""
+    addresses, leave = ["127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:7002"], asyncio.Event()
+
+    def member(me: int) -> quire.StoreMember:
+        options = {"replication": "all"}
+        return quire.join_store("all", me=me, members=addresses, replicas=2, transport="memory", options=options)
+
+    async def serve(me: int) -> None:
+        with suppress(ConnectionError, quire.NotDelivered):
+            async with member(me):
+                if me == 1:
+                    await leave.wait()
+                    raise ConnectionError
+
+    async with asyncio.TaskGroup() as replicas:
+        for me in range(2):
+            replicas.create_task(serve(me))
+        client = await member(2).__aenter__()
+        await put(client.store, "x", b"1")
+        yield client, leave
+        with pytest.raises(quire.NotDelivered):
+            await client.__aexit__(None, None, None)
+
+
+async def write_for_ever(t: quire.Transaction) -> None:
+    while True:
+        await t.write("x", b"2")
+
+
+async def read_for_ever(store: quire.Store) -> None:
+    """At one replica or the other."""
+    while True:
+        await store.run(lambda t: t.read("x"), timeout_s=0.1)
+
+
+def test_where_all_must_agree_every_call_after_a_loss_says_that_the_store_has_failed() -> None:
+    async def main() -> None:
+        async with all_must_agree() as (client, leave):
+            opened = client.store.transaction()
+            await opened.__aenter__()
+            leave.set()
+            with pytest.raises(quire.GroupFailed, match="member 1"):
+                await write_for_ever(opened)
+            with pytest.raises(quire.GroupFailed, match="member 1"):
+                await opened.commit()
+            for _ in range(2):
+                with pytest.raises(quire.GroupFailed, match="member 1"):
+                    await put(client.store, "x", b"3")
+                with pytest.raises(quire.GroupFailed, match="member 1"):
+                    await client.store.run(lambda t: t.read("x"))
+
+    run_in_virtual_time(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def test_what_a_block_raises_comes_out_of_it_when_the_store_has_failed_meanwhile() -> None:
+    async def main() -> None:
+        async with all_must_agree() as (client, leave):
+
+            async def divide(t: quire.Transaction) -> None:
+                await t.write("x", b"2")
+                leave.set()
+                await client._host.until_ended()
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                await client.store.run(divide)
+
+    run_in_virtual_time(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def test_where_all_must_agree_a_call_that_not_all_answer_in_time_says_who_did_not() -> None:
+    """The others have not noticed yet that anybody is lost."""
+
+    async def main() -> None:
+        async with all_must_agree() as (client, leave):
+            network, replica = MemoryNetwork.of(asyncio.get_running_loop()), client.settings.members[1]
+            network.cut_off(replica)
+            with pytest.raises(
+                NoReplicaQuorum, match="not all of the replicas of 'x' answered in time: nothing came from 1"
+            ) as e:
+                await client.store.run(lambda t: t.write("x", b"2"), timeout_s=1)
+            assert e.value.silent == (1,)
+            with pytest.raises(quire.NoQuorum, match="replica 1 did not answer a read of 'x' in time"):
+                await read_for_ever(client.store)
+            network.mend(replica)
+            await put(client.store, "x", b"3")
+            leave.set()
+
+    run_in_virtual_time(asyncio.wait_for(main(), PATIENCE_S))
 
 
 def test_a_majority_that_was_stopped_and_goes_on_is_used_again() -> None:

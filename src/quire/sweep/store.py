@@ -206,8 +206,8 @@ def _check_directory(directory: Path, grid: Grid, *, force: bool) -> None:
 
 
 def sweep_parts(directory: Path) -> list[str]:
-    """The files of which the sweep in this directory consists; raises BadInput where there is none, and where there is something
-    else among its results."""
+    """The files of which the sweep in this directory consists; raises BadInput where there is none, and where something else is
+    among its results."""
     _read_info(directory)
     results = sorted(path for path in (directory / _RESULTS).glob("*.parquet") if not path.is_dir())
     for path in results:

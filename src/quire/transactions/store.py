@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from quire.model.errors import BadInput, TooLarge
+from quire.model.errors import BadInput, NoQuorum, TooLarge
 from quire.model.payloads import PAYLOAD_BYTES_MAX, as_bytes
 from quire.objects.runtime import Promise, Runtime
 from quire.protocols.node import Notice
@@ -72,6 +72,8 @@ class Store:
         self.runtime = runtime
         self._calls = 0
         self._open: dict[int, Promise] = {}
+        self._over: BaseException | None = None
+        """Why nothing is answered any more."""
 
     def transaction(self, *, timeout_s: float | None = None) -> Transaction:
         """To be used in `async with`, whose end commits, unless by an exception, which aborts.
@@ -101,8 +103,10 @@ class Store:
                     raise
                 time_is_up = until_ns is not None and self.runtime.now() >= until_ns
                 if time_is_up or transaction.tries >= self.retries.tries:
-                    await self.ask(Finish(transaction.t, False))
-                    raise RetryLimit(transaction.tries) from error
+                    await self.withdraw(transaction.t)
+                    if time_is_up and isinstance(error, NoQuorum):
+                        raise
+                    raise RetryLimit(transaction.tries, error) from error
                 self.counts.retries += 1
                 transaction = Transaction(self, until_ns, transaction.tries, transaction.t, comes_again=True)
             else:
@@ -126,7 +130,8 @@ class Store:
             promise.keep(value)
 
     def give_up(self, error: BaseException) -> None:
-        """Nothing will be answered any more."""
+        """Nothing will be answered any more, to whoever asks now or later."""
+        self._over = error
         while self._open:
             self._open.popitem()[1].fail(error)
 
@@ -136,7 +141,18 @@ class Store:
         name = type(why).__name__
         self.reasons[name] = self.reasons.get(name, 0) + 1
 
+    async def withdraw(self, t: Timestamp, *, again: bool = False) -> None:
+        """End a transaction without effect. Where nothing is answered any more it has none, and the error that made whoever
+        runs it give up says more."""
+        try:
+            await self.ask(Finish(t, False, again=again))
+        except BaseException as error:
+            if error is not self._over:
+                raise
+
     async def ask(self, request: Request) -> Any:
+        if self._over is not None:
+            raise self._over
         self._calls += 1
         promise = self._open[self._calls] = self.runtime.promise()
         self.runtime.perform(self.node.submit(self.runtime.now(), self._calls, request))
@@ -202,7 +218,7 @@ class Transaction:
             if not isinstance(error, TransactionError):
                 self._store.aborted(error)
             again = self._comes_again and isinstance(error, TransactionError) and error.retryable
-            await self._store.ask(Finish(self.t, False, again=again))
+            await self._store.withdraw(self.t, again=again)
 
     async def read(self, key: str, *, timeout_s: float | None = None) -> Any:
         """The value of a key; None if there is no such key."""
@@ -257,7 +273,7 @@ class Transaction:
                 if hopeless or self._comes_again or self._store.runtime.now() >= until_ns:
                     raise
                 if self.tries >= self._store.retries.tries:
-                    raise RetryLimit(self.tries) from error
+                    raise RetryLimit(self.tries, error) from error
                 self._store.counts.retries += 1
                 again = True
 
@@ -268,5 +284,5 @@ class Transaction:
             if written:
                 await self._store.ask(Put(self.t, key, value, until_ns))
             elif await self._store.ask(Get(self.t, key, until_ns)) != value:
-                await self._store.ask(Finish(self.t, False))
+                await self._store.withdraw(self.t)
                 raise ReadChanged(key)

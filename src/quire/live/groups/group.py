@@ -227,12 +227,13 @@ class Group:
                 failure.__cause__ = gap
                 self._fail(failure)
                 await self._ended.wait()
+        missing = self._mesh.who_is_missing()
         await self._stop()
         if self._failure is not None:
             accepted = self._outbox.accepted
             # Of messages to some members, this one is not told which of them were delivered.
             delivered = accepted if self._protocol.addressed else self._driver.delivered[self.me]
-            raise NotDelivered(accepted, delivered, self._mesh.who_is_missing()) from self._failure
+            raise NotDelivered(accepted, delivered, missing) from self._failure
 
     # What the mesh reports.
 

@@ -113,7 +113,11 @@ class Fleet:
         or hangs, would never end."""
         running = set(following)
         while running and not self._died and not any(ended.error for ended in self.ended.values()):
-            _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            # All end together. Where some may be lost, those that are left end without them.
+            patience_s = self._plan.timeout_s + DRAIN_S if self.ended else None
+            ended, running = await asyncio.wait(running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+            if not ended:
+                return
         if running and self._died:
             await asyncio.wait(running, timeout=self._plan.timeout_s + NOTICE_S)
         elif running:
@@ -131,6 +135,9 @@ class Fleet:
                 raise BadInput(ended.error)
             if ended.error:
                 raise FleetFailed(f"member {member} gave up: {ended.error}")
+        for member in self._members:
+            if member not in self.ended:
+                raise FleetFailed(f"member {member} was lost: it did not end when the others had")
 
     def _what_others_did(self) -> str:
         gave_up = [str(member) for member, ended in sorted(self.ended.items()) if ended.error]

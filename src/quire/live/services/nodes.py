@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 
 from quire.live import clock
@@ -70,6 +71,7 @@ class Host(EventRecorder):
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
         self._closing = False
+        self._said_closing = False
         self._ended = asyncio.Event()
         self._news = asyncio.Event()
         """Set when somebody closes, is lost or ends, and now and then."""
@@ -163,22 +165,35 @@ class Host(EventRecorder):
             self._mesh.resume()
 
     async def close(self) -> None:
-        """Return when all members are closing and nothing is unfinished here; the node serves the others until then.
+        """Return when all members are closing and nothing is unfinished here; the node serves the others until then, however
+        long they have something to do.
 
-        Raises NotDelivered where that is not known within the timeout.
+        Raises NotDelivered where something is unfinished here for longer than the timeout, or does not end within it once
+        all are closing.
         """
         if not self._ended.is_set():
             self._closing = True
             self._check_closing()
-            try:
-                # Where members may be lost, each of the others first has to notice.
-                async with asyncio.timeout(self.settings.timeout_s * (3 if self._survives else 1)):
-                    await self._ended.wait()
-            except TimeoutError:
-                self.fail(GroupFailed("the service did not close in time"))
+            await self._until_over()
+        missing = self._mesh.who_is_missing()
         await self.stop()
         if self.failure is not None:
-            raise NotDelivered(0, 0, self._mesh.who_is_missing()) from self.failure
+            raise NotDelivered(0, 0, missing) from self.failure
+
+    async def _until_over(self) -> None:
+        # Where members may be lost, each of the others first has to notice.
+        patience_s = self.settings.timeout_s * (3 if self._survives else 1)
+        deadline = clock.now() + patience_s
+        while not self._ended.is_set():
+            if self._said_closing and not all(peer.has_left() or peer.away for peer in self._mesh.peers.values()):
+                deadline = clock.now() + patience_s
+            elif clock.now() >= deadline:
+                self.fail(GroupFailed("the service did not close in time"))
+                return
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(deadline - clock.now()):
+                    await self._news.wait()
 
     async def leave(self, unheard: Callable[[], bool], within_s: float) -> None:
         """Say that this node closes, wait for so long while something of it is `unheard`, and stop. The others go on."""
@@ -299,6 +314,7 @@ class Host(EventRecorder):
 
     def _check_closing(self) -> None:
         if self._closing and self.node.idle():
+            self._said_closing = True
             self._mesh.say_closing(0)
             self._mesh.check_done([0] * len(self.settings.members))
 

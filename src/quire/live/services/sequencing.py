@@ -56,6 +56,7 @@ class SequencerRole(NodeRole):
 
     async def work(self, host: Host) -> None:
         if self.settings.me >= self.clients:
+            await host.until_closing(range(self.clients))
             return
         session, me = self.session, self.settings.me
         session.begin(host)

@@ -6,7 +6,13 @@ from quire.protocols.transactions.cells import Value
 from quire.protocols.transactions.channels import Clock
 from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.coordinator import Coordinator, Draw, Operation, Transaction
-from quire.protocols.transactions.errors import CoordinatorLost, Obsolete, ReadOnlyReplicaMissing, TransactionError
+from quire.protocols.transactions.errors import (
+    CoordinatorLost,
+    NoReplicaQuorum,
+    Obsolete,
+    ReadOnlyReplicaMissing,
+    TransactionError,
+)
 from quire.protocols.transactions.notices import Answered, Traced
 from quire.protocols.transactions.packets import Claim, Done, End, Read, Refused, Write
 from quire.protocols.transactions.placement import Placement
@@ -83,4 +89,6 @@ class Client(Coordinator[Post]):
         return [Post(replica, claim) for replica in to]
 
     def _too_late(self, operation: Operation) -> TransactionError:
-        return ReadOnlyReplicaMissing(operation.key, min(operation.missing))
+        if operation.version is None:
+            return ReadOnlyReplicaMissing(operation.key, min(operation.missing))
+        return NoReplicaQuorum(operation.key, tuple(sorted(operation.missing)), "not all")

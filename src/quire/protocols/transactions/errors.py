@@ -56,20 +56,20 @@ class TxAborted(TransactionError):
 
 
 class NoReplicaQuorum(TransactionError, NoQuorum):
-    """No majority of a key's replicas answered in time; `silent` did not. The transaction is aborted, and nothing of it was
-    done. It is not retried by itself; run it again when the replicas can be reached."""
+    """Not as many of a key's replicas answered in time as are needed; `silent` did not. The transaction is aborted, and nothing
+    of it was done. It is not retried by itself; run it again when the replicas can be reached."""
 
-    def __init__(self, key: str, silent: tuple[int, ...]) -> None:
+    def __init__(self, key: str, silent: tuple[int, ...], needed: str = "no majority") -> None:
         missing = ", ".join(map(str, silent))
         super().__init__(
-            f"no majority of the replicas of {key!r} answered in time; no answer from {missing}, unreachable or waiting for "
+            f"{needed} of the replicas of {key!r} answered in time; no answer from {missing}, unreachable or waiting for "
             "another transaction; nothing was changed: run the transaction again later"
         )
         self.key = key
         self.silent = silent
 
 
-class ReadOnlyReplicaMissing(TransactionError):
+class ReadOnlyReplicaMissing(TransactionError, NoQuorum):
     """The one replica that was asked to read did not answer in time. The transaction is aborted; a retry asks another."""
 
     retryable = True
@@ -78,6 +78,7 @@ class ReadOnlyReplicaMissing(TransactionError):
         super().__init__(f"replica {replica} did not answer a read of {key!r} in time; try again at another replica")
         self.key = key
         self.replica = replica
+        self.silent = (replica,)
 
 
 class CoordinatorLost(TransactionError):
@@ -104,10 +105,10 @@ class CommitUnknown(TransactionError, OutcomeUnknown):
 
 
 class RetryLimit(TransactionError):
-    """The program was tried as often as it may be; the last reason is the cause of this error."""
+    """The program was tried as often, or as long, as it may be; the last reason is the cause of this error."""
 
-    def __init__(self, tries: int) -> None:
-        super().__init__(f"the transaction did not commit in {tries} tries")
+    def __init__(self, tries: int, why: TransactionError) -> None:
+        super().__init__(f"the transaction did not commit in {tries} {'try' if tries == 1 else 'tries'}: {why}")
         self.tries = tries
 
 

@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 LINKS = "tests/wire/test_links.py"
 LARGE = "tests/live/test_large.py"
 CLOSING = "tests/live/test_closing.py"
+IN_MEMORY = "tests/live/test_services_in_memory.py"
 INTAKE = "tests/live/test_intake.py"
 LIVENESS = "tests/live/test_liveness.py"
 UNREAD = "tests/live/test_unread.py"
@@ -144,5 +145,22 @@ MUTATIONS = [
         right=" and self.bytes <= self._bytes_max * 15 // 16",
         wrong="",
         tests=(f"{UNREAD}::test_an_inbox_has_room_again_when_a_sixteenth_is_free_of_messages_and_of_bytes[0-20]",),
+    ),
+    Mutation(
+        name="who has nothing more to do waits for others only as long as the timeout",
+        module="live/services/nodes.py",
+        right="                deadline = clock.now() + patience_s\n            elif",
+        wrong="                pass\n            if",
+        tests=(f"{IN_MEMORY}::test_a_client_of_a_store_may_leave_long_before_the_others",),
+    ),
+    Mutation(
+        name="a member that others closed the group for has finished",
+        module="live/runs/member.py",
+        right="not error and not self._has_everything",
+        wrong="not error and self._stop.is_set()",
+        tests=(
+            "tests/live/test_stopping.py::"
+            "test_a_member_with_which_others_close_the_group_says_as_they_do_that_not_everything_was_sent",
+        ),
     ),
 ]

@@ -141,4 +141,14 @@ MUTATIONS = [
             "test_a_vote_of_a_replica_that_has_lost_its_disk_since_is_asked_for_again",
         ),
     ),
+    Mutation(
+        name="a store that has failed is asked all the same",
+        module="transactions/store.py",
+        right="        if self._over is not None:\n            raise self._over\n",
+        wrong="",
+        tests=(
+            "tests/transactions/test_outages.py::"
+            "test_where_all_must_agree_every_call_after_a_loss_says_that_the_store_has_failed",
+        ),
+    ),
 ]

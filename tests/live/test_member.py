@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,12 @@ def started(plan: Path, *arguments: str | Path, members: int = 3) -> Iterator[li
         yield processes
 
 
+def complained(text: str) -> str:
+    """What a member said besides its result; not that it waited for others, which on a busy machine may start late and answer
+    late."""
+    return "".join(line for line in text.splitlines(keepends=True) if not re.search("event=(awaited|stalled) ", line))
+
+
 def quire(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
@@ -64,7 +71,7 @@ def test_members_with_a_secret_leave_parts_that_become_a_run(tmp_path: Path) -> 
     for me, (out, complaints) in enumerate(said):
         parts = tmp_path / "parts"
         assert out == f"member {me}: 200 sent, 600 delivered; its part of the trace is in {parts}\n"
-        assert complaints == ""
+        assert complained(complaints) == ""
     collected = quire("collect", tmp_path / "parts", "--json", "--out", tmp_path / "run")
     assert json.loads(collected.stdout)["deliveries"] == 1800
 
@@ -95,7 +102,7 @@ def test_without_a_load_lines_of_all_inputs_come_out_everywhere_in_one_order(tmp
         said, complaints = zip(*(member.communicate(timeout=PATIENCE_S) for member in members), strict=True)
 
     assert [member.returncode for member in members] == [0, 0, 0]
-    assert complaints == tuple(f"member {me}: 50 sent, 150 delivered\n" for me in range(3)), "lines, and nothing but lines"
+    assert [*map(complained, complaints)] == [f"member {me}: 50 sent, 150 delivered\n" for me in range(3)]
     assert said[0] == said[1] == said[2]
     assert sorted(said[0].splitlines()) == sorted(
         f"{me}:{number} {me} says {number}" for me in range(3) for number in range(50)
@@ -120,7 +127,7 @@ def test_ctrl_c_at_one_member_ends_the_group_after_everything_is_delivered(tmp_p
     assert said[0][0] == said[2][0] == "".join(seen)
     early = "1 sent, 3 delivered; the group was closed before everything was sent\n"
     interrupted = ["", "quire: interrupted\n", ""]
-    assert [complaints for _, complaints in said] == [f"member {me}: {early}{interrupted[me]}" for me in range(3)]
+    assert [complained(complaints) for _, complaints in said] == [f"member {me}: {early}{interrupted[me]}" for me in range(3)]
 
 
 def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(tmp_path: Path) -> None:

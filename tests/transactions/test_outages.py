@@ -297,7 +297,7 @@ def test_where_all_must_agree_a_call_that_not_all_answer_in_time_says_who_did_no
             network, replica = MemoryNetwork.of(asyncio.get_running_loop()), client.settings.members[1]
             network.cut_off(replica)
             with pytest.raises(
-                NoReplicaQuorum, match="not all of the replicas of 'x' answered in time: nothing came from 1"
+                NoReplicaQuorum, match="not all of the replicas of 'x' answered in time; no answer from 1,"
             ) as e:
                 await client.store.run(lambda t: t.write("x", b"2"), timeout_s=1)
             assert e.value.silent == (1,)

@@ -56,6 +56,10 @@ class Inbox(Generic[T]):
             self.full_since = None if self.has_room_again() else clock.now()
         return delivery
 
+    def first(self) -> T | None:
+        """What will be taken next."""
+        return next(iter(self), None)
+
     def __iter__(self) -> Iterator[T]:
         """What will be taken, in order."""
         return (delivery for delivery, _, _ in self._deliveries)

@@ -25,7 +25,7 @@ class Patience:
 
     def waiting(self) -> Sequence[Held]:
         """What the application does not take, which comes first, and everything that is held back."""
-        unread_s, delivery = self._inbox.unread_s(), next(iter(self._inbox), None)
+        unread_s, delivery = self._inbox.unread_s(), self._inbox.first()
         held = [*map(self._blamed, self._driver.held())]
         if unread_s is None or delivery is None:
             return held

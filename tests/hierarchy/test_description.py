@@ -47,7 +47,7 @@ def test_text_that_is_no_description_is_refused(text: str) -> None:
 
 REFUSED: list[tuple[Description, type[BadInput], str]] = [
     (layered(([[0], []], [0, 1]), ([[0]], [])), InvalidHierarchy, "a cluster on layer 1 is empty"),
-    (layered(([[0, 1], [1, 2]], [0, 1]), ([[0, 1]], [])), DuplicateSite, "site 1 is in two places on layer 1"),
+    (layered(([[0, 1], [1, 2]], [0, 1]), ([[0, 1]], [])), DuplicateSite, "site 1 appears twice on layer 1"),
     (layered(([[0, 1], [2]], [0, 1]), ([[0, 1]], [])), NotInCluster, "site 1 is not a member of cluster 1"),
     (layered(([[0, 1], [2]], [0, 2]), ([[0, 1]], [])), InvalidHierarchy, "must be the agents of layer 1"),
     (layered(([[0, 1, 2]], [0]), ([[0]], [])), InvalidHierarchy, "must have more than one cluster"),

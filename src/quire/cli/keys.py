@@ -165,4 +165,4 @@ def _show(out: Path, files: list[Path], *, secret: bool) -> None:
         return
     for file in files:
         console.print(str(file), markup=False)
-    console.print("copy each member's folder to its host, and keep authority.key in a safe place", markup=False)
+    console.print("copy each member's folder to its host, and keep authority.key safe", markup=False)

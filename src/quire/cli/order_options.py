@@ -29,7 +29,7 @@ class KeyOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which writes are left out, and how they are told."""
+    """Which writes are left out, and how they are recognised."""
 
     omit_superseded: Annotated[
         bool, typer.Option("--omit-superseded", help="Leave out writes that a later one of the same object supersedes.")
@@ -47,7 +47,7 @@ class OmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     def significance(self) -> Significance | None:
-        """How superseded writes are told; None where they stay."""
+        """How superseded writes are recognised; None if they are kept."""
         if not self.omit_superseded:
             return None
         return Significance(object=self.object, op=self.op, txn=self.txn, write=self.write, commit=self.commit)

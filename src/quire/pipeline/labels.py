@@ -69,7 +69,7 @@ def read_labelled(world: World, groups: Sequence[RowGroup], names: Sequence[str]
 
 
 def _piece(chunk: Any) -> tuple[np.ndarray, list[str]]:
-    """A piece of a column as places in its own dictionary; -1, which is the last place of any list, where it is null."""
+    """A piece of a column as indices into its own dictionary; -1, which is the last index of any list, where it is null."""
     indices = array(chunk.indices, np.int32)
     if chunk.null_count:
         indices = np.where(valid(chunk), indices, -1)

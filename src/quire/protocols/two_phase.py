@@ -86,7 +86,7 @@ Key = tuple[int, int]
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """A run that waits for its place: its key so far, and whether that is final."""
+    """A run that waits for its position: its key so far, and whether that is final."""
 
     run: Run
     key: Key

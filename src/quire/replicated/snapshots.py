@@ -88,8 +88,8 @@ def _entries(held: TrackedDict, keys: list[Any], kept: _Kept) -> Iterator[tuple[
     """The entries as they were, each as it is asked for."""
     changed = kept.entries
     for key in keys:
-        place = (id(held), key)
-        value = changed[place] if place in changed else dict.__getitem__(held, key)
+        entry = (id(held), key)
+        value = changed[entry] if entry in changed else dict.__getitem__(held, key)
         yield key, msgspec.Raw(value.data) if isinstance(value, Image) else value
 
 

@@ -1,4 +1,4 @@
-"""The two axes of a chart: from values to places, and where to write which numbers."""
+"""The two axes of a chart: from values to coordinates, and where to write which numbers."""
 
 from __future__ import annotations
 

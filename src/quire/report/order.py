@@ -3,7 +3,7 @@
 An event is to the right of the one before it at its process and, where it is the delivery or the receipt of a message, of
 the sending of that message. Events are placed in the order of the trace's own times as far as these causes allow it, as far
 to the left as they may be, but no more steps than there are processes to the left of all before: what happened about the
-same time is then drawn about the same place. Messages in a row may be one event. Logs that contradict each other are drawn
+same time is drawn at about the same position. Messages in a row may be one event. Logs that contradict each other are drawn
 all the same: where everything waits for something else, the event that comes first by the trace's own times goes on without.
 """
 

@@ -16,7 +16,7 @@ KIND, ORIGIN, FIRST, COUNT, LAMPORT, TIME_NS, ADDRESS, SIZE = range(8)
 of the first, the time, the number of their address, the bytes of each."""
 
 FANOUT, PAYLOAD, PACKET_TYPE, HEADER = ORIGIN, FIRST, ADDRESS, SIZE
-"""What a packet has in some of these places: in how many copies it left, its payload and header in bytes, and its type."""
+"""What a packet has in some of these columns: in how many copies it left, its payload and header in bytes, and its type."""
 
 RECORD_FIELDS = 8
 RECORD_BYTES = RECORD_FIELDS * 8

@@ -321,7 +321,7 @@ class Ordering:
 
     def hindrances(self) -> list[Hindrance]:
         """Everything that is held back here, whom it waits for, and why."""
-        unknown = "its place in the order is not known without word from"
+        unknown = "its position in the order is unknown without a message from"
         found = [self._hindrance(each.run, each.members, unknown) for each in self.protocol.waiting()]
         for run in self._queue:
             lacking = self.knowledge.lacking(run.origin, run.end)

@@ -108,7 +108,7 @@ class Outgoing:
         if not self._first <= received <= self._next:
             raise FrameError(f"it has {received} frames, but {self._first} to {self._next} is possible")
         self._unacknowledged = deque(
-            (renumbered(head, received + place), body) for place, (head, body) in enumerate(self._unacknowledged)
+            (renumbered(head, received + index), body) for index, (head, body) in enumerate(self._unacknowledged)
         )
         self._first, self._next = received, received + len(self._unacknowledged)
         self._abandoned = False

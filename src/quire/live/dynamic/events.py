@@ -31,7 +31,7 @@ class View(msgspec.Struct, frozen=True):
 
     number: int
     members: tuple[str, ...]
-    """By seniority: whoever goes on keeps its place, and whoever joins comes last."""
+    """By seniority: members that continue keep their order, and those that join come last."""
 
     @property
     def senior(self) -> str:

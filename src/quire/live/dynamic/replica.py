@@ -79,18 +79,18 @@ class Replica:
             return [DeliveredRun(entry.origin, entry.number - 1, entry.epoch, position, entry.run)]
         found: list[DeliveredRun] = []
         messages: list[bytes] = []
-        for place, payload in enumerate((*entry.run.payloads(), None)):
+        for index, payload in enumerate((*entry.run.payloads(), None)):
             if payload is not None and payload[:1] == MESSAGE:
                 messages.append(payload[1:])
                 continue
             if messages:
-                start = place - len(messages)
+                start = index - len(messages)
                 run = make_run(entry.rank, entry.run.first + start, messages)
                 at = None if position is None else position + start
                 found.append(DeliveredRun(entry.origin, entry.number - 1 + start, entry.epoch, at, run))
                 messages = []
             if payload is not None:
-                self._execute(self._commands, entry, entry.number + place, payload)
+                self._execute(self._commands, entry, entry.number + index, payload)
         return found
 
     def _execute(self, commands: Commands, entry: Entry, number: int, payload: bytes) -> None:

@@ -39,7 +39,7 @@ class LiveSummary(Summary, frozen=True, kw_only=True):
     happened: tuple[Happened, ...] = ()
     """What was done to the members in the course of it, and which views came of that."""
     older: int = 0
-    """How many earlier runs left their parts in the same place."""
+    """How many earlier runs left their parts in the same directory."""
 
 
 def collect(

@@ -72,7 +72,7 @@ class Session:
         self._request: asyncio.Future[None] | None = None
         self._views: dict[str, tuple[int, ...]] = {}
         self._deferred: dict[int, int] = {}
-        """Own runs by their first message: their places in the records, until it is known who is to deliver them."""
+        """Own runs by their first message: their positions in the records, until it is known who is to deliver them."""
 
     def begin(self, host: Host) -> None:
         self._host = host

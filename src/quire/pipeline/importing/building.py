@@ -56,7 +56,7 @@ class Rows(msgspec.Struct):
     seq: np.ndarray
     record: np.ndarray
     rank: np.ndarray
-    """The place among the rows of its record."""
+    """The index among the rows of its record."""
 
 
 def number(task: NumberTask) -> Numbered:

@@ -37,7 +37,7 @@ RECORDS: pa.Schema = schema_of(
         ("text", pa.string()),
     ]
 )
-"""`order` is the place at the host where the log says it; the line is, where it does not. `key` is what others may name
+"""`order` is the position at the host where the log says it; the line is, where it does not. `key` is what others may name
 as a cause; a delivery names the message, and has no key."""
 
 KINDS = {

@@ -1,4 +1,4 @@
-"""What decides the place of an event, as columns: checked, because an order by a key that lies is no order.
+"""What decides the position of an event, as columns: checked, because an order by a key that lies is no order.
 
 Total order goes by (clock, source). Causal order goes by (how many events happened before, source), taken from vector
 clocks: whatever happens after an event has more behind it, so this extends causality, and it is the same whoever asks.

@@ -48,7 +48,7 @@ class Coordinated(Generic[T]):
         self.early += [{} for _ in range(more)]
 
     def next_serial(self) -> int:
-        """Take one message; returns its place in the order in which the coordinator takes them."""
+        """Take one message; returns its position in the order in which the coordinator takes them."""
         self.serial += 1
         return self.serial - 1
 

@@ -13,7 +13,7 @@ class DuplicateSite(InvalidHierarchy):
     """A site is named twice on one layer."""
 
     def __init__(self, site: int, layer: int) -> None:
-        super().__init__(f"site {site} is in two places on layer {layer}; name it once")
+        super().__init__(f"site {site} appears twice on layer {layer}; name it once")
         self.site = site
 
 

@@ -79,7 +79,7 @@ class Up(Carrier, frozen=True, tag=2):
 
 
 class Down(Carrier, frozen=True, tag=3):
-    """From the coordinator to a member; `serial` is the letter's place in the coordinator's order."""
+    """From the coordinator to a member; `serial` is the letter's position in the coordinator's order."""
 
     name: ClassVar[str] = "DOWN"
 

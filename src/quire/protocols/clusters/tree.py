@@ -5,7 +5,7 @@ the next; the top layer is one cluster. Two sites share at most one cluster, and
 it left: sites and clusters form a tree. So whoever relays a message needs only its destination, and hop by hop it takes
 the same path as if it had been planned at the start.
 
-A site is a number, and so is a cluster. The place of a site in its cluster is its *slot*; slots are never given twice, so
+A site is a number, and so is a cluster. The index of a site in its cluster is its *slot*; slots are never given twice, so
 that members who do not know of the latest one yet still mean the same by the others.
 """
 

@@ -1,6 +1,6 @@
 """What clients, sequencers and the directory say to each other.
 
-A *number* is a message's place in its group; joins and leaves take one too. A *counter* is a message's place among those
+A *number* is a message's position in its group; joins and leaves take one too. A *counter* is a message's position among those
 that its client sent to its group: together with both they are its identity, by which a repeat is known. A *request number*
 counts the joins and leaves of a client over all groups, so that a late copy of one is never taken for another.
 """

@@ -1,16 +1,16 @@
 """Single-phase total and causal order.
 
-Every operation gets its place in the total order when it is generated: its logical time, and among equal times the
-rank of its member. There is no second phase in which a place is agreed upon; a member only has to find out when no
+Every operation gets its position in the total order when it is generated: its logical time, and among equal times the
+rank of its member. There is no second phase in which a position is agreed upon; a member only has to find out when no
 operation can still come that belongs earlier. Each member therefore records the latest logical time it has seen of
 every other (LCV). Links keep their order, so the next operation of member i will carry at least LCV[i]+1; the
-smallest of these next places is the *frontier*, and whatever lies below it is *stable* and is delivered. Operations
+smallest of these next positions is the *frontier*, and whatever lies below it is *stable* and is delivered. Operations
 carry the times that this needs; a member that has nothing to send acknowledges with its clock, and under the
 economical scheme only where its last multicast (MRMT) does not already say enough. The busier the group, the fewer
 acknowledgements there are and the shorter operations wait.
 
 A run of k operations takes k consecutive times. `run-length` batches order each operation by its own time, so that
-others' operations may come between them; `unit` batches stay together at the place of their first time. In both, clocks
+others' operations may come between them; `unit` batches stay together at the position of their first time. In both, clocks
 and acknowledgements speak of the last time.
 
 Source: C. Sun and P. Maheshwari, "A Single Phase Protocol for Total and Causal Ordering of Group Operations in

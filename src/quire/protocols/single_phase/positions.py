@@ -11,7 +11,7 @@ INFINITY = NUMBER_MAX
 
 
 def rank(member: int, time: int, members: int, rotating: bool) -> int:
-    """A member's place among operations of equal time."""
+    """A member's rank among operations of equal time."""
     return (member + time) % members if rotating else member
 
 
@@ -21,7 +21,7 @@ def need(other: int, time: int, member: int, members: int, rotating: bool) -> in
 
 
 def frontier(clocks: Sequence[int], rotating: bool) -> tuple[int, int]:
-    """The earliest place that an operation still to come can have. Whatever lies before it is stable."""
+    """The earliest position that an operation still to come can have. Whatever lies before it is stable."""
     lowest = min(clocks)
     if not rotating:
         return lowest + 1, clocks.index(lowest)

@@ -153,7 +153,7 @@ class SinglePhase(Protocol):
         )
 
     def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
-        """In the order of their places. What a member has delivered before is the beginning of that order."""
+        """In the order of their positions. What a member has delivered before is the beginning of that order."""
         return remainder(packets, delivered, self.members, rotating=self._rotating, unit=self._unit)
 
     def fence(self, member: int) -> Sequence[Packet]:

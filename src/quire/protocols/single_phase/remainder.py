@@ -1,4 +1,4 @@
-"""What is delivered at the end of a view: everything that is left of it, in the order of its places."""
+"""What is delivered at the end of a view: everything that is left of it, in the order of its positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def remainder(
     left = [packet for packet in packets if isinstance(packet, Operations) and packet.run.end > delivered[packet.run.origin]]
     if unit:
         placed = [(packet.time, rank(packet.run.origin, packet.time, members, rotating), packet.run) for packet in left]
-        return [Deliver(run, (time, place)) for time, place, run in sorted(placed, key=lambda one: one[:2])]
+        return [Deliver(run, (time, tie)) for time, tie, run in sorted(placed, key=lambda one: one[:2])]
     operations = sorted(
         (time, rank(packet.run.origin, time, members, rotating), packet.run.origin, step, packet)
         for packet in left
@@ -28,10 +28,10 @@ def remainder(
     found: list[Deliver] = []
     start = 0
     for end in range(1, len(operations) + 1):
-        time, place, origin, step, packet = operations[start]
+        time, tie, origin, step, packet = operations[start]
         length = end - start
         if end < len(operations) and operations[end][2:4] == (origin, step + length) and operations[end][4] is packet:
             continue
-        found.append(Deliver(packet.run.part(step, step + length), (time, place)))
+        found.append(Deliver(packet.run.part(step, step + length), (time, tie)))
         start = end
     return found

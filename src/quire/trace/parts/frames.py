@@ -42,7 +42,7 @@ def pack_frame(kind: int, body: bytes) -> bytes:
 
 
 def read_frames(file: BinaryIO, start: int = 0, end: int | None = None) -> Iterator[Frame]:
-    """The whole frames from one place to another, or to the first that is not whole."""
+    """The complete frames from one offset to another, or to the first that is incomplete."""
     file.seek(start)
     while end is None or start < end:
         header = file.read(_HEADER.size)
@@ -59,7 +59,7 @@ def read_frames(file: BinaryIO, start: int = 0, end: int | None = None) -> Itera
 
 
 def read_names(file: BinaryIO, end: int) -> Iterator[NewNames]:
-    """The names that the frames up to this place bring; records between them are passed over."""
+    """The names that the frames up to this offset bring; records between them are passed over."""
     file.seek(0)
     start = 0
     while start < end:

@@ -62,7 +62,7 @@ class Part:
         return reached
 
     def read(self, since: int = 0, until: int | None = None) -> Iterator[Piece | PartEnd]:
-        """The records from one place in the log to another, in pieces that each stand for a bounded number of rows; and at
+        """The records from one offset in the log to another, in pieces that each stand for a bounded number of rows; and at
         last what the process said at its end. Where that is lacking, the process is running or has crashed."""
         names, end = Names(), None
         waiting: list[bytes] = []
@@ -83,7 +83,7 @@ class Part:
             yield end
 
     def rows(self, since: Reach, until: Reach) -> Iterator[pa.Table]:
-        """The rows of the trace from one place in the log to another."""
+        """The rows of the trace from one offset in the log to another."""
         pos = since.rows
         for piece in self.read(since.bytes, until.bytes):
             if isinstance(piece, Piece):

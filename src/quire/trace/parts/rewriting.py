@@ -67,7 +67,7 @@ class Rewriting:
 
     def __call__(self, piece: Piece) -> Piece:
         for address in piece.names.addresses[len(self._names.addresses) :]:
-            # Two addresses may not become one, because records name them by their places.
+            # Two addresses may not become one, because records name them by their index.
             self._names.addresses.append(self._address(address))
         self._names.packet_types[:] = piece.names.packet_types
         records = piece.records.copy()

@@ -1,7 +1,7 @@
 """How far a total order is final: the stability rule of single-phase ordering, with sources for sites.
 
 A source whose clock was heard at c can still produce an event at c + 1, and nothing earlier. So every event below the
-least of these, over all sources, has its place; nothing that is still to come can precede it. Source: Sun and Maheshwari
+least of these, over all sources, has its final position; nothing that is to come can precede it. Source: Sun and Maheshwari
 1996, where a site's acknowledgement plays the part of a heartbeat here.
 """
 
@@ -12,16 +12,16 @@ from collections.abc import Collection, Sequence
 from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Open
 
 Key = tuple[int, int]
-"""A place in the order: a clock, and the place of a source among the sources."""
+"""A key of the order: a clock, and the index of a source among the sources."""
 
 NEVER_HEARD = -(1 << 63)
 """The clock of a source that has said nothing: any event of it is above."""
 
 
 def frontier(marks: Sequence[int], open: Sequence[Open | None], silent: Collection[int] = ()) -> Key | None:
-    """The least place that an event can still take. Sources in `silent` are not waited for; None if all are silent.
+    """The least key that an event can still have. Sources in `silent` are not waited for; None if all are silent.
 
-    A source in a transaction can still add to it, and what it adds takes the place of the transaction's first event.
+    A source in a transaction can still add to it, and what it adds takes the key of the transaction's first event.
     """
     positions = [
         (mark + 1 if running is None else running.first, source)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 
 KEY_CLOCK, KEY_RANK, KEY_VECTOR = "quire_clock", "quire_rank", "quire_vector"
-"""Columns of the key: the clock (or number) at which an event takes its place, and its source's place among the sources."""
+"""Columns of the key: the clock (or number) by which an event is ordered, and its source's index among the sources."""
 KEYS = (KEY_CLOCK, KEY_RANK, KEY_VECTOR)
 TICK = "quire_tick"
 """Marks rows that are there only to have time pass."""
@@ -142,7 +142,7 @@ class _Rows:
         self._wait(table, order, {KEY_CLOCK: number[order], KEY_RANK: rank[order], KEY_VECTOR: vectors[order]})
 
     def _place_transactions(self, names: Any, rank: np.ndarray, clock: np.ndarray) -> np.ndarray:
-        """The clock at which each row takes its place: that of the first of the transaction that it continues."""
+        """The clock by which each row is ordered: that of the first of the transaction that it continues."""
         vocabulary = sorted(set(names.unique().to_pylist()) - {None})
         codes = _numbers(pc.index_in(names, pa.array(vocabulary, pa.string())), -1)
         order = np.lexsort((codes, clock, rank))

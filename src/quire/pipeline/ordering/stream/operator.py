@@ -224,7 +224,7 @@ def _listened(state: State, intakes: Sequence[Intake]) -> State:
 
 
 def _above(state: State) -> Key:
-    """A place after everything that was ever heard, for when nobody is waited for."""
+    """A key after everything that was ever heard, for when nobody is waited for."""
     return max(state.marks) + 1, 0
 
 

@@ -34,7 +34,7 @@ def order_stream(
     events: DataFrame, out: str | Path, by: OrderOptions, *, form: Format = "parquet", then: Then | None = None,
     available_now: bool = False, trigger_s: float = 0,
 ) -> StreamingQuery:  # fmt: skip
-    """Start a query that writes the events of a stream to files in `out`, in order, each as soon as its place is final.
+    """Start a query that writes the events of a stream to files in `out`, in order, each as soon as its position is final.
 
     The files, by their names, hold the order with a column `position` (0, 1, 2 …) that says it; what cannot be ordered is
     in `out`/_rejected with the reason. The directory must be visible to the driver and all workers. Starting again with

@@ -32,7 +32,7 @@ _NEVER = CLOCK_MAX
 
 
 class SignificantTask(msgspec.Struct, frozen=True, tag="significant"):
-    """Of these slices, whose places are final, write what can leave by now, without what is superseded."""
+    """Of these slices, whose positions are final, write what can leave by now, without what is superseded."""
 
     directory: str
     slices: tuple[Waiting, ...]
@@ -70,7 +70,7 @@ def release_significant(task: SignificantTask) -> SignificantlyReleased:
     stop: Key | None = None
     going = len(order)
     if len(unknown):
-        # Events that share a place leave together, so what stays begins with the first of those that share this one's.
+        # Events that share a key leave together, so what stays begins with the first of those that share this one's.
         going = int(np.flatnonzero(~np.concatenate(([False], same))[: unknown[0] + 1])[-1])
         stop = int(position[going]), int(rank[going])
     order, kept, fate = order[:going], kept[:going], fate[:going]
@@ -112,8 +112,8 @@ def decide(
         object_count = max(object_count, objects[event] + 1)
         txn_count = max(txn_count, txns[event] + 1)
         pair_count = max(pair_count, pairs[event] + 1)
-    committed = np.full(txn_count, _NEVER)  # The place of the next commit of a transaction.
-    effective = np.full(object_count, _NEVER)  # Of the run: the earliest place by which a write is known to take effect.
+    committed = np.full(txn_count, _NEVER)  # The clock of the next commit of a transaction.
+    effective = np.full(object_count, _NEVER)  # Of the run: the earliest clock by which a write is known to take effect.
     undecided = np.zeros(object_count, np.int64)  # Of the run: writes whose transaction has not committed yet.
     runs = np.zeros(object_count, np.int64)  # Runs that are behind, which is ahead in the order.
     rewritten = np.full(pair_count, _NEVER)

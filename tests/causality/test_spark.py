@@ -143,7 +143,7 @@ def test_a_contradiction_ends_with_1_and_the_cycle(command: CliRunner, tmp_path:
     [
         (["--past", "nonsense"], "'nonsense' is not an event"),
         (["--past", "9@0"], "there is no event 9@0: the run has processes 0 to 3"),
-        (["--past", "0:9"], "nobody sent 0:9"),
+        (["--past", "0:9"], "message 0:9 was never sent"),
         (["--past", "7:0"], "so none sent 7:0"),
         (["--first", "x"], "has no column 'text'"),
         (["--first", "(", "--column", "kind"], "is not a regular expression"),

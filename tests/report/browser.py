@@ -80,8 +80,8 @@ class Browser:
         os.close(self._out)
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False, phone: bool = False) -> None:
-        """Open a file and wait until it is loaded."""
+    def open(self, page: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, phone: bool = False) -> None:
+        """Open a file, or an address, and wait until it is loaded."""
         self.complaints.clear()
         self.requests.clear()
         self._call(
@@ -92,7 +92,7 @@ class Browser:
             "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         )
         self._events.clear()
-        self._call("Page.navigate", url=page.resolve().as_uri())
+        self._call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self._wait_for(lambda: any(event["method"] == "Page.loadEventFired" for event in self._events), "the page to load")
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 

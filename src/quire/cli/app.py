@@ -32,6 +32,7 @@ COMMANDS = {
     "collect": Command("collect:collect", "Combine what the processes of a group recorded into one run."),
     "member": Command("member:member", "Run one member of a group over several hosts."),
     "serve": Command("serve:serve", "Run a sequencer of the sequencing service."),
+    "watch": Command("watch:watch", "Watch what runs, on a page or in the terminal."),
     "simulate": Command("simulate:simulate", "Run a protocol in the seeded simulator, and write its trace."),
     "audit": Command("audit:audit", "Check which orders hold in a run's trace.", needs_spark=True),
     "causality": Command("causality:causality", "Say what happened before what in a trace.", needs_spark=True),

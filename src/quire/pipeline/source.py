@@ -22,8 +22,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from quire.model.errors import BadInput
 from quire.pipeline.layout import lay_out
 from quire.pipeline.reading import TraceReader
-from quire.trace.parts.reader import Part, Reach, part_files, part_path
-from quire.trace.parts.runs import runs_in
+from quire.trace.parts.reader import Part, Reach, part_path
+from quire.trace.parts.runs import live_logs, runs_in
 from quire.trace.schema import SCHEMA
 from quire.trace.store import open_run, read_info
 
@@ -61,7 +61,7 @@ def members_of(path: str | Path) -> int:
     path = Path(path)
     if (path / "run.json").exists():
         return read_info(path).members
-    logs = _live_logs(path)
+    logs = live_logs(path)
     if logs is None:
         raise BadInput(f"{path} is neither a run nor a directory in which one is being recorded")
     identity = runs_in(logs)[-1].identity
@@ -118,7 +118,7 @@ class _Reader(_Rows, DataSourceReader):
     """Everything that is there now."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        if not (self._path / "run.json").exists() and _live_logs(self._path) is None:
+        if not (self._path / "run.json").exists() and live_logs(self._path) is None:
             raise BadInput(f"{self._path} is neither a run nor a directory in which one is being recorded")
         return _spans({}, _latest(self._path, {}))
 
@@ -140,23 +140,9 @@ def _progress(offset: Offset, process: str) -> Progress:
     return Progress(**offset[process]) if process in offset else Progress()
 
 
-def _live_logs(path: Path) -> Path | None:
-    """The directory in which members are writing, for a path that is that directory, or where the run will be."""
-    beside = sorted(path.parent.glob(f".{path.name}.*"), key=lambda found: found.name) if path.parent.is_dir() else []
-    candidates = [path, *sorted((found for found in beside if found.is_dir()), key=_modified, reverse=True)]
-    return next((found for found in candidates if part_files(found)), None)
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
 def _latest(path: Path, start: Offset) -> Offset:
     """Where all that can be read by now ends."""
-    logs = _live_logs(path)
+    logs = live_logs(path)
     if logs is not None:
         try:
             return _latest_live(logs, start)
@@ -199,7 +185,7 @@ def _spans(start: Offset, end: Offset) -> list[InputPartition]:
 
 
 def _tables(path: Path, span: Span) -> Iterator[pa.Table]:
-    logs = _live_logs(path) if span.until.bytes != _WHOLE else None
+    logs = live_logs(path) if span.until.bytes != _WHOLE else None
     if logs is not None:
         try:
             part = Part(part_path(logs, span.process, span.until.incarnation))

@@ -42,12 +42,16 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a member may be silent before the others give it up."""
     join_s: float = JOIN_S
     """How long members may take to come."""
+    observe: tuple[str, ...] = ()
+    """Where each member can be looked at; nowhere if not given."""
     out: str | None = None
     """Directory for the member's part of the trace; none is kept if not given."""
 
     def settings(self, me: int) -> Settings:
         """What this member needs to join; raises BadInput in one sentence where the plan makes no sense."""
         self.check_load()
+        if self.observe and len(self.observe) != len(self.members):
+            raise BadInput(f"observe needs one address for each of the {len(self.members)} members, not {len(self.observe)}")
         service = SERVICES.get(self.protocol or "")
         return read_settings(
             self.group,
@@ -68,6 +72,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
             listen=self.listen,
             timeout_s=self.timeout_s,
             join_s=self.join_s,
+            observe=self.observe[me] if self.observe else None,
         )
 
     def messages_in_all(self) -> int | None:

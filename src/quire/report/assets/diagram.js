@@ -1,18 +1,16 @@
 // Hands, keys and search: what the reader does to the picture.
-const startDiagram = () => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const model = buildModel(data.trace);
+const startDiagram = (data) => {
   const canvas = document.getElementById("diagram");
   const stage = canvas.parentElement;
-  const layout = makeLayout(model);
-  const view = makeView(model, layout, canvas);
-  const state = view.state;
+  let model = buildModel(data.trace), layout = makeLayout(model), view = makeView(model, layout, canvas), { state } = view;
   const find = (id) => document.getElementById(id);
   const has = (name, test) => find("space-time").classList.toggle(`has-${name}`, model.all.some((row) => row.some(test)));
-  has("receipts", (mark) => mark.kind === RECEIVE);
-  has("runs", (mark) => mark.many);
-  has("others", (mark) => !isMessage(mark) && !mark.happening);
-  for (const op of Object.keys(SAYS)) has(op, (mark) => mark.happening?.op === op || (op === "crash" && model.happenings.ended.has(mark.process)));
+  const showLegend = () => {
+    has("receipts", (mark) => mark.kind === RECEIVE);
+    has("runs", (mark) => mark.many);
+    has("others", (mark) => !isMessage(mark) && !mark.happening);
+    for (const op of Object.keys(SAYS)) has(op, (mark) => mark.happening?.op === op || (op === "crash" && model.happenings.ended.has(mark.process)));
+  };
 
   const inView = find("in-view"), closeRuns = find("close");
   const draw = () => {
@@ -23,7 +21,7 @@ const startDiagram = () => {
     closeRuns.hidden = !model.isOpen;
   };
   const move = (act) => (...given) => { act(...given); draw(); };
-  const zoom = move(layout.zoom), pan = move(layout.pan), fit = move(layout.fit);
+  const zoom = move((...given) => layout.zoom(...given)), pan = move((pixels) => layout.pan(pixels)), fit = move(() => layout.fit());
 
   // Messages, given by their sender and the first and last of their numbers, or nothing; and the mark that was pointed at.
   const choose = (range, mark) => {
@@ -57,7 +55,8 @@ const startDiagram = () => {
     if (model.select(origin, seq, seq).marks.some((mark) => mark.many)) { model.single(origin, seq); again(null); }
     choose({ origin, first: seq, last: seq });
   };
-  const panel = makePanel(model, find("details"), { choose: (range) => (range && range.first === range.last ? chooseOne(range.origin, range.first) : choose(range)), open });
+  const newPanel = () => makePanel(model, find("details"), { choose: (range) => (range && range.first === range.last ? chooseOne(range.origin, range.first) : choose(range)), open });
+  let panel = newPanel();
   const clear = () => {
     if (!state.chosen && !state.focus && !state.marked.size && model.isOpen) { close(); return; }
     state.marked = new Set();
@@ -226,7 +225,8 @@ const startDiagram = () => {
     });
   }
 
-  themeListeners.push(view.recolour);
+  themeListeners.push(() => view.recolour());
+  showLegend();
   panel.empty();
   nameAxis();
   view.resize();
@@ -237,5 +237,25 @@ const startDiagram = () => {
   if (wanted && model.select(Number(wanted[1]), Number(wanted[2]), Number(wanted[2]))) { chooseOne(Number(wanted[1]), Number(wanted[2])); layout.approach(state.focus); draw(); }
   else Object.keys(data.witnesses).some(showWitness);
   new ResizeObserver(() => { if (view.resize()) { layout.show(layout.low, layout.high); draw(); } }).observe(stage);
+  // Draw another window, unless somebody is looking at something in this one; whether it was drawn.
+  const replace = (trace) => {
+    if (state.chosen || state.focus || pointers.size || model.isOpen) return false;
+    const { mode } = layout, shown = state.packets;
+    model = buildModel(trace);
+    layout = makeLayout(model);
+    view = makeView(model, layout, canvas);
+    ({ state } = view);
+    state.packets = shown;
+    layout.mode = mode;
+    panel = newPanel();
+    panel.empty();
+    showLegend();
+    axis.hidden = !model.timed;
+    view.resize();
+    layout.arrange();
+    layout.fit();
+    draw();
+    return true;
+  };
+  return { replace };
 };
-startDiagram();

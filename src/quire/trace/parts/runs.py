@@ -54,3 +54,18 @@ def runs_in(directory: Path) -> Sequence[RunParts]:
 
 def _start(part: Part) -> _Start:
     return part.description.identity.run, part.process, part.description.incarnation
+
+
+def live_logs(path: Path) -> Path | None:
+    """The directory in which members are writing, for a path that is that directory, or where the run will be; None: there is
+    none."""
+    beside = sorted(path.parent.glob(f".{path.name}.*"), key=lambda found: found.name) if path.parent.is_dir() else []
+    candidates = [path, *sorted((found for found in beside if found.is_dir()), key=_modified, reverse=True)]
+    return next((found for found in candidates if part_files(found)), None)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

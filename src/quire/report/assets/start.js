@@ -1,0 +1,1 @@
+startDiagram(JSON.parse(document.getElementById("data").textContent));

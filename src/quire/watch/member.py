@@ -1,0 +1,75 @@
+"""One process that is watched: how it stood last, and how it went. Whatever it does, this stays small."""
+
+from __future__ import annotations
+
+from quire.live.observing.status import Held, Status
+from quire.trace.log import Names
+from quire.trace.parts.frames import NewNames
+from quire.trace.records import as_records
+from quire.trace.tail import Excerpt
+from quire.watch.recent import Recent, Sends
+from quire.watch.series import Series
+
+MEASURES = ("delivered", "sent", "latency", "unread", "unsettled")
+
+
+class WatchedProcess:
+    """`key`: what tells it from others, and `name`: what it calls itself."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.name = key
+        self.status: Status | None = None
+        self.missing = "it has not been reached yet"
+        """Why it cannot be looked at now; empty: it can."""
+        self.tried = False
+        """Whether it was heard, or could not be reached."""
+        self.process: int | None = None
+        """By which number traces know it."""
+        self.names = Names()
+        self.recent = Recent()
+        self.series = {measure: Series() for measure in MEASURES}
+        self.lasting: tuple[Held, ...] = ()
+        """What is held back now and was so when it was asked before: everything waits for a moment."""
+        self._counted: tuple[float, int, int] | None = None
+
+    def stands(self, at_s: float, status: Status) -> None:
+        """It said how things stand."""
+        before = () if self.status is None or self.missing else self.status.waiting
+        held = {(each.origin, each.first) for each in before}
+        self.lasting = tuple(each for each in status.waiting if (each.origin, each.first) in held)
+        self.status, self.name, self.missing = status, status.me, ""
+        delivered = sum(status.delivered.values())
+        if self._counted is not None and at_s > self._counted[0]:
+            before_s, before_delivered, before_sent = self._counted
+            self.series["delivered"].add(at_s, max(0, delivered - before_delivered) / (at_s - before_s))
+            self.series["sent"].add(at_s, max(0, status.sent - before_sent) / (at_s - before_s))
+        self._counted = at_s, delivered, status.sent
+        inbox = status.queues.get("inbox")
+        self.series["unread"].add(at_s, 0 if inbox is None else inbox.messages)
+        self.series["unsettled"].add(at_s, status.unsettled)
+        if (latency_s := self.recent.latency_s()) is not None:
+            self.series["latency"].add(at_s, latency_s)
+
+    def is_missing(self, why: str) -> bool:
+        """It cannot be looked at; whether that is news."""
+        news = not self.missing and self.status is not None
+        self.tried = True
+        self.missing = why
+        return news
+
+    def begin_trace(self, process: int) -> None:
+        """What follows is of this process, from its first name on."""
+        self.process, self.names = process, Names()
+
+    def learn(self, new: NewNames) -> None:
+        for address in new.addresses:
+            self.names.address(address)
+        for name in new.packet_types:
+            self.names.packet_type(name)
+
+    def traced(self, excerpt: Excerpt, sends: Sends) -> None:
+        self.tried = True
+        self.learn(excerpt.names)
+        if excerpt.records:
+            self.recent.take(as_records(excerpt.records), excerpt.rows, self.names, sends)

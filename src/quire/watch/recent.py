@@ -1,0 +1,136 @@
+"""The last events of a process's trace: what the diagram draws of them, and how long messages took to come.
+
+A run of messages is one event. Of a process that does much, the last few hundred events are some milliseconds, which is what
+the diagram then shows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+
+import msgspec
+
+from quire.trace.log import Names
+from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, SIZE, TIME_NS, Integers
+from quire.trace.schema import DELIVER, PACKET, SEND, VIEW
+from quire.trace.views import VIEW_BITS, Happening, parse_operation_word
+
+MARKS_MAX = 160
+"""Of one process."""
+_SENDS_MAX = 512
+_MEASURED_MAX = 200
+"""So many deliveries of each look are measured."""
+_OFFSETS_MAX = 256
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """An event as it is drawn."""
+
+    kind: int
+    origin: int
+    seq: int
+    count: int
+    pos: int
+    time_ns: int
+    lamport: int
+    size: int
+    happening: tuple[str, int, tuple[int, ...], str] | None = None
+    """What happened, in which view, who else is concerned, and under which incarnation."""
+
+
+class Sends:
+    """When each process sent its last messages; and, where views number them anew, by which number applications know them."""
+
+    def __init__(self) -> None:
+        self._sent: dict[int, deque[tuple[int, int]]] = {}
+        self._offsets: dict[tuple[int, int], int] = {}
+
+    def sent(self, origin: int, first: int, time_ns: int) -> None:
+        self._sent.setdefault(origin, deque(maxlen=_SENDS_MAX)).append((first, time_ns))
+
+    def when(self, origin: int, seq: int) -> int | None:
+        """When this message was sent, if that is known."""
+        sent = self._sent.get(origin)
+        if not sent or seq < sent[0][0]:
+            return None
+        return sent[bisect_right(sent, (seq, 1 << 62)) - 1][1]
+
+    def learn_offset(self, origin: int, seq: int, word: str | None) -> None:
+        """A word of a trace says which operation of a session the message carries."""
+        operation = None if word is None else parse_operation_word(word)
+        if operation is not None:
+            if len(self._offsets) >= _OFFSETS_MAX:
+                del self._offsets[next(iter(self._offsets))]
+            self._offsets[origin, seq >> VIEW_BITS] = operation.number - 1
+
+    def number(self, origin: int, seq: int) -> int:
+        """The number by which its application knows the message."""
+        offset = self._offsets.get((origin, seq >> VIEW_BITS))
+        return seq & ((1 << VIEW_BITS) - 1) if offset is None else seq + offset
+
+
+class Recent:
+    """Of one process."""
+
+    def __init__(self) -> None:
+        self.marks: deque[Mark] = deque(maxlen=MARKS_MAX)
+        self.latencies_ns: dict[int, deque[int]] = {}
+        """By origin, how long its last messages took from there to here."""
+        self.delivered_at_ns = 0
+        """When something was delivered last."""
+        self.installs: deque[tuple[int, tuple[int, ...], int, int]] = deque(maxlen=64)
+        """Views: the number, the members, when, and when something had been delivered last before."""
+        self.pauses_ns: dict[int, int] = {}
+        """By view: how long nothing was delivered around its beginning."""
+
+    def take(self, records: Integers, rows: int, names: Names, sends: Sends) -> None:
+        """Take consecutive records, before which there were so many rows."""
+        pos, measured = rows, 0
+        tail = len(records) - MARKS_MAX
+        for index, record in enumerate(records.tolist()):
+            kind = record[KIND]
+            if kind == SEND:
+                sends.learn_offset(record[ORIGIN], record[FIRST], names.addresses[record[ADDRESS]].txn)
+                sends.sent(record[ORIGIN], record[FIRST], record[TIME_NS])
+            elif kind == DELIVER:
+                if measured < _MEASURED_MAX:
+                    measured += 1
+                    self._measure(record[ORIGIN], record[FIRST], record[TIME_NS], sends)
+                self._delivered(record[TIME_NS])
+            happening = self._happened(record, names) if kind == VIEW else None
+            if kind != PACKET and (index >= tail or happening is not None):
+                self.marks.append(
+                    Mark(
+                        kind, record[ORIGIN], record[FIRST], record[COUNT], pos, record[TIME_NS], record[LAMPORT],
+                        record[SIZE] * record[COUNT], happening,
+                    )
+                )  # fmt: skip
+            pos += record[COUNT]
+
+    def _measure(self, origin: int, seq: int, time_ns: int, sends: Sends) -> None:
+        sent_ns = sends.when(origin, seq)
+        if sent_ns is not None and time_ns >= sent_ns:
+            self.latencies_ns.setdefault(origin, deque(maxlen=256)).append(time_ns - sent_ns)
+
+    def _delivered(self, time_ns: int) -> None:
+        if self.installs:
+            number, _, _, before = self.installs[-1]
+            if number not in self.pauses_ns and before:
+                self.pauses_ns[number] = time_ns - before
+                while len(self.pauses_ns) > 64:
+                    del self.pauses_ns[next(iter(self.pauses_ns))]
+        self.delivered_at_ns = time_ns
+
+    def _happened(self, record: list[int], names: Names) -> tuple[str, int, tuple[int, ...], str] | None:
+        address = names.addresses[record[ADDRESS]]
+        if address.op not in set(Happening):
+            return None
+        if address.op == Happening.INSTALL:
+            self.installs.append((record[FIRST], address.dests or (), record[TIME_NS], self.delivered_at_ns))
+        return str(address.op), record[FIRST], address.dests or (), address.txn or ""
+
+    def latency_s(self) -> float | None:
+        """The middle one of the last messages."""
+        every = sorted(each for latencies in self.latencies_ns.values() for each in latencies)
+        return every[len(every) // 2] / 1e9 if every else None

@@ -1,0 +1,99 @@
+"""Everything that is watched, together: processes, what happened, how long messages took, and what the orders are worth."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+from quire.live.observing.feed import Observation
+from quire.live.observing.status import Status
+from quire.trace.parts.description import PartDescription
+from quire.trace.tail import Excerpt
+from quire.watch.member import WatchedProcess
+from quire.watch.recent import Sends
+from quire.watch.story import Stories
+
+PROCESSES_MAX = 256
+
+
+class Judge(Protocol):
+    """Follows what is delivered, and says which orders hold."""
+
+    def begin(self, description: PartDescription) -> None: ...
+    def take(self, process: WatchedProcess, excerpt: Excerpt, *, missed: bool) -> None: ...
+    def gone(self, process: WatchedProcess) -> None: ...
+
+
+class Scene:
+    """Fed by sources, in one event loop. `changed` is set by everything that is new."""
+
+    def __init__(self, judge: Judge | None = None) -> None:
+        self.processes: dict[str, WatchedProcess] = {}
+        self.stories = Stories()
+        self.sends = Sends()
+        self.changed = asyncio.Event()
+        self.began_ns = time.time_ns()
+        self.judge = judge
+
+    def add(self, key: str) -> None:
+        if key not in self.processes and len(self.processes) < PROCESSES_MAX:
+            self.processes[key] = WatchedProcess(key)
+            self.changed.set()
+
+    def expects(self) -> bool:
+        """Whether some process has yet to be heard for the first time."""
+        return any(not each.tried for each in self.processes.values())
+
+    def find(self, key: str) -> WatchedProcess:
+        return self.processes[key]
+
+    def name_of(self, number: int) -> str:
+        """The name of a process that traces know by this number."""
+        return next((each.name for each in self.processes.values() if each.process == number), str(number))
+
+    def stands(self, key: str, status: Status) -> None:
+        process = self.processes[key]
+        process.stands(time.time(), status)
+        if status.view is not None:
+            self._learn_view(process, status)
+        self.changed.set()
+
+    def _learn_view(self, process: WatchedProcess, status: Status) -> None:
+        """Where somebody began to watch after the view had begun, its members are known all the same."""
+        assert status.view is not None
+        if all(number != status.view.number for number, _, _ in self.stories.views()):
+            self.stories.installed(process.name, status.view.number, status.view.members, time.time_ns())
+
+    def missing(self, key: str, why: str) -> None:
+        process = self.processes[key]
+        if process.is_missing(why):
+            self.stories.unreachable(process.name, time.time_ns(), why)
+            if self.judge is not None:
+                self.judge.gone(process)
+        self.changed.set()
+
+    def told(self, key: str, event: Observation) -> None:
+        self.stories.told(self.processes[key].name, event)
+        self.changed.set()
+
+    def begin(self, key: str, description: PartDescription) -> None:
+        """The trace of a process begins, perhaps of another start of it."""
+        process = self.processes[key]
+        process.begin_trace(description.process)
+        process.name = description.name or str(description.process)
+        if self.judge is not None:
+            self.judge.begin(description)
+
+    def traced(self, key: str, excerpt: Excerpt, *, missed: bool) -> None:
+        """Some more of its trace. `missed`: what came before it is gone."""
+        process = self.processes[key]
+        process.traced(excerpt, self.sends)
+        for number, members, time_ns, _ in process.recent.installs:
+            self.stories.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
+        for number, pause_ns in process.recent.pauses_ns.items():
+            self.stories.paused(process.name, number, pause_ns)
+        process.recent.installs.clear()
+        if self.judge is not None:
+            self.judge.take(process, excerpt, missed=missed)
+        self.changed.set()

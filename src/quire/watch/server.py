@@ -1,0 +1,100 @@
+"""The page's server, for a browser on this machine. It sends what is new to every page that is open, twice a second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+import msgspec
+
+from quire.http.addresses import HttpAddress
+from quire.http.guard import Refusal
+from quire.http.server import Answer, Request, Server
+from quire.watch.page import watch_page
+from quire.watch.scene import Scene
+from quire.watch.snapshot import history, snapshot
+from quire.watch.sources import Source
+from quire.watch.verdict import LiveJudge
+
+PAGE_S = 0.5
+"""How long a page waits for what is new, so that much that is new costs no more."""
+
+
+class Watching:
+    """Follows sources. Use it in `async with`."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self.judge = LiveJudge()
+        self.scene = Scene(self.judge)
+        self.judge.expects = self.scene.expects
+        self._following: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Watching:
+        loop = asyncio.get_running_loop()
+
+        def violated(name: str, because: str) -> None:
+            loop.call_soon_threadsafe(self._violated, name, because)
+
+        self.judge.on_violation = violated
+        self.judge.__enter__()
+        self._following = [asyncio.create_task(source.follow(self.scene)) for source in self._sources]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._following:
+            task.cancel()
+        await asyncio.gather(*self._following, return_exceptions=True)
+        self.judge.__exit__()
+
+    def _violated(self, name: str, because: str) -> None:
+        self.scene.stories.broken(name, time.time_ns(), because)
+        self.scene.changed.set()
+
+    def snapshot(self) -> dict[str, object]:
+        return snapshot(self.scene, self.judge.standing)
+
+
+class PageServer:
+    """Serves the page of what is watched. `ready` is called with its address, once."""
+
+    def __init__(self, watching: Watching, address: HttpAddress) -> None:
+        self._watching = watching
+        self._page = watch_page().encode()
+        self._server = Server(address, self._answer)
+        self._made: tuple[float, bytes] = (0.0, b"")
+
+    async def serve(self, ready: Callable[[HttpAddress], None]) -> None:
+        """Serve until it is cancelled. Raises BadInput where the address cannot be listened at."""
+        await self._server.start()
+        ready(self._server.address)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._server.stop()
+
+    async def _answer(self, request: Request) -> Answer:
+        match request.path:
+            case "/":
+                return Answer(self._page, "text/html; charset=utf-8")
+            case "/now":
+                return Answer(self._now(), "text/event-stream")
+            case "/state":
+                return Answer(self._state(), "application/json")
+            case "/history":
+                return Answer(msgspec.json.encode(history(self._watching.scene)), "application/json")
+            case _:
+                raise Refusal(404, "there is one page: /")
+
+    def _state(self) -> bytes:
+        """What all pages are told, made once for all of them."""
+        now = asyncio.get_running_loop().time()
+        if now - self._made[0] >= PAGE_S * 0.9:
+            self._made = now, msgspec.json.encode(self._watching.snapshot())
+        return self._made[1]
+
+    async def _now(self) -> AsyncGenerator[bytes, None]:
+        while True:
+            yield b"data: " + self._state() + b"\n\n"
+            await asyncio.sleep(PAGE_S)

@@ -1,0 +1,168 @@
+"""What the page is told: how things stand now, as one value of bounded size, and once how they went."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from quire.report.order import Event, steps
+from quire.trace.schema import VIEW
+from quire.watch.member import WatchedProcess
+from quire.watch.recent import Mark
+from quire.watch.scene import Scene
+from quire.watch.verdict import Standing
+
+STORIES_SHOWN = 60
+VIEWS_SHOWN = 40
+DRAWN_MAX = 12
+"""So many processes are in the diagram: more of them cannot be told apart."""
+MARKS_DRAWN = 420
+
+
+def snapshot(scene: Scene, verdict: Standing | None) -> dict[str, Any]:
+    processes = list(scene.processes.values())
+    return {
+        "now": time.time(),
+        "began": scene.began_ns / 1e9,
+        "title": _title(processes),
+        "processes": [_process(scene, each) for each in processes],
+        "waits": _waits(processes),
+        "views": [
+            {"number": number, "members": members, "at": at_ns / 1e9}
+            for number, members, at_ns in sorted(scene.stories.views())[-VIEWS_SHOWN:]
+        ],
+        "stories": [
+            {"at": story.time_ns / 1e9, "kind": story.kind, "text": story.text, "view": story.view}
+            for story in scene.stories.latest(STORIES_SHOWN)
+        ],
+        "verdict": None if verdict is None else verdict.shown(),
+        "trace": _trace(scene, processes),
+    }
+
+
+def history(scene: Scene) -> dict[str, Any]:
+    """The numbers of every process over time, for a page that has just been opened."""
+    return {
+        process.key: {
+            measure: {"fine": list(series.fine), "coarse": list(series.coarse)} for measure, series in process.series.items()
+        }
+        for process in scene.processes.values()
+    }
+
+
+def _title(processes: list[WatchedProcess]) -> dict[str, str]:
+    stands = [each.status for each in processes if each.status is not None]
+    return {
+        "group": ", ".join(dict.fromkeys(status.group for status in stands)) or "nothing yet",
+        "protocol": ", ".join(dict.fromkeys(status.protocol for status in stands)),
+    }
+
+
+def _process(scene: Scene, process: WatchedProcess) -> dict[str, Any]:
+    status = process.status
+    shown: dict[str, Any] = {
+        "key": process.key,
+        "name": process.name,
+        "missing": process.missing if status is not None or process.process is None else "",
+        "last": {measure: series.last for measure, series in process.series.items()},
+        "latencies": {
+            scene.name_of(origin): sorted(taken)[len(taken) // 2] / 1e9
+            for origin, taken in process.recent.latencies_ns.items()
+            if taken
+        },
+    }
+    if status is not None:
+        shown |= {
+            "kind": status.kind,
+            "condition": status.condition,
+            "why": status.why,
+            "view": None if status.view is None else status.view.number,
+            "sent": status.sent,
+            "unsettled": status.unsettled,
+            "delivered": sum(status.delivered.values()),
+            "queues": {name: [queue.messages, queue.bytes, queue.messages_max] for name, queue in status.queues.items()},
+            "links": [
+                [link.peer, link.connected, link.suspected, link.unread, link.unacknowledged_bytes, link.silent_s]
+                for link in status.links
+            ],
+            "waiting": [[each.origin, each.first, each.count, each.waits_for, each.because] for each in status.waiting],
+            "waiting_in_all": status.waiting_in_all,
+            "journal": None if status.journal is None else [status.journal.batches, status.journal.bytes],
+            "tiles": [[tile.name, tile.value, tile.note] for tile in status.tiles],
+        }
+    return shown
+
+
+def _waits(processes: list[WatchedProcess]) -> list[dict[str, Any]]:
+    """Who waits for whom: one arrow a pair, with the first reason and how much waits."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for process in processes:
+        if process.missing:
+            continue
+        for held in process.lasting:
+            for name in held.waits_for:
+                one = found.setdefault(
+                    (process.name, name), {"from": process.name, "to": name, "because": held.because, "count": 0}
+                )
+                one["count"] += held.count
+    return list(found.values())
+
+
+def _trace(scene: Scene, processes: list[WatchedProcess]) -> dict[str, Any] | None:
+    """The last events, in the form of the report's diagram; None where no process shows any."""
+    drawn = [each for each in processes if each.process is not None and each.recent.marks]
+    drawn = sorted(drawn, key=lambda each: -each.recent.marks[-1].time_ns)[:DRAWN_MAX]
+    drawn.sort(key=processes.index)
+    if not drawn:
+        return None
+    row = {each.process: index for index, each in enumerate(drawn)}
+    marks = [(process, mark) for process in drawn for mark in process.recent.marks]
+    marks.sort(key=lambda each: each[1].time_ns)
+    marks = marks[-MARKS_DRAWN:]
+    marks.sort(key=lambda each: (row[each[0].process], each[1].pos))
+    start = min(mark.time_ns for _, mark in marks)
+
+    def origin_of(mark: Mark) -> int:
+        return row.get(mark.origin, -1)
+
+    events = [
+        Event(row[process.process], mark.kind, origin_of(mark), mark.seq, mark.lamport, mark.count) for process, mark in marks
+    ]
+    names = [each.name for each in drawn]
+    count = len(marks)
+    return {
+        "members": names,
+        "process": [process.name for process, _ in marks],
+        "kind": [mark.kind for _, mark in marks],
+        "origin": [scene.name_of(mark.origin) for _, mark in marks],
+        "seq": [scene.sends.number(mark.origin, mark.seq) if mark.kind != VIEW else mark.seq for _, mark in marks],
+        "count": [mark.count for _, mark in marks],
+        "cut": [False] * count,
+        "pos": [mark.pos for _, mark in marks],
+        "last_pos": [mark.pos + mark.count - 1 for _, mark in marks],
+        "time": [mark.time_ns - start for _, mark in marks],
+        "until": [mark.time_ns - start for _, mark in marks],
+        "offsets": {},
+        "step": steps(events),
+        "bytes": [mark.size for _, mark in marks],
+        "dests": [None] * count,
+        "names": {},
+        "happenings": [_happening(scene, process, mark) for process, mark in marks if mark.happening is not None],
+        "ended": [each.name for each in drawn if each.missing],
+        "packets": {"process": [], "pos": [], "time": [], "name": None},
+        "span": (max(mark.time_ns for _, mark in marks) - start) / 1e9,
+    }
+
+
+def _happening(scene: Scene, process: WatchedProcess, mark: Mark) -> dict[str, Any]:
+    assert mark.happening is not None
+    op, number, others, _ = mark.happening
+    return {
+        "process": process.name,
+        "pos": mark.pos,
+        "op": op,
+        "number": number,
+        "others": [scene.name_of(other) for other in others],
+        "incarnation": "",
+        "text": "",
+    }

@@ -1,0 +1,160 @@
+"""Where everything comes from: processes that can be looked at, or the parts that they write while they run.
+
+A source never ends by itself: a process that does not answer may do so again, as another start of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from quire.http.addresses import HttpAddress
+from quire.http.client import Client, Unanswered
+from quire.live.observing.feed import Observation
+from quire.live.observing.status import Status
+from quire.model.errors import BadInput
+from quire.trace.parts.frames import NewNames
+from quire.trace.parts.reader import Part, Piece, Reach
+from quire.trace.parts.runs import live_logs, runs_in
+from quire.trace.records import COUNT
+from quire.trace.tail import Excerpt
+from quire.watch.scene import Scene
+
+LOOK_S = 0.5
+"""How often a process is asked how things stand."""
+_AHEAD_MAX = 8
+"""How often in a row it is asked for more of its trace."""
+
+
+class Source(Protocol):
+    async def follow(self, scene: Scene) -> None:
+        """Tell the scene everything, for ever."""
+
+
+class ObservedProcess:
+    """A process with `observe`."""
+
+    def __init__(self, address: HttpAddress, token: str | None = None) -> None:
+        self._address, self._token = address, token
+        self.key = str(address)
+
+    async def follow(self, scene: Scene) -> None:
+        scene.add(self.key)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._look(scene))
+            tasks.create_task(self._listen(scene))
+
+    async def _look(self, scene: Scene) -> None:
+        client = Client(self._address, self._token)
+        since = incarnation = addresses = types = 0
+        while True:
+            try:
+                scene.stands(self.key, msgspec.json.decode(await client.get("/status"), type=Status))
+                for _ in range(_AHEAD_MAX):
+                    body = await client.get(f"/trace?since={since}&addresses={addresses}&types={types}")
+                    excerpt = msgspec.msgpack.decode(body, type=Excerpt)
+                    if excerpt.description is not None and excerpt.description.incarnation != incarnation:
+                        fresh = since == addresses == types == 0
+                        since = addresses = types = 0
+                        incarnation = excerpt.description.incarnation
+                        scene.begin(self.key, excerpt.description)
+                        if not fresh:
+                            continue
+                    scene.traced(self.key, excerpt, missed=excerpt.first > since)
+                    since = excerpt.until
+                    addresses += len(excerpt.names.addresses)
+                    types += len(excerpt.names.packet_types)
+                    if not excerpt.ahead:
+                        break
+            except Unanswered as error:
+                scene.missing(self.key, str(error))
+            except msgspec.DecodeError:
+                scene.missing(self.key, f"{self.key} answers with something else than a process of Quire")
+            await asyncio.sleep(LOOK_S)
+
+    async def _listen(self, scene: Scene) -> None:
+        client, last_ns = Client(self._address, self._token), 0
+        while True:
+            try:
+                async with aclosing(client.stream("/events")) as pieces:
+                    async for event in _observations(pieces):
+                        if event.time_ns > last_ns:
+                            last_ns = event.time_ns
+                            scene.told(self.key, event)
+            except (Unanswered, msgspec.DecodeError):
+                pass  # Whoever looks says so.
+            await asyncio.sleep(LOOK_S)
+
+
+async def _observations(pieces: AsyncIterator[bytes]) -> AsyncIterator[Observation]:
+    """Server-sent events, of which only the data counts."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data: "):
+                yield msgspec.json.decode(line.removeprefix(b"data: "), type=Observation)
+
+
+class RecordedRun:
+    """The parts that the processes of a run write, in a directory, or where `quire run` is about to put it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises BadInput where there is nothing to follow."""
+        if (path / "run.json").exists():
+            raise BadInput(f"the run in {path} has ended; `quire report {path}` shows it")
+        if live_logs(path) is None and not path.parent.is_dir():
+            raise BadInput(f"{path} is no directory in which a run is being recorded")
+        self._path = path
+
+    async def follow(self, scene: Scene) -> None:
+        reached: dict[str, Reach] = {}
+        records: dict[str, int] = {}
+        while True:
+            logs = live_logs(self._path)
+            parts = [] if logs is None else await asyncio.to_thread(_parts, logs)
+            for part in parts:
+                if part.description.stem not in reached:
+                    reached[part.description.stem], records[part.description.stem] = Reach(), 0
+                    scene.add(_key(part))
+                    scene.begin(_key(part), part.description)
+            for part in parts:
+                self._take(scene, part, reached, records)
+            await asyncio.sleep(LOOK_S)
+
+    def _take(self, scene: Scene, part: Part, reached: dict[str, Reach], counts: dict[str, int]) -> None:
+        key, stem = _key(part), part.description.stem
+        since = reached[stem]
+        try:
+            until = reached[stem] = part.reach(since)
+            pieces = [each for each in part.read(since.bytes, until.bytes) if isinstance(each, Piece)]
+        except OSError:
+            return  # The run has ended meanwhile, and its parts were put away.
+        rows = since.rows
+        for piece in pieces:
+            first, process = counts[stem], scene.find(key)
+            known = len(process.names.addresses), len(process.names.packet_types)
+            names = NewNames(tuple(piece.names.addresses[known[0] :]), tuple(piece.names.packet_types[known[1] :]))
+            counts[stem] += len(piece.records)
+            excerpt = Excerpt(
+                description=part.description, first=first, rows=rows, until=counts[stem], names=names,
+                records=piece.records.tobytes(),
+            )  # fmt: skip
+            scene.traced(key, excerpt, missed=False)
+            rows += int(piece.records[:, COUNT].sum())
+
+
+def _key(part: Part) -> str:
+    return part.description.name or str(part.process)
+
+
+def _parts(logs: Path) -> list[Part]:
+    try:
+        return list(runs_in(logs)[-1].parts)
+    except (OSError, BadInput, IndexError):
+        return []

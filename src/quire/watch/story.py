@@ -1,0 +1,167 @@
+"""What happened, in sentences: several processes tell of the same, each from its side, and it becomes one story."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from quire.live.observing.feed import Observation
+
+STORIES_MAX = 200
+_REPORTS_MAX = 64
+_NEAR_NS = 15_000_000_000
+"""A loss explains a view that begins so long after it at most."""
+
+
+class Story(msgspec.Struct, kw_only=True):
+    time_ns: int
+    kind: str
+    text: str
+    view: int | None = None
+
+
+class _View(msgspec.Struct):
+    """What is known of a view by now."""
+
+    number: int
+    members: tuple[str, ...]
+    installed: dict[str, int]
+    """Who has installed it, and when."""
+    lost: tuple[str, ...]
+    joined: tuple[str, ...]
+    pauses_ns: dict[str, int]
+
+
+def listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nobody"
+
+
+def seconds(ns: float) -> str:
+    size = abs(ns)
+    if size >= 1e9:
+        return f"{ns / 1e9:.1f} s"
+    return f"{ns / 1e6:.0f} ms" if size >= 1e6 else f"{ns / 1e3:.0f} µs"
+
+
+class Stories:
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Story] = OrderedDict()
+        self._views: OrderedDict[int, _View] = OrderedDict()
+        self._reports: OrderedDict[str, list[tuple[int, str, str]]] = OrderedDict()
+        """Of somebody who was reported lost: when, by whom, and why."""
+
+    def told(self, who: str, event: Observation) -> None:
+        """A process says what happened."""
+        match event.kind:
+            case "view" if event.view is not None:
+                self.installed(who, event.view, event.peers, event.time_ns)
+            case "lost" | "disconnected":
+                for peer in event.peers:
+                    self._report(peer, event.time_ns, who, event.why)
+            case "blocked":
+                self._keep(f"blocked {who} {event.view}", event, f"{who} waits for a majority: {event.why}")
+            case "unblocked":
+                self._keep(f"unblocked {who} {event.number}", event, f"{who} reaches a majority again")
+            case "excluded":
+                text = f"{who} learned that the others went on without it after view {event.view}, and asks to join again"
+                self._keep(f"excluded {who} {event.view}", event, text)
+            case "restored":
+                self._keep(f"restored {who} {event.view}", event, f"{who} has the state of view {event.view}")
+            case "unread":
+                self._keep(f"unread {who} {event.number}", event, f"{who}: {event.why}")
+            case "stalled" | "gap" | "evicted" | "too_large" | "unrecorded":
+                about = f" ({listed(event.peers)})" if event.peers else ""
+                self._keep(f"{event.kind} {who} {event.number}", event, f"{who} reports: {event.why or event.kind}{about}")
+            case "ended":
+                self._keep(f"ended {who} {event.time_ns}", event, f"{who} has ended")
+            case _:
+                pass
+
+    def installed(self, who: str, number: int, members: Sequence[str], time_ns: int) -> None:
+        """A process has installed a view."""
+        view = self._views.get(number)
+        if view is None:
+            before = next((each for each in reversed(self._views.values()) if each.number < number), None)
+            past = () if before is None else before.members
+            view = self._views[number] = _View(
+                number, tuple(members), {}, tuple(name for name in past if name not in members),
+                tuple(name for name in members if name not in past) if past else (), {},
+            )  # fmt: skip
+            _bound(self._views, _REPORTS_MAX)
+        view.installed.setdefault(who, time_ns)
+        self._retell(view)
+
+    def paused(self, who: str, number: int, pause_ns: int) -> None:
+        """Around the beginning of a view a process delivered nothing for so long."""
+        view = self._views.get(number)
+        if view is not None and who not in view.pauses_ns:
+            view.pauses_ns[who] = pause_ns
+            self._retell(view)
+
+    def unreachable(self, who: str, time_ns: int, why: str) -> None:
+        event = Story(time_ns=time_ns, kind="unreachable", text=f"{who} does not answer any more: {why}")
+        self._add(f"unreachable {who} {time_ns}", event)
+
+    def broken(self, guarantee: str, time_ns: int, because: str) -> None:
+        self._add(f"violated {guarantee}", Story(time_ns=time_ns, kind="violated", text=f"{guarantee} is violated: {because}"))
+
+    def latest(self, count: int = STORIES_MAX) -> list[Story]:
+        """The last, newest first."""
+        return sorted(self._kept.values(), key=lambda story: -story.time_ns)[:count]
+
+    def views(self) -> list[tuple[int, tuple[str, ...], int]]:
+        """The views: number, members, and when the first member installed it."""
+        return [(view.number, view.members, min(view.installed.values())) for view in self._views.values()]
+
+    def _report(self, peer: str, time_ns: int, who: str, why: str) -> None:
+        reports = self._reports.setdefault(peer, [])
+        reports.append((time_ns, who, why))
+        del reports[:-_REPORTS_MAX]
+        _bound(self._reports, _REPORTS_MAX * 4)
+
+    def _retell(self, view: _View) -> None:
+        first = min(view.installed.values())
+        agreed = listed(sorted(view.installed))
+        pause = ""
+        if view.pauses_ns and view.lost:
+            longest = max(view.pauses_ns, key=lambda name: view.pauses_ns[name])
+            pause = f"; deliveries paused for {seconds(view.pauses_ns[longest])} at most (at {longest})"
+        if view.lost:
+            losses = "; ".join(self._loss(name, view) for name in view.lost)
+            without = f"view {view.number} without {listed(view.lost)}"
+            text = f"{losses}: {agreed} agreed on {without}{self._took(view)}{pause}"
+            kind = "lost"
+        elif view.joined:
+            text, kind = f"{listed(view.joined)} joined: view {view.number} has {listed(view.members)}", "joined"
+        else:
+            text, kind = f"view {view.number} began, with {listed(view.members)}", "view"
+        self._add(f"view {view.number}", Story(time_ns=first, kind=kind, text=text, view=view.number))
+
+    def _reports_before(self, name: str, view: _View) -> list[tuple[int, str, str]]:
+        first = min(view.installed.values())
+        return [each for each in self._reports.get(name, ()) if first - _NEAR_NS <= each[0] <= first]
+
+    def _loss(self, name: str, view: _View) -> str:
+        reports = self._reports_before(name, view)
+        return f"{name}: {reports[-1][2]}" if reports and reports[-1][2] else f"{name} is gone"
+
+    def _took(self, view: _View) -> str:
+        began = [each[0] for name in view.lost for each in self._reports_before(name, view)]
+        return f" in {seconds(max(view.installed.values()) - min(began))}" if began else ""
+
+    def _keep(self, key: str, event: Observation, text: str) -> None:
+        self._add(key, Story(time_ns=event.time_ns, kind=event.kind, text=text, view=event.view))
+
+    def _add(self, key: str, story: Story) -> None:
+        if key in self._kept:
+            story.time_ns = min(story.time_ns, self._kept[key].time_ns)
+        self._kept[key] = story
+        _bound(self._kept, STORIES_MAX)
+
+
+def _bound(kept: OrderedDict, most: int) -> None:  # type: ignore[type-arg]
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -1,0 +1,179 @@
+"""A verdict that keeps up: which orders hold in what was delivered so far, by the kernels of the audit, and with which lag.
+
+Judging is done in a thread of its own, which has the lowest priority: where there is no time for it, it lags, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from quire.model.orders import Guarantee, implied_by
+from quire.trace.parts.description import PartDescription
+from quire.trace.records import as_records
+from quire.trace.tail import Excerpt
+from quire.watch.followed import Followed, Heard, prepare
+from quire.watch.member import WatchedProcess
+
+QUEUE_MAX = 2048
+"""So many excerpts wait at most; what comes beyond that is left out, and judging begins anew."""
+
+PATIENCE_S = 5.0
+"""How long processes are waited for that were never heard."""
+
+JUDGED = {
+    Guarantee.INTEGRITY: "nobody delivered a message twice, or one that nobody sent to it",
+    Guarantee.AGREEMENT: "whoever goes on has what others delivered",
+    Guarantee.FIFO: "messages of each member were delivered in the order in which it sent them",
+    Guarantee.CAUSAL: "what happened before a message was delivered before it",
+    Guarantee.TOTAL: "no two members delivered two messages in different orders",
+}
+
+
+class Standing(msgspec.Struct, kw_only=True):
+    """What can be said by now."""
+
+    why: str = "nothing was delivered yet"
+    """Why there is no verdict; empty where there is one."""
+    messages: int = 0
+    deliveries: int = 0
+    lag_s: float = 0.0
+    since: float = 0.0
+    """From when on everything is judged."""
+    expected: tuple[str, ...] = ()
+    violated: dict[str, tuple[int, str]] = {}
+    """Orders that do not hold: how often, and the first time in words."""
+
+    @property
+    def verdict(self) -> str:
+        if any(name in self.violated for name in self.expected):
+            return "violated"
+        return "undecided" if self.why else "holds"
+
+    def shown(self) -> dict[str, Any]:
+        checks = [
+            {
+                "name": name.value,
+                "expected": name.value in self.expected,
+                "verdict": "violated" if name.value in self.violated else "undecided" if self.why else "holds",
+                "count": self.violated.get(name.value, (0, ""))[0],
+                "because": self.violated.get(name.value, (0, holds))[1],
+            }
+            for name, holds in JUDGED.items()
+        ]
+        return {**msgspec.structs.asdict(self), "verdict": self.verdict, "checks": checks}
+
+
+class LiveJudge:
+    """Follows the processes of one group: the first of which anything is heard. Use it in `with`."""
+
+    def __init__(self) -> None:
+        self.standing = Standing()
+        self.on_violation: Callable[[str, str], None] = lambda *_: None
+        """Called in another thread with an order that does not hold, and why, once for each."""
+        self.expects: Callable[[], bool] = lambda: False
+        """Whether some of the processes have yet to be heard for the first time."""
+        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue(QUEUE_MAX)
+        self._thread = threading.Thread(target=self._work, name="quire-verdict", daemon=True)
+        self._described: PartDescription | None = None
+        self._followed: Followed | None = None
+        self._names: dict[int, str] = {}
+        self._heard_first = 0.0
+        self._present: set[int] = set()
+        """The processes that are heard at present."""
+
+    def __enter__(self) -> LiveJudge:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.put(None)
+
+    # What the scene tells, in its event loop.
+
+    def begin(self, description: PartDescription) -> None:
+        self._names[description.process] = description.name or str(description.process)
+        if self._described is None:
+            self._described = description
+            promised = {str(each) for each in implied_by(description.identity.promises)}
+            self.standing.expected = tuple(name.value for name in JUDGED if name.value in promised)
+
+    def take(self, process: WatchedProcess, excerpt: Excerpt, *, missed: bool) -> None:
+        described = excerpt.description
+        if described is None or self._described is None or described.identity.run != self._described.identity.run:
+            return
+        heard = Heard(
+            described.process, described.incarnation, as_records(excerpt.records), process.names,
+            0 if excerpt.ahead else excerpt.lamport, excerpt.first == 0,
+        )  # fmt: skip
+        # Whether all were heard by now, and not when the thread comes to it: then others may still be in the queue.
+        now = time.monotonic()
+        self._heard_first = self._heard_first or now
+        self._present.add(described.process)
+        complete = not self.expects() or now > self._heard_first + PATIENCE_S
+        present = frozenset(self._present) if complete else None
+        self._put(lambda: self._follow(heard, missed=missed, present=present))
+
+    def gone(self, process: WatchedProcess) -> None:
+        number = process.process
+        if number is not None:
+            self._present.discard(number)
+            self._put(lambda: None if self._followed is None else self._followed.gone(number))
+
+    def _put(self, job: Callable[[], None]) -> None:
+        try:
+            self._queue.put_nowait(job)
+        except queue.Full:
+            self._followed = None
+
+    # What the thread does.
+
+    def _work(self) -> None:
+        try:
+            import quire.pipeline.auditing.following  # noqa: F401
+        except ImportError:
+            self.standing.why = "the verdict needs the audit's kernels: pip install 'quire[spark]'"
+            return
+        self.standing.why = "the kernels of the audit are made ready"
+        prepare()
+        _lower_priority()
+        self.standing.why = "nothing was delivered yet"
+        while (job := self._queue.get()) is not None:
+            job()
+            if self._queue.empty() and self._followed is not None:
+                self._judge(self._followed)
+
+    def _follow(self, heard: Heard, *, missed: bool, present: frozenset[int] | None) -> None:
+        if self._followed is None or missed or self._followed.was_gone(heard):
+            # What is missing may explain anything: what comes from here on is judged by itself.
+            assert self._described is not None
+            self._followed = Followed(self._described.identity, self._names)
+            self.standing.since = time.time()
+        self._followed.take(heard, present)
+
+    def _judge(self, followed: Followed) -> None:
+        standing = self.standing
+        found = followed.judge()
+        standing.messages, standing.deliveries = found.messages, found.deliveries
+        standing.why = followed.why or ("" if found.deliveries else "nothing was delivered yet")
+        standing.lag_s = followed.lag_s()
+        for name in JUDGED:
+            tally = getattr(found, name.value)
+            if tally.first is not None:
+                told = name.value in standing.violated
+                because = standing.violated[name.value][1] if told else followed.explain(name, tally.first)
+                standing.violated = {**standing.violated, name.value: (tally.count, because)}
+                if not told:
+                    self.on_violation(name.value, because)
+
+
+def _lower_priority() -> None:
+    """Of this thread alone, where the system can."""
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

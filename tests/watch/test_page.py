@@ -1,0 +1,120 @@
+"""The page in a real browser, about real processes: what happens to them is what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quire.live.runs.fleet import free_addresses
+from tests.live.dynamic.kit import cut_off, mend
+from tests.report.browser import Browser, find_browser
+from tests.watch.watched import Page, Parted, Processes, page_about
+
+pytestmark = pytest.mark.skipif(find_browser() is None, reason="there is no chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as started:
+        yield started
+
+
+def judged(page: Page) -> str:
+    verdict: str = page.browser.run("document.querySelector('#verdict-body .banner')?.className ?? ''")
+    return verdict.removeprefix("banner ")
+
+
+def test_three_members_deliver_and_the_one_that_is_killed_is_lost(browser: Browser) -> None:
+    with (
+        Processes(a="reads", b="reads", c="reads") as processes,
+        page_about(*processes.observed.values(), browser=browser) as page,
+    ):
+        page.until(lambda page: page.cards() == dict.fromkeys("abc", "running"))
+        page.until(lambda page: judged(page) == "holds")
+        assert "view 2" in page.text("facts")
+        assert all(url.startswith(page.url) for url in browser.requests)
+        check_the_diagram(page)
+        processes.kill("c")
+        page.until(lambda page: "without c" in page.text("stories") and "paused for" in page.text("stories"))
+        page.until(lambda page: page.cards() == {"a": "running", "b": "running", "c": "missing"})
+        assert "a and b agreed on view 3 without c in" in page.text("stories")
+        assert "c does not answer any more" in page.text("stories")
+        page.until(lambda page: "view 3" in page.text("timeline"))
+        assert judged(page) == "holds"
+        check_that_it_fits(page)
+
+
+def check_the_diagram(page: Page) -> None:
+    """A message that is chosen has a past and a future, and stands still."""
+    browser = page.browser
+    page.until(
+        lambda page: page.browser.run(
+            "!document.getElementById('space-time').hidden && document.getElementById('in-view').textContent.includes('arrow')"
+        )
+    )
+    browser.run("document.getElementById('diagram').focus()")
+    for key in ("ArrowRight", "Enter"):
+        browser.key(key)
+    assert browser.run("document.getElementById('details').innerText.length") > 0
+    page.until(lambda page: "stands still" in page.text("diagram-lead"))
+    browser.key("Escape")
+    page.until(lambda page: "as they come" in page.text("diagram-lead"))
+
+
+def check_that_it_fits(page: Page) -> None:
+    """A phone, dark: nothing is wider than the screen."""
+    page.open(width=390, height=844, dark=True, phone=True)
+    page.until(lambda page: bool(page.cards()))
+    assert page.browser.run("document.documentElement.scrollWidth") <= 390
+    assert page.browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
+
+
+def test_a_member_whose_application_reads_nothing_is_the_one_whom_all_wait_for(browser: Browser) -> None:
+    with (
+        Processes(a="reads", b="reads", c="lazy") as processes,
+        page_about(*processes.observed.values(), browser=browser) as page,
+    ):
+        page.until(lambda page: page.cards().get("c") == "unread")
+        page.until(lambda page: "c waits for its own application" in page.text("waits"))
+        assert "has not read" in page.text("waits")
+
+
+def test_a_member_that_delivers_out_of_order_is_found(browser: Browser) -> None:
+    with (
+        Processes(a="reads", b="reads", c="faulty") as processes,
+        page_about(*processes.observed.values(), browser=browser) as page,
+    ):
+        page.until(lambda page: judged(page) == "violated")
+        assert browser.run("document.querySelector('[data-check=total]').dataset.verdict") == "violated"
+        page.until(lambda page: "total is violated" in page.text("stories"))
+        assert " delivered " in page.text("verdict-body")
+
+
+def test_a_minority_is_blocked_and_comes_back_when_the_partition_heals(browser: Browser) -> None:
+    names = ("a", "<b>bold</b>&amp;", "c")
+    with Parted(*names) as parted, page_about(*parted.observed.values(), browser=browser) as page:
+        page.until(lambda page: page.cards() == dict.fromkeys(names, "running"))
+        parted.do(do(lambda: cut_off("127.0.0.1:7002")))
+        page.until(lambda page: page.cards().get("c") == "blocked")
+        page.until(lambda page: "without c" in page.text("stories") and "c waits for a majority" in page.text("stories"))
+        parted.do(do(lambda: mend("127.0.0.1:7002")))
+        page.until(lambda page: page.cards() == dict.fromkeys(names, "running"))
+        page.until(lambda page: "c joined" in page.text("stories"))
+        assert browser.run(
+            "document.querySelectorAll('main b').length === document.querySelectorAll('.check-head b, .waits b').length"
+        )
+        assert names[1] in page.text("cards")
+
+
+async def do(what: object) -> None:
+    assert callable(what)
+    what()
+
+
+def test_what_does_not_answer_is_said_so(browser: Browser, tmp_path: Path) -> None:
+    (nobody,) = free_addresses(1)
+    with page_about(nobody, browser=browser) as page:
+        page.until(lambda page: page.cards() == {nobody: "missing"})
+        browser.picture(tmp_path / "missing.png")

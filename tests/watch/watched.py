@@ -1,0 +1,161 @@
+"""Groups in real processes, or in this one, and the page about them in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import quire
+from quire.live.runs.fleet import free_addresses
+from tests.kit.patience import PATIENCE_S
+from tests.report.browser import Browser
+
+HOME = Path(__file__).parents[2]
+QUIRE = str(Path(sys.executable).with_name("quire"))
+
+
+class Processes:
+    """Members of a group, each in a process of its own."""
+
+    def __init__(self, **how: str) -> None:
+        names = list(how)
+        members = dict(zip(names, free_addresses(len(names)), strict=True))
+        self.observed = dict(zip(names, free_addresses(len(names)), strict=True))
+        self._started = {
+            name: subprocess.Popen(
+                [sys.executable, "-m", "tests.watch.member", name, json.dumps(members), self.observed[name], how[name]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                cwd=HOME,
+            )
+            for name in names
+        }
+
+    def __enter__(self) -> Processes:
+        for process in self._started.values():
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"in\n"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._started.values():
+            process.kill()
+            process.communicate()
+
+    def kill(self, name: str) -> None:
+        os.kill(self._started[name].pid, signal.SIGKILL)
+
+
+class Parted:
+    """Members in this process, whose network can be parted; they run in a thread of their own."""
+
+    def __init__(self, *names: str) -> None:
+        self._members = {name: f"127.0.0.1:{7000 + number}" for number, name in enumerate(names)}
+        self.observed = dict(zip(names, free_addresses(len(names)), strict=True))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._groups: list[quire.DynamicGroup] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __enter__(self) -> Parted:
+        self._thread.start()
+        self.do(self._enter())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.do(self._leave())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def do(self, what: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE_S)
+
+    async def _enter(self) -> None:
+        self._groups = [
+            quire.join(
+                "board", me=name, members=self._members, order="total", transport="memory", timeout_s=0.5,
+                observe=self.observed[name],
+            )
+            for name in self._members
+        ]  # fmt: skip
+        await asyncio.gather(*(group.__aenter__() for group in self._groups))
+        for group in self._groups:
+            self._tasks += [asyncio.create_task(self._send(group)), asyncio.create_task(self._read(group))]
+
+    async def _leave(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(group.__aexit__(RuntimeError, None, None) for group in self._groups))
+
+    async def _send(self, group: quire.DynamicGroup) -> None:
+        while True:
+            with suppress(quire.NoQuorum):
+                await group.multicast(b"x")
+            await asyncio.sleep(0.02)
+
+    async def _read(self, group: quire.DynamicGroup) -> None:
+        async for _ in group:
+            pass
+
+
+@contextmanager
+def page_about(*what: str, browser: Browser, **look: Any) -> Iterator[Page]:
+    """`quire watch` of this, and its page in the browser."""
+    process = subprocess.Popen([QUIRE, "watch", *what, "--no-browser"], stderr=subprocess.PIPE, text=True, cwd=HOME)
+    try:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert "watching at http://" in first, first + process.stderr.read()
+        page = Page(browser, first.split()[-1])
+        page.open(**look)
+        try:
+            yield page
+        finally:
+            page.leave()
+    finally:
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0
+        process.communicate()
+
+
+class Page:
+    def __init__(self, browser: Browser, url: str) -> None:
+        self.browser, self.url = browser, url
+
+    def open(self, **look: Any) -> None:
+        self.browser.open(self.url, **look)
+
+    def leave(self) -> None:
+        """So that the next page does not hear this one complain that its server is gone."""
+        assert self.browser.complaints == [], self.browser.complaints
+        self.browser.open("about:blank")
+
+    def text(self, part: str) -> str:
+        found: str = self.browser.run(f"document.getElementById({json.dumps(part)}).innerText")
+        return found
+
+    def cards(self) -> dict[str, str]:
+        """The members' conditions."""
+        script = "Object.fromEntries([...document.querySelectorAll('.card')].map((c) => [c.dataset.name, c.dataset.condition]))"
+        found: dict[str, str] = self.browser.run(script)
+        return found
+
+    def until(self, holds: Callable[[Page], bool]) -> float:
+        """Wait until the page shows this; returns for how long."""
+        began = time.monotonic()
+        while not holds(self):
+            assert time.monotonic() < began + PATIENCE_S, (self.cards(), self.text("stories"), self.text("verdict-body"))
+            time.sleep(0.05)  # Nothing tells when a page has changed.
+        return time.monotonic() - began

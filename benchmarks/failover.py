@@ -4,13 +4,15 @@ kill   a member is killed with SIGKILL while all send; what counts is the longes
        the second after that. Then a new process takes its place, and the next round begins
 stop   the same with SIGSTOP, where nothing ends the connection: the others notice it by silence, after the timeout of 1 s. Then
        the member goes on, learns that it was excluded, and comes back by itself
+cut    one member is cut off from the others, each on a host of its own, until the network heals: the same as for stop; and the
+       longest pause of the others from there until it is back. Needs root
 join   a process joins a group of three that has 200 MB of state: how long until it is a member and has the state, how many
        messages the others deliver meanwhile beside before, and their longest pause
 
 `before` is the longest pause in as long a time before each fault: what the machine does to everybody. All members are processes
 of their own, on loopback, and each sends at a steady rate. Only processes that were started here are killed or stopped.
 
-    python -m benchmarks.failover [--kills 20] [--stops 5] [--joins 3] [--rate 2000] [--megabytes 200] [--json]
+    python -m benchmarks.failover [--kills 20] [--stops 5] [--cuts 5] [--joins 3] [--rate 2000] [--megabytes 200] [--json]
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -27,6 +30,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -34,6 +38,7 @@ import uvloop
 import quire
 from quire.live.dynamic.events import Restored, View
 from quire.live.runs.fleet import free_addresses
+from quire.live.runs.hosts import Hosts, hosts
 
 SIZES = (3, 5)
 BATCHES_PER_S = 200
@@ -43,6 +48,7 @@ TIMEOUT_S = 1.0
 PATIENCE_S = 60.0
 CHUNK_BYTES = 1 << 20
 KILL_P50_MS, KILL_P99_MS, MARGIN_MS = 50.0, 250.0, 250.0
+HEAL_MS = 200.0
 JOIN_S, JOIN_RATIO = 4.0, 0.5
 
 
@@ -72,6 +78,7 @@ class Part:
         task = self.task
         place = {"at": task["at"], "contact": task["contact"]} if "at" in task else {"members": task["members"]}
         began = time.monotonic()
+        place["insecure"] = task["insecure"]  # Nobody else is on a network of their own.
         group = quire.join("failover", me=task["me"], order="total", state=self.state, timeout_s=TIMEOUT_S, **place)
         obeying = asyncio.create_task(self.obey())  # From the beginning: it ends when whoever started it has ended.
         async with group:
@@ -173,10 +180,12 @@ class Member:
 class Fleet:
     """A group of processes."""
 
-    def __init__(self, members: int, rate: int, megabytes: int | None = None) -> None:
+    def __init__(self, members: int, rate: int, megabytes: int | None = None, hosts: Hosts | None = None) -> None:
         self.names = [chr(ord("a") + number) for number in range(members)]
-        self.addresses = dict(zip([*self.names, "z"], free_addresses(members + 1), strict=True))
-        self.common = {"rate": rate} | ({} if megabytes is None else {"megabytes": megabytes})
+        own = free_addresses(members + 1) if hosts is None else [f"{address}:7000" for address in (*hosts.ipv4, hosts.ipv4[0])]
+        self.addresses = dict(zip([*self.names, "z"], own, strict=True))
+        self.hosts = hosts
+        self.common = {"rate": rate, "insecure": hosts is not None} | ({} if megabytes is None else {"megabytes": megabytes})
         self.members: dict[str, Member] = {}
 
     async def __aenter__(self) -> Fleet:
@@ -192,8 +201,9 @@ class Fleet:
 
     async def start(self, name: str, **place: Any) -> Member:
         task = json.dumps({"me": name, **self.common, **place})
+        prefix = [] if self.hosts is None else self.hosts.on(self.names.index(name))
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "benchmarks.failover", "--part", task,
+            *prefix, sys.executable, "-m", "benchmarks.failover", "--part", task,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         self.members[name] = Member(name, process)
@@ -252,6 +262,37 @@ async def stops(size: int, rounds: int, rate: int, chance: random.Random) -> dic
     return figures(pauses, before, limit_ms, limit_ms)
 
 
+async def cuts(size: int, rounds: int, rate: int, chance: random.Random) -> dict[str, dict[str, Any]]:
+    """One member after the other is cut off from the others, each on a host of its own, and the network heals again."""
+    pauses, before, healed, calm = [], [], [], []
+    observed_s = TIMEOUT_S + OBSERVED_S
+    with hosts(size) as made:
+        async with Fleet(size, rate, hosts=made) as fleet:
+            for _ in range(rounds):
+                await asyncio.sleep(observed_s + CALM_S)
+                victim = chance.choice(fleet.names)
+                others = [name for name in fleet.names if name != victim]
+                number = fleet.names.index(victim)
+                pairs = [pair for other in map(fleet.names.index, others) for pair in ((number, other), (other, number))]
+                at = time.monotonic()
+                await asyncio.to_thread(made.cut, pairs)
+                await asyncio.sleep(observed_s)
+                before.append(await fleet.longest(others, at - observed_s, at))
+                pauses.append(await fleet.longest(others, at, at + observed_s))
+                at = time.monotonic()
+                await asyncio.to_thread(made.heal, pairs)
+                await fleet.all_there()
+                await asyncio.sleep(CALM_S)
+                stop = time.monotonic()
+                calm.append(await fleet.longest(others, at - CALM_S, at))
+                healed.append(await fleet.longest(others, at, stop))
+    limit_ms = TIMEOUT_S * 1e3 + MARGIN_MS
+    return {
+        f"cut off, {size} members": figures(pauses, before, limit_ms, limit_ms),
+        f"healed, {size} members": figures(healed, calm, HEAL_MS, HEAL_MS),
+    }
+
+
 def figures(pauses: list[float], before: list[float], p50_most: float, p99_most: float) -> dict[str, Any]:
     ordered = sorted(pauses)
     p50, p99 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
@@ -278,11 +319,18 @@ async def joins(rounds: int, rate: int, megabytes: int) -> dict[str, Any]:
             rates = [
                 during["count"] / in_s / (calm["count"] / OBSERVED_S) for during, calm in zip(meanwhile, usual, strict=True)
             ]
-            found.append({"in_s": in_s, "ratio": min(rates), "pause_ms": max(each["pause_ms"] for each in meanwhile)})
-    worst = {"in_s": max, "ratio": min, "pause_ms": max}
+            pause_ms, memory = max(each["pause_ms"] for each in meanwhile), max(map(most_memory, fleet.members.values()))
+            found.append({"in_s": in_s, "ratio": min(rates), "pause_ms": pause_ms, "megabytes": memory})
+    worst = {"in_s": max, "ratio": min, "pause_ms": max, "megabytes": max}
     result: dict[str, Any] = {name: pick(each[name] for each in found) for name, pick in worst.items()}
     result["met"] = result["in_s"] <= JOIN_S and result["ratio"] >= JOIN_RATIO and result["pause_ms"] <= MARGIN_MS
     return result
+
+
+def most_memory(member: Member) -> float:
+    """How many megabytes a process has had at most."""
+    status = Path(f"/proc/{member.process.pid}/status").read_text()
+    return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) / 1e3
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -292,6 +340,8 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         found[f"kill -9, {size} members"] = await kills(size, arguments.kills, arguments.rate, chance)
     for size in SIZES if arguments.stops else ():
         found[f"SIGSTOP, {size} members"] = await stops(size, arguments.stops, arguments.rate, chance)
+    for size in SIZES if arguments.cuts else ():
+        found |= await cuts(size, arguments.cuts, arguments.rate, chance)
     if arguments.joins:
         found[f"joiner, {arguments.megabytes} MB"] = await joins(arguments.joins, arguments.rate, arguments.megabytes)
     found["load after"] = os.getloadavg()[0]
@@ -310,7 +360,8 @@ def show(found: dict[str, Any]) -> None:
         elif isinstance(each, dict):
             print(
                 f"{name}: in after {each['in_s']:.1f} s, throughput meanwhile {each['ratio']:.2f}, "
-                f"longest pause {each['pause_ms']:,.0f} ms; {'met' if each['met'] else 'missed'}"
+                f"longest pause {each['pause_ms']:,.0f} ms, memory of a process up to {each['megabytes']:,.0f} MB; "
+                f"{'met' if each['met'] else 'missed'}"
             )
 
 
@@ -318,6 +369,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Members that are killed, stopped, and join with much state.")
     parser.add_argument("--kills", type=int, default=20, help="of 3 and of 5 members each")
     parser.add_argument("--stops", type=int, default=5)
+    parser.add_argument("--cuts", type=int, default=0, help="of 3 and of 5 members each; needs root")
     parser.add_argument("--joins", type=int, default=3)
     parser.add_argument("--rate", type=int, default=2_000, help="messages that each member sends in a second")
     parser.add_argument("--megabytes", type=int, default=200, help="of state that a joiner is given")

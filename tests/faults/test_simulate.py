@@ -59,6 +59,14 @@ def test_the_words_of_a_live_run_mean_the_same(tmp_path: Path) -> None:
     assert "virtual-synchrony" in (tmp_path / "report.html").read_text()
 
 
+def test_who_was_stopped_for_longer_than_the_timeout_learns_at_once_that_it_was_excluded(tmp_path: Path) -> None:
+    result = check(config("stop 2@2s for 3s", 3), tmp_path / "run")
+
+    at_s = {(each.what, each.about): each.at_s for each in result.happened}
+    assert 0 < at_s["excluded", "2"] - at_s["continue", "2"] < 0.3
+    assert ("blocked", "2") not in at_s
+
+
 def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     one, same, other = (
         simulate(config("kill 1@300ms, restart 1@1s", 3, seed), tmp_path / name)

@@ -195,11 +195,12 @@ class TimedWorld(ProcessWorld):
         self.at(self.now + self._delay(int(source), int(end.name)), lambda: self._arrive(end, 1))
 
     def _arrive_later(self, ends: Iterable[End]) -> None:
-        """Whatever waits at these ends arrives after the usual time."""
+        """Whatever waits at these ends arrives after the usual time: what was written, and then that it is closed."""
         for end in list(ends):
-            if waiting := len(end.inbox) + end.ended:
-                delay = self._delay(int(end.other.name), int(end.name))
-                self.at(self.now + delay, lambda end=end, waiting=waiting: self._arrive(end, waiting))  # type: ignore[misc]
+            moment = self.now + self._delay(int(end.other.name), int(end.name))
+            for items in (len(end.inbox), int(end.ended)):
+                if items:
+                    self.at(moment, lambda end=end, items=items: self._arrive(end, items))  # type: ignore[misc]
 
     def _arrive(self, end: End, items: int) -> None:
         is_there = self.network.ends.get(end.number) is end and self._hears(end.name)

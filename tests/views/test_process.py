@@ -404,3 +404,13 @@ class TestEnding:
         world.until(lambda: all(world.processes[name].is_over() for name in "abc"), 2.0)
         world.until(lambda: not any(world.process(name).is_needed() for name in "abc"), 1.0)
         assert everywhere(world, "abc", 3)
+
+
+def test_a_member_that_is_alone_for_long_goes_on_when_the_others_are_back() -> None:
+    """Its pauses between attempts grow, but only so far: they once grew until no number could hold them."""
+    world = group("abc")
+    for name in "bc":
+        world.cut_off(name)
+    world.passes(600.0)
+    world.network.blocked.clear()
+    world.until(lambda: world.agree("abc"), 30.0)

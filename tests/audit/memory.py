@@ -32,6 +32,7 @@ def read_from(trace: Trace) -> Callable[..., Events]:
     def read(
         world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
         *, times: bool = True, dests: bool = True, pos: bool = False, every: bool = False, clock: bool = False,
+        numbered: bool = False,
     ) -> Events:  # fmt: skip
         rows, counts, sizes = [], [], []
         flat: list[int] = []
@@ -59,6 +60,7 @@ def read_from(trace: Trace) -> Callable[..., Events]:
             columns[:, 0].astype(np.int8), columns[:, 1].astype(np.int32), columns[:, 2].copy(), columns[:, 3].copy(),
             columns[:, 4].copy(), np.array(counts, np.int32), np.array(flat, np.int32), ordered, np.empty(0, np.int64),
             any(event.kind == "view" for log in trace.logs for event in log),
+            np.zeros(len(columns) if numbered else 0, np.bool_),
         )  # fmt: skip
 
     return read

@@ -59,10 +59,12 @@ def judge(logs: Logs, crashed: frozenset[int]) -> Expected:
                     orders[p].append(m)
 
     def addressed(m: Message, p: int) -> bool:
-        return p in (dests[m] or ())
+        """Where destinations are not recorded, those that deliver it are known to be some."""
+        to = dests[m]
+        return (p, m) in first if to is None else p in to
 
     def may_deliver(m: Message, p: int) -> bool:
-        return m in sends and (dests[m] is None or addressed(m, p))
+        return m in sends and addressed(m, p)
 
     correct = [p for p in members if p not in crashed]
     lost = sum(

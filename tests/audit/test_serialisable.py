@@ -153,6 +153,15 @@ def test_what_a_trace_does_not_say_leaves_it_undecided(tmp_path: Path) -> None:
     assert unseen.because == "2 reads of committed transactions do not say what they saw"
 
 
+def test_a_trace_without_commits_or_without_reads_is_undecided(tmp_path: Path) -> None:
+    uncommitted = check(tmp_path / "a", timed([[event for event in log if event.op != "commit"] for log in SKEW.logs]))
+    unread = check(tmp_path / "b", timed([[write_of(0, 0, "x", "1.0"), end(0, 1, "1.0")]]))
+
+    assert uncommitted.verdict is unread.verdict is Verdict.UNDECIDED
+    assert uncommitted.because == "no event says that a transaction committed: there is none with the op commit"
+    assert unread.because == "no event says what a committed transaction read: there is no view with the op r"
+
+
 def test_replicas_that_take_writes_in_different_orders_make_a_cycle(tmp_path: Path) -> None:
     took = [[Event("deliver", who, 0, None, None, "x", "w", f"t{who}") for who in order] for order in ((2, 3), (3, 2))]
     logs = [*took, *([write_of(who, 0, "x", f"t{who}"), end(who, 1, f"t{who}")] for who in (2, 3))]

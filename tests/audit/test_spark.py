@@ -157,17 +157,45 @@ def test_logs_that_contradict_each_other_leave_causal_order_undecided(tmp_path: 
     assert checks[Guarantee.FIFO].verdict is Verdict.HOLDS
 
 
-def test_unrecorded_destinations_leave_what_depends_on_them_undecided(tmp_path: Path) -> None:
-    trace = plain("s0>01 d0:0", "d0:0")
-    trace.logs[0][0] = trace.logs[0][0]._replace(dests=None)
+def without_destinations(*logs: str) -> Trace:
+    trace = plain(*logs)
+    return trace._replace(logs=[[event._replace(dests=None) for event in log] for log in trace.logs])
 
-    checks = audit_with(HERE, write(tmp_path / "run", trace)).checks
 
-    assert {guarantee: check.verdict for guarantee, check in checks.items() if check.verdict is Verdict.HOLDS} == {
-        Guarantee.TOTAL: Verdict.HOLDS,
-        Guarantee.ACYCLIC: Verdict.HOLDS,
-    }
-    assert checks[Guarantee.CAUSAL].because == "the trace does not say to whom 1 of its 1 messages were addressed"
+def test_without_destinations_only_agreement_is_undecided(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", without_destinations("s0>01 d0:0", "d0:0"), promises=())
+
+    found = audit_with(HERE, run)
+
+    why = "the trace does not say to whom 1 of its 1 messages were addressed"
+    assert {name for name, check in found.checks.items() if check.verdict is Verdict.UNDECIDED} == {Guarantee.AGREEMENT}
+    assert found.checks[Guarantee.AGREEMENT].because == why
+    assert found.checks[Guarantee.CAUSAL].because == (
+        "no member delivered a message before one that had happened before it; "
+        f"whether every destination got everything is not known, because {why}"
+    )
+    assert found.checks[Guarantee.INTEGRITY].because == (
+        "every delivery was of a message that had been sent, and happened once; "
+        f"whether it was for that member is not known, because {why}"
+    )
+    assert found.verdict is Verdict.HOLDS
+    assert found.expected == (Guarantee.INTEGRITY,)
+    assert found.expectation == f"the run promises no order, and {why}, so only integrity is expected"
+    assert audit_with(HERE, run, expect=[Guarantee.AGREEMENT]).verdict is Verdict.UNDECIDED
+
+
+def test_without_destinations_what_was_delivered_is_still_judged(tmp_path: Path) -> None:
+    overtaken = write(tmp_path / "overtaken", without_destinations("s0>01 s1>01", "d0:1 d0:0"))
+    caused = write(tmp_path / "caused", without_destinations("s0>012", "d0:0 s0>012", "d1:0 d0:0"))
+    twice = write(tmp_path / "twice", without_destinations("s0>01", "d0:0 d0:0"))
+    unsent = write(tmp_path / "unsent", without_destinations("s0>01", "d0:7"))
+
+    assert audit_with(HERE, overtaken).checks[Guarantee.FIFO].because == (
+        "member 1 delivered 0:1 before 0:0, though member 0 had sent 0:0 before 0:1"
+    )
+    assert audit_with(HERE, caused).checks[Guarantee.CAUSAL].verdict is Verdict.VIOLATED
+    assert audit_with(HERE, twice, expect=[Guarantee.INTEGRITY]).verdict is Verdict.VIOLATED
+    assert audit_with(HERE, unsent, expect=[Guarantee.INTEGRITY]).verdict is Verdict.VIOLATED
 
 
 def test_only_what_is_expected_decides(tmp_path: Path) -> None:

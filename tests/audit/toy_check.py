@@ -7,7 +7,7 @@ import numpy as np
 
 from quire.model.messages import MessageId
 from quire.pipeline.auditing.check import AuditCheck, Need, TaskKind
-from quire.pipeline.auditing.explanations import Explanation, Log, witness_of
+from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.slices import read_events
@@ -44,7 +44,7 @@ def judge_greetings(task: GreetingTask) -> GreetingResult:
 
 def _explain(results: Results, log: Log) -> Explanation:
     rude = results.of(GreetingResult).rude[0]
-    witness = witness_of([rude.message], log.first(rude.member, DELIVER, rude.message), members=[rude.member])
+    witness = log.witness([rude.message], log.first(rude.member, DELIVER, rude.message), members=[rude.member])
     return Explanation(witness, f"member {rude.member} delivered {rude.message} before it had sent anything")
 
 

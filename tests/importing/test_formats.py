@@ -12,14 +12,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.auditor import audit_with
 from quire.pipeline.auditing.registry import audit_job
+from quire.pipeline.causality.events import Event, Named, Place, parse_event
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.exporting import EXPORT, export_with
-from quire.pipeline.importing.importer import Imported, import_with
+from quire.pipeline.importing.importer import import_with
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.results import Imported
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.tasks import run_here
 from tests.audit import oracle
@@ -48,7 +51,7 @@ def contents(run: Path) -> dict[str, bytes]:
 
 def check_causality(run: Path, log: list[logs.Logged]) -> None:
     """What happened before what in the trace is what the clocks of the log say."""
-    places = {row["text"]: (row["process"], row["pos"]) for row in rows(run) if row["text"] is not None}
+    places = {row["text"]: (row["process"], row["event"]) for row in rows(run) if row["text"] is not None}
     assert len(places) == len(log)
     for pieces in (1, 3):
         found = follow(FOLLOW, run, segments=pieces)
@@ -261,13 +264,110 @@ def test_an_exported_run_comes_back_with_the_same_causality(tmp_path: Path) -> N
         done = export_with(FOLLOW, run_here(EXPORT), tmp_path / "run", tmp_path / "x.log", segments=segments, force=True)
         imported = import_with(HERE, [tmp_path / "x.log"], tmp_path / "back", ImportRequest(), force=True)
 
-        assert imported.executions[0].events == done.events == len(before)
+        assert imported.executions[0].events == done.events == len(before) == len(log)
         back = {row["text"]: row for row in rows(tmp_path / "back") if row["text"] is not None}
         clocks = all_clocks(follow(FOLLOW, tmp_path / "back"))
         places = {event.text: event for event in log}
         for one in log:
             for other in log:
-                process, pos = back[one.text]["process"], back[one.text]["pos"]
+                process, number = back[one.text]["process"], back[one.text]["event"]
                 if one is not other:
-                    told = clocks[back[other.text]["process"], back[other.text]["pos"]][process] > pos
+                    told = clocks[back[other.text]["process"], back[other.text]["event"]][process] > number
                     assert told == logs.happened_before(places[one.text], places[other.text])
+
+
+def test_a_log_that_was_exported_is_the_log_itself(tmp_path: Path) -> None:
+    for seed in range(4):
+        log = logs.random_log(random.Random(seed), ["a", "b", "c"])
+        take_in(tmp_path, logs.two_lines(log))
+
+        export_with(FOLLOW, run_here(EXPORT), tmp_path / "run", tmp_path / "x.log", force=True)
+        again = import_with(HERE, [tmp_path / "x.log"], tmp_path / "back", ImportRequest(), force=True)
+        export_with(FOLLOW, run_here(EXPORT), tmp_path / "back", tmp_path / "y.log", force=True)
+
+        def told(path: Path) -> set[tuple[str, str]]:
+            lines = path.read_text().splitlines()
+            return set(zip(lines[::2], [_sorted_clock(line) for line in lines[1::2]], strict=True))
+
+        assert again.executions[0].events == len(log)
+        assert told(tmp_path / "x.log") == told(tmp_path / "log.txt") == told(tmp_path / "y.log")
+
+
+def _sorted_clock(line: str) -> str:
+    host, clock = line.split(" ", 1)
+    return f"{host} {json.dumps(json.loads(clock), sort_keys=True)}"
+
+
+RELAY = """sent\u0020 ping
+a {"a":1}
+got ping
+b {"a":1,"b":1}
+told c
+b {"a":1,"b":2}
+on its own
+c {"c":1}
+knows all
+c {"a":2,"b":2,"c":2}
+said more
+a {"a":2}
+"""
+
+
+def test_deliveries_that_are_only_implied_are_no_events(tmp_path: Path) -> None:
+    imported = take_in(tmp_path, RELAY)
+
+    done = imported.executions[0]
+    assert (done.events, done.rows, done.deliveries, done.links) == (6, 9, 0, 3)
+    found = follow(FOLLOW, tmp_path / "run")
+    assert found.layout.events == 6
+    last = Event(2, 1)
+    assert found.around(last).clock == (2, 2, 2)
+    assert sum(share.events for share in found.around(last).past) == 5
+    assert found.pairs().ordered + found.pairs().concurrent == 15
+    assert found.relation(Event(0, 0), last) == "before"
+    assert found.relation(Event(2, 0), Event(1, 1)) == "concurrent"
+    assert found.critical_path().length == 4
+    assert found.matching("deliver", "kind", limit=9) == []
+    assert audit_with(run_here(audit_job()), tmp_path / "run").events == 6
+
+
+def test_events_are_named_by_host_and_number_or_by_file_and_line(tmp_path: Path) -> None:
+    take_in(tmp_path, RELAY)
+    found = follow(FOLLOW, tmp_path / "run")
+    hosts = found.layout.hosts
+
+    assert parse_event("c@1", hosts) == Event(2, 1)
+    assert parse_event("2@1", hosts) == Event(2, 1)
+    place = parse_event("log.txt:9", hosts)
+    assert isinstance(place, Place)
+    assert found.at(place) == Event(2, 1)
+    described = found.describe([Event(2, 1)])[Event(2, 1)]
+    assert (described.host, described.text, described.line) == ("c", "knows all", 9)
+    with pytest.raises(BadInput, match=r"there is no event log\.txt:10; write HOST@NUMBER, like a@0, FILE:LINE, or what"):
+        found.at(Place("log.txt", 10))
+    assert parse_event("nobody@1", hosts) == Named("nobody@1")
+
+
+def test_an_audit_speaks_of_the_hosts_and_messages_of_the_log(tmp_path: Path) -> None:
+    lines = [
+        {"host": "alpha", "kind": "send", "message": "ping-1", "event": "one"},
+        {"host": "alpha", "kind": "send", "message": "ping-2", "event": "two"},
+        {"host": "beta", "kind": "receive", "message": "ping-2", "event": "got two"},
+        {"host": "beta", "kind": "receive", "message": "ping-1", "event": "got one"},
+        {"host": "beta", "kind": "receive", "message": "pong", "event": "from nowhere"},
+    ]
+    take_in(tmp_path, "".join(json.dumps(line) + "\n" for line in lines), "log.jsonl")
+
+    checks = audit_with(run_here(audit_job()), tmp_path / "run").checks
+
+    assert checks["fifo"].because == "beta delivered ping-2 before ping-1, though alpha had sent ping-1 before ping-2"
+    assert checks["integrity"].because == "beta delivered pong at log.jsonl:5, though it was never sent"
+    witness = checks["fifo"].witness
+    assert witness is not None
+    assert witness.messages == ("ping-1", "ping-2")
+    assert [(event.at, event.place, event.text) for event in witness.positions] == [
+        ("alpha@0", "log.jsonl:1", "one"),
+        ("alpha@1", "log.jsonl:2", "two"),
+        ("beta@0", "log.jsonl:3", "got two"),
+        ("beta@1", "log.jsonl:4", "got one"),
+    ]

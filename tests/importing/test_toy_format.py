@@ -38,7 +38,7 @@ class Arrows(LineFormat[ArrowSettings]):
     def settle(self, logs, request):
         return ArrowSettings(messages="m")
 
-    def events(self, piece, settings):
+    def events(self, piece, settings, found):
         data, own, _ = read_chunk(piece.chunk)
         for number, line in enumerate(data[:own].decode().splitlines(), piece.first_line):
             left, arrow, right = line.partition(">")

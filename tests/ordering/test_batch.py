@@ -201,6 +201,21 @@ BAD: dict[str, tuple[bytes, list[str], str]] = {
         b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"a","vector":{"a":2}}\n{"source":"b","vector":{"b":1}}\n',
         ["--causal"], "the vectors of source a go backwards at its event 2",
     ),
+    "equal vectors": (
+        b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"b","vector":{"a":1,"b":1}}\n', ["--causal"],
+        "event 1 of source a happened after event 1 of source b, and event 1 of source b happened after event 1 of source a: "
+        "a circle, so they have no order",
+    ),
+    "a circle of three": (
+        b'{"source":"a","vector":{"a":1,"b":1,"c":1}}\n{"source":"b","vector":{"a":1,"b":1,"c":1}}\n'
+        b'{"source":"c","vector":{"a":1,"b":1,"c":1}}\n', ["--causal"],
+        "and event 1 of source c happened after event 1 of source a: a circle",
+    ),
+    "a circle through events that are not there": (
+        b'{"source":"a","vector":{"a":1,"b":5}}\n{"source":"b","vector":{"a":1,"b":4}}\n'
+        b'{"source":"b","vector":{"b":3}}\n', ["--causal"],
+        "event 4 of source b happened after event 1 of source a, and event 1 of source a happened after event 4 of source b",
+    ),
     "a cycle": (
         b'{"source":"a","vector":{"a":1,"b":1}}\n{"source":"b","vector":{"a":1,"b":1}}\n'
         b'{"source":"c","vector":{"b":1,"c":1}}\n',
@@ -208,6 +223,21 @@ BAD: dict[str, tuple[bytes, list[str], str]] = {
     ),
     "two of one number": (b'{"source":"a","vector":{"a":1}}\n' * 2, ["--causal"], "source a has 2 events with the number 1"),
     "arrays of nobody": (b'{"source":"a","vector":[1]}\n', ["--causal"], "need --sources"),
+    "columns that differ in case": (
+        b'{"source":"a","clock":1}\n{"Source":"b","source":"a","clock":2}\n', [],
+        "the columns Source and source differ only in case",
+    ),
+    "JSON nested deep": (
+        b'{"source":"a","clock":1,"x":' + b"[" * 5000 + b"]" * 5000 + b"}\n", [], "in.json",
+    ),
+    "a circle of events": (
+        b'{"id":"x","after":"z"}\n{"id":"y","after":"x"}\n{"id":"z","after":"y"}\n', ["--id", "id", "--after", "after"],
+        "x follows z, and z follows y, and y follows x: a circle, so they have no order",
+    ),
+    "two events of one name": (
+        b'{"id":"x","after":""}\n' * 2, ["--id", "id", "--after", "after"], "have the names of others; 'x' comes twice",
+    ),
+    "what follows, but not what it is": (b'{"id":"x","after":""}\n', ["--after", "after"], "--id and --after go together"),
     "no object": (b'{"source":"a","clock":1}\n', ["--omit-superseded"], "have no column 'object'"),
 }  # fmt: skip
 
@@ -240,3 +270,35 @@ def test_what_is_not_there_or_mixed_is_refused_before_spark_starts(tmp_path: Pat
     ):
         paths = [str(tmp_path / name) if not name.startswith("--") else name for name in arguments]
         assert sentence in str(CliRunner().invoke(app, ["order", *paths]).exception)
+
+
+def test_events_that_name_their_causes_are_ordered_whatever_their_clocks_say(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    graph: dict[str, list[str]] = {}
+    for number in range(300):
+        graph[f"e{number}"] = rng.sample(list(graph), min(len(graph), rng.choice((0, 1, 2))))
+    rows = [{"id": event, "after": causes, "git.time": rng.randrange(50)} for event, causes in graph.items()]
+    written = []
+    for attempt in range(2):
+        rng.shuffle(rows)
+        source, out = tmp_path / f"in{attempt}", tmp_path / f"out{attempt}"
+        source.mkdir()
+        for part in range(3):
+            lines = [json.dumps(row if attempt else row | {"after": row["after"]}) for row in rows[part::3]]
+            (source / f"{part}.json").write_text("\n".join([*lines, ""]))
+        done = order_batch(spark, source, out, BatchOrder(by="causal", id="id", after="after", clock="git.time"))
+        assert (done.events, done.missing) == (300, 0)
+        written.append(read(out))
+
+    assert written[0] == written[1]
+    place = {row["id"]: row["position"] for row in written[0]}
+    assert all(place[cause] < place[event] for event, causes in graph.items() for cause in causes)
+
+
+def test_nested_clocks_of_several_parts_order_a_change_stream(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"table": "t", "source": {"lsn": lsn, "row": row}, "a`b": 1} for lsn, row in ((2, 0), (1, 5), (1, 2), (10, 0))]
+    (tmp_path / "in.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    order_batch(spark, tmp_path / "in.json", tmp_path / "out", BatchOrder(source="table", clock="source.lsn,source.row"))
+
+    assert [(row["source"]["lsn"], row["source"]["row"]) for row in read(tmp_path / "out")] == [(1, 2), (1, 5), (2, 0), (10, 0)]

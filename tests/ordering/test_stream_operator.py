@@ -371,6 +371,18 @@ def test_closing_lets_go_what_waits_and_everything_after_is_late(tmp_path: Path)
     assert stream.give([row("b", 9)]).rejected == 1
 
 
+def test_events_in_a_circle_are_set_apart_with_the_circle_and_others_go_on(tmp_path: Path) -> None:
+    stream = Stream(tmp_path / "out", CausalOrder(sources=("a", "b", "c")), random.Random(1))
+    stream.give([row("a", None, vector=[1, 0, 0]), row("a", None, vector=[2, 1, 0]), row("b", None, vector=[0, 2, 0])])
+    state = stream.give([row("b", None, vector=[3, 1, 0]), row("c", None, vector=[1, 0, 1])])
+
+    assert (state.left, state.rejected, state.waiting_events()) == (2, 2, 1)
+    assert {rejected["reason"] for rejected in read(stream.out / REJECTED)} == {
+        "event 2 of source a happened after event 1 of source b, and event 1 of source b happened after event 2 of source a: "
+        "a circle, so they have no order"
+    }
+
+
 def test_closing_a_causal_order_rejects_what_waits_for_events_that_never_came(tmp_path: Path) -> None:
     stream = Stream(tmp_path / "out", CausalOrder(sources=("a", "b")), random.Random(1))
     stream.give([row("a", None, vector=[1, 0]), row("b", None, vector=[2, 1])])

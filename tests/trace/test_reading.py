@@ -116,3 +116,19 @@ def test_a_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
 
     assert [file.row_groups[0].rows for file in before.files] == [5, 4, 3]
     assert [file.row_groups[0].rows for file in after.files] == [5, 4, 2]
+
+
+def test_traces_that_other_libraries_wrote_with_plain_words_are_read(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", plain("s0>01 d0:0", "d0:0"))
+    before = audit_with(run_here(audit_job()), run).checks
+    for path in (run / "trace").glob("*.parquet"):
+        table = pq.read_table(path)
+        for at, field in enumerate(table.schema):
+            if isinstance(field.type, pa.DictionaryType):
+                table = table.set_column(at, field.name, table[field.name].cast(pa.large_string()))
+            elif field.type == pa.int32():
+                table = table.set_column(at, field.name, table[field.name].cast(pa.int64()))
+        table = table.set_column(table.schema.get_field_index("dests"), "dests", table["dests"].cast(pa.list_(pa.int64())))
+        pq.write_table(table, path)
+
+    assert audit_with(run_here(audit_job()), run).checks == before

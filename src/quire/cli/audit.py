@@ -13,10 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from quire.cli.auditing import COLOURS, EXIT_CODES, as_json, audit_run
+from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, spark_address
 
 if TYPE_CHECKING:
     from quire.pipeline import Audit
+    from quire.pipeline.auditing.verdicts import Witness
 
 
 def audit(
@@ -62,6 +64,14 @@ def parse_expectation(text: str | None) -> list[str] | None:
     return names
 
 
+def _show_places(console: Console, guarantee: str, witness: Witness | None) -> None:
+    """Where a counterexample is in the log, if it was imported, and what the log says there."""
+    for event in witness.positions if witness is not None else ():
+        if event.at is not None:
+            said = event.text or f"{event.event} {event.message}"
+            console.print(escape(legible(f"{guarantee}: {event.at} ({event.place}) {said}")), soft_wrap=True)
+
+
 def _show(result: Audit) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -70,8 +80,10 @@ def _show(result: Audit) -> None:
     for guarantee, check in result.checks.items():
         name = guarantee if guarantee in result.expected else f"({guarantee})"
         colour = COLOURS[check.verdict] if guarantee in result.expected else "dim"
-        table.add_row(name, f"[{colour}]{check.verdict}[/]", f"{check.violations:,}", escape(check.because))
+        table.add_row(name, f"[{colour}]{check.verdict}[/]", f"{check.violations:,}", escape(legible(check.because)))
     console.print(table)
+    for guarantee in result.expected:
+        _show_places(console, guarantee, result.checks[guarantee].witness)
     for reason, names in result.reasons_not_applicable().items():
         console.print(f"not applicable: {', '.join(names)} ({reason})", soft_wrap=True)
     for note in result.notes:

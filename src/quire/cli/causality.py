@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quire.cli.auditing import status
+from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, spark_address
 from quire.files.errors import writing
 from quire.files.replacing import scratch_for
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from quire.pipeline import Causality
-    from quire.pipeline.causality.events import Event
+    from quire.pipeline.causality.critical import Stretch
+    from quire.pipeline.causality.events import Described, Event, Named, Place
     from quire.pipeline.causality.queries import Share
-    from quire.trace.schema import RunInfo
 
 EXIT_CONTRADICTION = 1
 _SHOWN = 40
@@ -62,7 +63,8 @@ def causality(
 ) -> None:
     """Say what happened before what in a trace: in all of it, around an event, or where an error began.
 
-    An event is PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for the sending of a message, like 0:17.
+    An event is PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for the sending of a message, like 0:17. In an imported
+    trace it is HOST@NUMBER, like alpha@57, FILE:LINE, or what the log calls it.
     Exit code 0: answered; 1: the logs contradict each other, with the cycle; 2: bad input.
     """
     from quire.pipeline.causality.cycles import Contradiction
@@ -74,11 +76,10 @@ def causality(
 
     # Before Spark is started, which takes seconds, find out whether there is anything to ask.
     named = [text for text in (past, future, concurrent, *(relation or ())) if text is not None]
-    asked = [parse_event(text) for text in named]
     where = spark_address(master, remote)
     check_segments(segments)
-    run = open_run(directory)
-    lay_out(run)
+    hosts = lay_out(open_run(directory)).hosts
+    asked = [parse_event(text, hosts) for text in named]
     if out is not None and out.exists():
         raise BadInput(f"{out} exists already; choose another name")
     with status("starting Spark") as say, session(where) as spark:
@@ -88,8 +89,8 @@ def causality(
         except Contradiction as contradiction:
             _show_contradiction(contradiction, json)
             raise typer.Exit(EXIT_CONTRADICTION) from None
-        events = [found.sending(name) if isinstance(name, MessageId) else name for name in asked]
-        answer = _Answer(found, run.info)
+        events = [_find(found, name) for name in asked]
+        answer = _Answer(found)
         for name, wanted in (("past", past), ("future", future), ("concurrent", concurrent)):
             if wanted is not None:
                 answer.around(name, events.pop(0))
@@ -110,7 +111,7 @@ def causality(
         sys.stdout.buffer.write(msgspec.json.encode(answer.summary() | answer.data) + b"\n")
         sys.stdout.buffer.flush()
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     for shown in answer.shown:
         console.print(shown, soft_wrap=isinstance(shown, str))
     console.print(answer.sentence(), soft_wrap=True)
@@ -129,17 +130,16 @@ def _write(frame: DataFrame, out: Path) -> None:
 class _Answer:
     """What was asked, for machines (`data`) and for people (`shown`)."""
 
-    def __init__(self, found: Causality, info: RunInfo) -> None:
+    def __init__(self, found: Causality) -> None:
         self._found = found
-        hosts = info.settings.get("hosts")
-        self._hosts: Sequence[str] = hosts if isinstance(hosts, list) else [str(p) for p in range(info.members)]
+        self._hosts: Sequence[str] = found.layout.hosts or [str(p) for p in range(found.layout.world.members)]
         self.data: dict[str, Any] = {}
         self.shown: list[Table | str] = []
 
     def summary(self) -> dict[str, object]:
         found = self._found
         return {
-            "events": found.layout.rows,
+            "events": found.layout.events,
             "processes": found.layout.world.members,
             "messages": found.messages,
             "logical_times": "rebuilt" if found.rebuilt else "recorded",
@@ -150,7 +150,7 @@ class _Answer:
         found = self._found
         times = "rebuilt from the logs" if found.rebuilt else "as recorded"
         return (
-            f"{found.layout.rows:,} events, {found.messages:,} messages, {found.layout.world.members} processes; "
+            f"{found.layout.events:,} events, {found.messages:,} messages, {found.layout.world.members} processes; "
             f"logical times {times}"
         )
 
@@ -195,11 +195,11 @@ class _Answer:
         table = _table(
             f"critical path by {by}: {path.length:,} events", "process", "positions", "reached by", "after ms", "for ms"
         )
-        for stretch in path.stretches[:_SHOWN]:
+        for before, stretch in zip([None, *path.stretches], path.stretches[:_SHOWN], strict=False):
             table.add_row(
                 self._hosts[stretch.process],
                 f"{stretch.first_pos} to {stretch.last_pos}",
-                str(MessageId(*stretch.message)) if stretch.message else "",
+                self._reached_by(stretch, before),
                 _ms(stretch.waited_ns),
                 _ms(stretch.lasted_ns),
             )
@@ -207,13 +207,21 @@ class _Answer:
             table.add_row(f"and {len(path.stretches) - _SHOWN:,} more")
         self.shown.append(table)
 
+    def _reached_by(self, stretch: Stretch, before: Stretch | None) -> str:
+        """The message by which a process was reached; in an imported trace, the event that had sent it."""
+        if before is None or stretch.message is None:
+            return ""
+        if not self._found.layout.hosts:
+            return str(MessageId(*stretch.message))
+        return f"{self._hosts[before.process]}@{before.last_pos}"
+
     def first(self, pattern: str, column: str) -> None:
         events = self._found.first(pattern, column)
         described = self._found.describe(events)
         self.data["first"] = [described[event] for event in events]
-        table = _table(f"causally first of {pattern!r}", "event", "process", "what")
+        table = _table(f"causally first of {pattern!r}", "event", "what")
         for event in events[:_SHOWN]:
-            table.add_row(str(event), self._hosts[event.process], _words(described[event]))
+            table.add_row(self._name(event), _words(described[event]))
         self.shown.append(table if events else f"nothing matches {pattern!r}")
 
     def pairs(self, pattern: str, column: str, limit: int) -> None:
@@ -222,12 +230,19 @@ class _Answer:
         self.data["concurrent_pairs"] = [[described[one], described[other]] for one, other in pairs]
         table = _table(f"concurrent pairs of {pattern!r}", "event", "what", "event", "what")
         for one, other in pairs[:_SHOWN]:
-            table.add_row(str(one), _words(described[one]), str(other), _words(described[other]))
+            table.add_row(self._name(one), _words(described[one]), self._name(other), _words(described[other]))
         self.shown.append(table if pairs else f"no two matches of {pattern!r} are concurrent")
 
     def _name(self, event: Event) -> str:
-        host = self._hosts[event.process]
-        return str(event) if host == str(event.process) else f"{event} ({host})"
+        return f"{self._hosts[event.process]}@{event.pos}"
+
+
+def _find(found: Causality, name: Event | MessageId | Place | Named) -> Event:
+    from quire.pipeline.causality.events import Event
+
+    if isinstance(name, MessageId):
+        return found.sending(name)
+    return name if isinstance(name, Event) else found.at(name)
 
 
 def _edge(name: str, share: Share) -> Event:
@@ -252,8 +267,13 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _words(event: Any) -> str:
-    said = [f"@{event.pos}", event.kind, event.message, event.text]
+def _words(event: Described) -> str:
+    """What an event is: of one that was imported, what the log said, and where."""
+    if event.file is None:
+        said = [f"@{event.pos}", event.kind, event.message, event.text]
+    else:
+        text = event.text or " ".join(filter(None, (event.kind, event.message)))
+        said = [f"@{event.pos}", legible(text), f"({PurePath(event.file).name}:{event.line})"]
     return " ".join(word for word in said if word)
 
 

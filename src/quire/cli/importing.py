@@ -14,15 +14,18 @@ from rich.table import Table
 
 from quire.cli.auditing import status
 from quire.cli.calling import call
+from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, spark_address
 from quire.pipeline.importing.formats.registry import FORMATS, takers
 from quire.pipeline.importing.request import AUTO, ImportRequest
 
 if TYPE_CHECKING:
     from quire.pipeline.importing.defects import Defect
-    from quire.pipeline.importing.importer import Imported
+    from quire.pipeline.importing.previewing import Preview
+    from quire.pipeline.importing.results import Imported
 
 
+_SKEWS_SHOWN = 10
 _KNOWN = ", ".join(f"{entry.name} ({entry.summary})" for entry in FORMATS)
 
 
@@ -32,7 +35,13 @@ def _help(option: str, text: str) -> str:
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Log files of one system.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Logs of one system: files, directories, or - for standard input; gzip, zstd and bzip2 are unpacked.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="A new directory for the run.")],
     format_: Annotated[str, typer.Option("--format", help=f"{_KNOWN}; or auto: detect it from the files.")] = AUTO,
     regex: Annotated[
@@ -59,6 +68,28 @@ def import_(
         list[str] | None,
         typer.Option("--map", metavar="FIELD=COLUMN", help=_help("columns", "Which column holds what; repeatable.")),
     ] = None,
+    id_: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help=_help("columns", "Events with names: the column that has them.")),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help=_help("columns", "The column with the names of the events that an event follows.")),
+    ] = None,
+    skip_lines: Annotated[int, typer.Option(min=0, help="So many lines at the beginning of each file are not events.")] = 0,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="REGEX", help=_help("where", "Only lines that match are events, like ^[^#]. RE2 syntax.")
+        ),
+    ] = None,
+    set_apart: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help=_help("lenient", "Put lines that cannot be read in this new directory, and go on.")),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the first ten events as they are understood, and write nothing.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
     master: Master = None,
     remote: Remote = None,
@@ -67,20 +98,31 @@ def import_(
     """Import the logs of another system as a run, on Spark, so that audit, causality and order can read them."""
     from quire.pipeline.importing.choosing import choose
     from quire.pipeline.importing.defects import Unusable
-    from quire.pipeline.importing.importer import check_out, import_logs
+    from quire.pipeline.importing.importer import import_logs
+    from quire.pipeline.importing.inputs import plain_files
     from quire.pipeline.importing.mapping import parse_mapping
+    from quire.pipeline.importing.previewing import preview
+    from quire.pipeline.importing.results import check_out
     from quire.pipeline.session import session
 
     where = spark_address(master, remote)
-    columns = parse_mapping(column or ())
-    request = ImportRequest(format=format_, regex=regex, parser=parser, delimiter=delimiter, columns=columns)
+    following = [f"{field}={name}" for field, name in (("id", id_), ("after", after)) if name is not None]
+    columns = parse_mapping([*(column or ()), *following])
+    request = ImportRequest(
+        format=format_, regex=regex, parser=parser, delimiter=delimiter, columns=columns, where=only,
+        lenient=set_apart is not None, skip_lines=skip_lines,
+    )  # fmt: skip
+    if dry_run:
+        _show_preview(preview(files, request), json)
+        return
     # Before Spark is started, which takes seconds, find out whether there is anything to import, and where to.
     check_out(out, force=force)
-    choose(files, request)
+    if (plain := plain_files(files, skip_lines)) is not None:
+        choose(plain, request)
     try:
         with status("starting Spark") as say, session(where) as spark:
             say(f"importing {len(files)} file{'s' if len(files) > 1 else ''}")
-            done = import_logs(spark, files, out, request, force=force)
+            done = import_logs(spark, files, out, request, force=force, set_apart=set_apart)
     except Unusable as unusable:
         _show_defects(unusable.defects.listed, json)
         raise
@@ -90,6 +132,24 @@ def import_(
         return
     _show_defects(done.defects, json)
     _show(done)
+
+
+def _show_preview(found: Preview, json: bool) -> None:
+    if json:
+        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("line", "host", "kind", "name", "after", "time ns", "text"):
+        table.add_column(title, overflow="fold")
+    for event in found.events:
+        time = "" if event.time_ns is None else str(event.time_ns)
+        words = (event.host, event.kind, event.name, event.after, time, event.text)
+        table.add_row(str(event.line), *map(legible, words))
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    unused = f"; columns not used: {legible(', '.join(found.unused))}" if found.unused else ""
+    console.print(f"{found.file} as {found.format}{unused}; nothing was written", soft_wrap=True)
 
 
 def _show_defects(defects: Sequence[Defect], json: bool) -> None:
@@ -103,21 +163,40 @@ def _show_defects(defects: Sequence[Defect], json: bool) -> None:
     for title in ("where", "host", "defect", "because"):
         table.add_column(title, overflow="fold")
     for defect in defects:
-        table.add_row(f"{defect.file} {defect.unit} {defect.line}", defect.host, str(defect.kind), defect.because)
+        where = f"{defect.file} {defect.unit} {defect.line}"
+        table.add_row(where, legible(defect.host), str(defect.kind), legible(defect.because))
+    Console(highlight=False, markup=False).print(table)
+
+
+def _show_skews(done: Imported) -> None:
+    if not done.skews:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("clock of", "is behind that of", "events", "by at least ms", "probably by ms"):
+        table.add_column(title, overflow="fold")
+    for skew in done.skews[:_SKEWS_SHOWN]:
+        probably = "" if skew.estimate_ns is None else f"{skew.estimate_ns / 1e6:,.3f}"
+        table.add_row(legible(skew.behind), legible(skew.ahead), f"{skew.events:,}", f"{skew.at_least_ns / 1e6:,.3f}", probably)
     Console(highlight=False, markup=False).print(table)
 
 
 def _show(done: Imported) -> None:
     console = Console(highlight=False, markup=False)
     for execution in done.executions:
-        label = f" ({execution.label})" if execution.label else ""
-        console.print(
-            f"{execution.directory}{label}: {execution.events:,} events of {len(execution.hosts)} hosts, "
-            f"{execution.messages:,} messages, {execution.deliveries:,} deliveries",
-            soft_wrap=True,
-        )
+        label = f" ({legible(execution.label)})" if execution.label else ""
+        happened = f"{execution.events:,} events of {len(execution.hosts)} hosts"
+        if execution.links:
+            happened += f", {execution.links:,} links from one host to another"
+        if execution.deliveries or not execution.links:
+            happened += f", {execution.messages:,} messages, {execution.deliveries:,} deliveries"
+        console.print(f"{execution.directory}{label}: {happened}", soft_wrap=True)
     if done.defect_counts:
         counts = ", ".join(f"{count:,} × {kind}" for kind, count in done.defect_counts.items())
-        console.print(f"defects: {counts}; the entries concerned were left out", soft_wrap=True)
+        console.print(f"defects: {counts}", soft_wrap=True)
+    _show_skews(done)
+    if done.set_apart:
+        console.print(f"{done.set_apart:,} lines could not be read and were set apart", soft_wrap=True)
+    for note in done.notes:
+        console.print(f"note: {legible(note)}", soft_wrap=True)
     first = done.executions[0].directory
     console.print(f"next: {call('causality', first)}", soft_wrap=True)

@@ -50,7 +50,9 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
         find_files(events)
     check_target(out, force=request.result.force)
     wanted = BatchOrder(
-        by="causal" if keys.causal else "total",
+        by="causal" if keys.causal or keys.id is not None else "total",
+        id=keys.id,
+        after=keys.after,
         source=keys.source,
         clock=keys.clock,
         vector=keys.vector,
@@ -58,6 +60,7 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
         omit_superseded=request.omission.significance(),
         to="parquet" if to == "parquet" else "json" if to == "json" else None,
     )
+    wanted.check()
     with status("starting Spark") as say, session(where, brief=False) as spark:
         say(f"ordering {events}")
         done = order_batch(spark, events, out, wanted, force=request.result.force)
@@ -66,6 +69,8 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
         sys.stdout.buffer.flush()
         return
     omitted = f", {done.omitted:,} superseded writes left out" if wanted.omit_superseded is not None else ""
+    if done.missing:
+        omitted += f", {done.missing:,} × an event follows one that is not there"
     Console(highlight=False).print(
         f"{done.events:,} events in {done.by} order{omitted}: {out}, {done.files} files of {done.format}", soft_wrap=True
     )

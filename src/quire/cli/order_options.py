@@ -18,8 +18,17 @@ class KeyOptions(msgspec.Struct, frozen=True, kw_only=True):
         False
     )
     source: Annotated[str | None, typer.Option(help="The column that names an event's source.")] = None
-    clock: Annotated[str | None, typer.Option(help="The column with its logical clock.")] = None
+    clock: Annotated[
+        str | None,
+        typer.Option(help="The column with its logical clock; a.b is a field, and a,b are compared one after another."),
+    ] = None
     vector: Annotated[str | None, typer.Option(help="The column with its vector clock, for --causal.")] = None
+    id: Annotated[
+        str | None, typer.Option(help="The column with the names of events that say in --after which others they follow.")
+    ] = None
+    after: Annotated[
+        str | None, typer.Option(help="The column with the names of the events that an event follows, for --id.")
+    ] = None
     sources: Annotated[
         str | None, typer.Option(help="a,b,c: all sources, for --stream; also the order of the entries of array vectors.")
     ] = None
@@ -102,6 +111,8 @@ class OrderRequest(msgspec.Struct, frozen=True):
         """Refuse what does not go together, whatever the events are like."""
         self.result.check_format()
         if self.streaming.stream:
+            if self.keys.id is not None or self.keys.after is not None:
+                raise BadInput("--id and --after need all events at once, so they do not go with --stream")
             if self.result.force:
                 raise BadInput("--force cannot be combined with --stream, which continues an existing order")
             if self.streaming.end and not self.streaming.once:

@@ -77,6 +77,13 @@ def numbers(table: pa.Table, name: str) -> tuple[Integers, Flags]:
     return (found if known.all() else np.where(known, found, 0)), known
 
 
+def flags(table: pa.Table, name: str) -> Flags:
+    """The values of a column of true and false; false where it has none."""
+    column: Any = table[name]
+    found: Flags = np.asarray(column.fill_null(False))
+    return found
+
+
 def destinations(column: Any, chosen: Flags) -> tuple[Chunks, Chunks]:
     """How many destinations each of the chosen events has (-1: not recorded), and all of them end to end."""
     counts, found = [], []

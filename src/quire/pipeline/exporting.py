@@ -16,15 +16,14 @@ import numpy as np
 
 from quire.files.whole import check_file, write_file
 from quire.model.messages import MessageId
-from quire.pipeline.causality.events import TEXT
 from quire.pipeline.causality.segments import Piece, Start, vector_times
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
-from quire.pipeline.columns import present
+from quire.pipeline.columns import numbers, present
 from quire.pipeline.importing.formats.shiviz import PARSERS
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.tasks import Runner, job_of, run_on
-from quire.trace.schema import DELIVER, KINDS
+from quire.trace.schema import DELIVER, EVENT, KINDS, TEXT
 from quire.trace.store import read_info
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def export_segment(task: ExportTask) -> int:
                     if events.kind[event] <= DELIVER:
                         text += f" {MessageId(int(events.origin[event]), int(events.seq[event]))}"
                 entries = b",".join(b"%s:%d" % (names[q], n) for q, n in enumerate(clock) if n)
-                file.write(b"%s\n%s {%s}\n" % (" ".join(text.split()).encode(), hosts[process], entries))
+                file.write(b"%s\n%s {%s}\n" % (" ".join(text.splitlines()).encode(), hosts[process], entries))
             count += len(block.event)
     return count
 
@@ -120,10 +119,12 @@ def _texts(piece: Piece) -> dict[tuple[int, int], str]:
     """What the logs said, where they said something."""
     texts: dict[tuple[int, int], str] = {}
     with TraceReader(piece.world.run) as reader:
-        for group, table in reader.read_each(piece.groups, (), optional=(TEXT,)):
-            if TEXT in table.column_names:
-                for row in np.flatnonzero(present(table[TEXT])).tolist():
-                    texts[group.process, group.first_pos + row] = table[TEXT][row].as_py()
+        for group, table in reader.read_each(piece.groups, (), optional=(TEXT, EVENT)):
+            if TEXT not in table.column_names:
+                continue
+            number = numbers(table, EVENT)[0] if EVENT in table.column_names else np.arange(table.num_rows) + group.first_pos
+            for row in np.flatnonzero(present(table[TEXT])).tolist():
+                texts[group.process, int(number[row])] = table[TEXT][row].as_py()
     return texts
 
 

@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
-from quire.trace.store import StoredRun, TraceFile
+from quire.trace.schema import RunInfo
+from quire.trace.store import StoredRows, StoredRun, TraceFile
 
 ROWS_PER_SEGMENT = 2_500_000
 SEGMENTS_MAX = 512
@@ -32,6 +33,16 @@ class RowGroup(msgspec.Struct, frozen=True):
     first_pos: int
     low: int | None
     high: int | None
+    numbers: tuple[int, int] | None = None
+    """The numbers of its first event and of its last, where deliveries that are implied make them differ from positions."""
+
+    @property
+    def first_event(self) -> int:
+        return self.first_pos if self.numbers is None else self.numbers[0]
+
+    @property
+    def last_event(self) -> int:
+        return self.first_pos + self.rows - 1 if self.numbers is None else self.numbers[1]
 
 
 class World(msgspec.Struct, frozen=True):
@@ -49,6 +60,19 @@ class Layout(msgspec.Struct, frozen=True):
     rows: int
     timed: bool
     """Whether the footers allow that logical times ascend at every process."""
+    hosts: tuple[str, ...] = ()
+    """What the log calls the processes, if it was imported."""
+
+    def sizes(self) -> list[int]:
+        """How many events each process has."""
+        sizes = [0] * self.world.members
+        for group in self.groups:
+            sizes[group.process] = max(sizes[group.process], group.last_event + 1)
+        return sizes
+
+    @property
+    def events(self) -> int:
+        return sum(self.sizes())
 
 
 def lay_out(run: StoredRun) -> Layout:
@@ -68,7 +92,12 @@ def lay_out(run: StoredRun) -> Layout:
             assert after.low is not None
             timed = before.high < after.low
     world = World(run.info.run, run.info.members, tuple(sorted(set(run.info.outcome.crashed))))
-    return Layout(world, tuple(groups), sum(group.rows for group in groups), timed)
+    return Layout(world, tuple(groups), sum(group.rows for group in groups), timed, _hosts(run.info))
+
+
+def _hosts(info: RunInfo) -> tuple[str, ...]:
+    named = info.settings.get("hosts")
+    return tuple(map(str, named)) if isinstance(named, list) and len(named) == info.members else ()
 
 
 def _check_follows(group: RowGroup, expected: int) -> None:
@@ -95,8 +124,14 @@ def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
         if last - first + 1 != stored.rows:
             raise BadInput(f"{file.path} does not number the events of process {file.process} one by one")
         low, high = stored.lamport.low, stored.lamport.high
-        found.append(RowGroup(file.path, index, file.process, stored.rows, first, low, high))
+        found.append(RowGroup(file.path, index, file.process, stored.rows, first, low, high, _numbers(stored)))
     return found
+
+
+def _numbers(stored: StoredRows) -> tuple[int, int] | None:
+    if stored.event is None or stored.event.low is None or stored.event.high is None:
+        return None
+    return stored.event.low, stored.event.high
 
 
 def check_segments(segments: int | None) -> None:

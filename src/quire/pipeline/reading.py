@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from quire.model.errors import BadInput
 from quire.pipeline.columns import KIND_CODES
 from quire.pipeline.layout import RowGroup
+from quire.trace.schema import SCHEMA
 
 
 class TraceReader:
@@ -46,6 +47,7 @@ class TraceReader:
                     raise BadInput(f"{path} has no column {name!r}")
             table = file.read_row_groups([group.index for group in groups], columns=list(names), use_threads=False)
             table.validate()
+            table = _as_written_here(table)
         except (OSError, pa.ArrowException, MemoryError) as error:
             raise BadInput(f"{path} cannot be read: {str(error).splitlines()[0] or type(error).__name__}") from error
         if table.num_rows != sum(group.rows for group in groups):
@@ -62,11 +64,13 @@ class TraceReader:
         for group in groups:
             yield group, self.read([group], columns, optional=optional)
 
-    def read_files(self, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[tuple[list[RowGroup], pa.Table]]:
+    def read_files(
+        self, groups: Sequence[RowGroup], columns: Sequence[str], *, optional: Sequence[str] = ()
+    ) -> Iterator[tuple[list[RowGroup], pa.Table]]:
         """The row groups of one file after the other."""
         for _, in_file in groupby(groups, key=lambda group: group.path):
             own = list(in_file)
-            yield own, self.read(own, columns)
+            yield own, self.read(own, columns, optional=optional)
 
     def _open(self, path: str) -> pq.ParquetFile:
         if self._file is None or path != self._path:
@@ -78,6 +82,25 @@ class TraceReader:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _as_written_here(table: pa.Table) -> pa.Table:
+    """The table with the types that Quire writes, whoever wrote it."""
+    for at, field in enumerate(table.schema):
+        wanted = SCHEMA.field(field.name).type if field.name in SCHEMA.names else field.type
+        if field.type != wanted:
+            table = table.set_column(at, field.name, _cast(table[field.name], wanted))
+    return table
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    if not isinstance(wanted, pa.DictionaryType):
+        return column.cast(wanted)
+    plain = column.cast(pa.string()) if not isinstance(column.type, pa.DictionaryType) else column.cast(column.type.value_type)
+    coded = plain.cast(pa.string()).combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(coded.indices.cast(wanted.index_type), coded.dictionary)])
 
 
 def _check_run(run: str, path: str, column: Any) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from quire.model.errors import BadInput
-from quire.pipeline.columns import Chunks, destinations, join, kinds, numbers, present, values
+from quire.pipeline.columns import Chunks, destinations, flags, join, kinds, numbers, present, values
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
-from quire.trace.schema import DELIVER, SEND, VIEW
+from quire.trace.schema import DELIVER, EVENT, IMPLIED, SEND, VIEW
 
 
 class Events(msgspec.Struct):
@@ -27,7 +27,8 @@ class Events(msgspec.Struct):
     seq: np.ndarray
     lamport: np.ndarray
     pos: np.ndarray
-    """Empty unless it was asked for, as is the logical time where only deliveries count."""
+    """Empty unless it was asked for, as is the logical time where only deliveries count. Where events are `numbered`: the
+    number of the event to which the row belongs."""
     dest_count: np.ndarray
     """For each send, in order: how many destinations, -1 where they are not recorded."""
     dests: np.ndarray
@@ -37,6 +38,8 @@ class Events(msgspec.Struct):
     """Empty unless it was asked for; 0 where it is not recorded."""
     views: bool
     """Whether there are views among the events read, or among those left out."""
+    implied: np.ndarray = msgspec.field(default_factory=lambda: np.empty(0, np.bool_))
+    """Which rows are implied deliveries, and no events; empty unless events are numbered."""
 
 
 class _Part(msgspec.Struct):
@@ -53,20 +56,24 @@ class _Part(msgspec.Struct):
     dests: Chunks
     time_ns: Chunks
     views: bool
+    implied: Chunks
 
 
 def read_events(
     world: World, groups: Sequence[RowGroup], low: int | None = None, high: int | None = None,
     *, times: bool = True, dests: bool = True, pos: bool = False, every: bool = False, clock: bool = False,
+    numbered: bool = False,
 ) -> Events:  # fmt: skip
     """The events with `low` <= logical time < `high` in these row groups (all of them where there is no bound).
 
-    Only sends and deliveries, unless `every` event is wanted; with what the wall `clock` said, if that is.
+    Only sends and deliveries, unless `every` event is wanted; with what the wall `clock` said, if that is. With `numbered`,
+    positions are those among the events that the log has, and deliveries that are only implied are marked.
     """
     columns = event_columns(times=times, dests=dests) + ["time_ns"] * clock
-    slices = EventSlices(world, pos=pos)
+    optional = (EVENT, IMPLIED) if numbered else ()
+    slices = EventSlices(world, pos=pos or numbered, numbered=numbered)
     with TraceReader(world.run) as reader:
-        for own, table in reader.read_files(groups, columns):
+        for own, table in reader.read_files(groups, columns, optional=optional):
             slices.add(own, table, low, high, every=every)
     return slices.events()
 
@@ -78,8 +85,8 @@ def event_columns(*, times: bool, dests: bool) -> list[str]:
 class EventSlices:
     """Puts the events of files together, which must come in local order within each process, processes ascending."""
 
-    def __init__(self, world: World, *, pos: bool = False) -> None:
-        self._pos = pos
+    def __init__(self, world: World, *, pos: bool = False, numbered: bool = False) -> None:
+        self._pos, self._numbered = pos, numbered
         self._parts: list[_Part] = []
         self._sizes = [0] * world.members
         self._ordered = True
@@ -114,6 +121,9 @@ class EventSlices:
             self._ordered,
             _gather([chunk for part in parts for chunk in part.time_ns], np.int64),
             any(part.views for part in parts),
+            _gather([chunk for part in parts for chunk in part.implied or [np.zeros(part.rows, np.bool_)]], np.bool_)
+            if self._numbered
+            else np.empty(0, np.bool_),
         )
 
 
@@ -133,17 +143,20 @@ def _to_part(groups: Sequence[RowGroup], table: pa.Table, low: int | None, high:
     dest_count, dests = destinations(table["dests"], kind == SEND) if "dests" in table.column_names else ([], [])
     origin, seq = values(table["origin"], np.int32), values(table["seq"], np.int64)
     time_ns = [numbers(table, "time_ns")[0]] if "time_ns" in table.column_names else []
+    implied: Chunks = []
+    if EVENT in table.column_names:
+        pos, implied = [numbers(table, EVENT)[0]], [flags(table, IMPLIED)]
     is_message = kind <= DELIVER
     for name in ("origin", "seq"):
         if table[name].null_count and not present(table[name])[is_message].all():
             raise BadInput(f"{path} has a send or a delivery without {name}")
     views = not is_message.all() and bool((kind == VIEW).any())
     if not every and not is_message.all():
-        for chunks in (lamport, pos, time_ns):
+        for chunks in (lamport, pos, time_ns, implied):
             chunks[:] = [chunk[is_message] for chunk in chunks]
         origin, seq = [join(origin, np.int32)[is_message]], [join(seq, np.int64)[is_message]]
         kind = kind[is_message]
-    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests, time_ns, views)
+    return _Part(len(kind), ordered, [kind], origin, seq, lamport, pos, dest_count, dests, time_ns, views, implied)
 
 
 def _times(path: str, groups: Sequence[RowGroup], table: pa.Table) -> tuple[Chunks, Chunks, bool]:

@@ -14,12 +14,15 @@ from quire.report.html import Html
 from quire.report.marks import NAMES
 from quire.report.order import Event, steps
 from quire.report.window import Window
+from quire.trace.schema import TEXT
 
 _OFFSETS_MAX = 50_000
 """Of so many messages in marks with others the page knows when each was sent or delivered; of further ones only a range."""
 
 
-def data(window: Window, happened: Sequence[Happened] = (), ended: Sequence[int] = ()) -> dict[str, Any]:
+def data(
+    window: Window, happened: Sequence[Happened] = (), ended: Sequence[int] = (), hosts: Sequence[str] = ()
+) -> dict[str, Any]:
     """The window as plain lists for the page: one value a mark, names by their number in a list of names; what happened to
     members of views; and of whom the end is drawn, because they crashed."""
     marks, rows = window.marks, window.marks.rows
@@ -32,6 +35,7 @@ def data(window: Window, happened: Sequence[Happened] = (), ended: Sequence[int]
     events = zip(process, marks.kind.tolist(), origin, seq, at, marks.count.tolist(), strict=True)
     return {
         "members": list(window.members),
+        "hosts": [hosts[member] for member in window.members] if hosts else None,
         "process": process,
         "kind": marks.kind.tolist(),
         "origin": origin,
@@ -46,7 +50,7 @@ def data(window: Window, happened: Sequence[Happened] = (), ended: Sequence[int]
         "step": steps([Event(*event) for event in events]),
         "bytes": marks.payload_bytes.tolist(),
         "dests": [None if dests is None else len(dests) for dests in rows["dests"].to_pylist()],
-        "names": {name: _names(rows, name) for name in NAMES},
+        "names": {name: _names(rows, name) for name in (*NAMES, TEXT) if name in rows.column_names},
         "happenings": happened,
         "ended": ended,
         "packets": {
@@ -72,6 +76,8 @@ def _offsets(window: Window) -> dict[int, list[int]]:
 def _names(rows: pa.Table, column: str) -> dict[str, Any] | None:
     """The names in a column, and for each row the number of its own, -1 for none; None where there are none at all."""
     values: Any = rows[column].combine_chunks()
+    if not isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_encode()
     if values.null_count == len(values):
         return None
     return {"names": values.dictionary.to_pylist(), "of": values.indices.fill_null(-1).to_pylist()}

@@ -42,7 +42,7 @@ def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness",
     drawn = _drawn(layout, audit)
     chosen = centre if isinstance(wanted, tuple) else None
     happened = happenings.within(shown, happenings.read_happenings(layout.world.run, found.viewed))
-    trace = diagram.data(shown, happened, happenings.ended(shown, layout))
+    trace = diagram.data(shown, happened, happenings.ended(shown, layout), layout.hosts)
     data = {"run": info.run, "witnesses": marked, "chosen": chosen, "trace": trace}
     return page(
         f"{info.run} · Quire",
@@ -74,7 +74,7 @@ def _drawn(layout: Layout, audit: Audit | None) -> dict[str, Html | None]:
         return {}
     messages = sorted({message for check in audit.checks.values() for message in witnesses.named(check)})
     found = window.find_messages(layout, messages)
-    return {guarantee: witnesses.draw(check, found) for guarantee, check in audit.checks.items()}
+    return {guarantee: witnesses.draw(check, found, layout.hosts) for guarantee, check in audit.checks.items()}
 
 
 def _marked(audit: Audit | None) -> dict[str, list[tuple[int, int]]]:
@@ -92,7 +92,7 @@ def _header(info: RunInfo, layout: Layout, found: Scan) -> Html:
     facts = [info.protocol, count(info.members, "member"), info.source]
     if info.seed is not None:
         facts.append(f"seed {info.seed}")
-    facts += [count(found.messages, "message"), count(layout.rows, "event")]
+    facts += [count(found.messages, "message"), count(layout.events, "event")]
     if info.outcome.crashed:
         facts.append(f"crashed: {', '.join(map(str, info.outcome.crashed))}")
     return tag(

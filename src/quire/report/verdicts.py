@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
+from quire.pipeline.auditing.verdicts import Audit, Check, LoggedEvent, Verdict
 from quire.report.html import Html, join, tag
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.VIOLATED: "✗", Verdict.UNDECIDED: "?"}
@@ -37,6 +37,12 @@ def _headline(audit: Audit) -> str:
     return "Everything expected holds"
 
 
+def _logged(event: LoggedEvent) -> str:
+    if event.at is None:
+        return f"member {event.member}, position {event.pos}: {event.event} {event.message}"
+    return f"{event.at} ({event.place}): {event.text or f'{event.event} {event.message}'}"
+
+
 def _check(audit: Audit, guarantee: str, check: Check, drawn: dict[str, Html | None]) -> Html:
     expected = guarantee in audit.expected
     times = f" {check.violations:,} ×" if check.violations else ""
@@ -54,9 +60,7 @@ def _check(audit: Audit, guarantee: str, check: Check, drawn: dict[str, Html | N
         )
         if check.witness.chain:
             parts.append(tag("ol", *(tag("li", step) for step in check.witness.chain), class_="chain"))
-        events = (
-            f"member {event.member}, position {event.pos}: {event.event} {event.message}" for event in check.witness.positions
-        )
+        events = map(_logged, check.witness.positions)
         parts.append(
             tag(
                 "div",

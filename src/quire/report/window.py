@@ -21,7 +21,7 @@ from quire.pipeline.columns import kinds, numbers
 from quire.pipeline.layout import Layout, overlapping
 from quire.pipeline.reading import TraceReader
 from quire.report.marks import Marks, to_marks
-from quire.trace.schema import PACKET, SCHEMA, SEND
+from quire.trace.schema import PACKET, SCHEMA, SEND, TEXT
 
 EVENTS = 2_000
 EVENTS_MAX = 50_000
@@ -163,7 +163,7 @@ def _by_time(layout: Layout, centre: int) -> Reader:
         low, high = _range_of(layout, middle, wanted)
         tables = []
         with TraceReader(layout.world.run) as reader:
-            for _, table in reader.read_each(overlapping(layout.groups, low, high + 1), _COLUMNS):
+            for _, table in reader.read_each(overlapping(layout.groups, low, high + 1), _COLUMNS, optional=(TEXT,)):
                 lamport, known = numbers(table, "lamport")
                 tables.append(table.filter(pa.array(~known | ((lamport >= low) & (lamport <= high)))))
         return _together(tables), low <= lowest and high >= highest
@@ -184,7 +184,7 @@ def _beginnings(layout: Layout) -> Reader:
             for group in layout.groups:
                 until = int(np.ceil(whole[group.process] * share)) - group.first_pos
                 if until > 0:
-                    tables.append(reader.read([group], _COLUMNS).slice(0, until))
+                    tables.append(reader.read([group], _COLUMNS, optional=(TEXT,)).slice(0, until))
         return _together(tables), share == 1.0
 
     return read

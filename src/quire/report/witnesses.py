@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from quire.model.messages import MessageId
@@ -35,7 +35,7 @@ def named(check: Check) -> tuple[MessageId, ...]:
     return () if check.witness is None else check.witness.names
 
 
-def draw(check: Check, found: Sequence[Found]) -> Html | None:
+def draw(check: Check, found: Sequence[Found], hosts: Sequence[str] = ()) -> Html | None:
     """A small space-time diagram of the witness; None where there is nothing to draw. `found` are the first events of the
     messages that it names."""
     witness = check.witness
@@ -57,7 +57,8 @@ def draw(check: Check, found: Sequence[Found]) -> Html | None:
         return None
     wrong = {(event.member, event.pos) for event in witness.positions if event.event != "send"}
     never = None if witness.missing is None else (witness.members[0], witness.missing)
-    return _drawn(marks, step, members, wrong, check.because, never)
+    names = {member: hosts[member] if hosts else f"member {member}" for member in members}
+    return _drawn(marks, step, names, wrong, check.because, never)
 
 
 def _marks(witness: Witness, members: Sequence[int], found: Sequence[Found]) -> list[_Mark]:
@@ -69,7 +70,8 @@ def _marks(witness: Witness, members: Sequence[int], found: Sequence[Found]) -> 
         at = (event.process, event.pos)
         linked = bool(witness.chain) and _links(event, witness.names)
         if message in witness.names and event.process in members and (at in positions or event.kind == SEND or linked):
-            shown = positions[at].message if at in positions else str(message)
+            named = next((logged.message for logged in positions.values() if logged.name == message), str(message))
+            shown = positions[at].message if at in positions else named
             marks[at] = _Mark(*at, event.kind, message, shown, event.lamport)
     for at, logged in positions.items():
         if at not in marks:
@@ -86,7 +88,7 @@ def _links(event: Found, messages: Sequence[MessageId]) -> bool:
 
 
 def _drawn(
-    marks: Sequence[_Mark], step: Sequence[int], members: Sequence[int], wrong: set[tuple[int, int]], says: str,
+    marks: Sequence[_Mark], step: Sequence[int], members: Mapping[int, str], wrong: set[tuple[int, int]], says: str,
     never: tuple[int, MessageId] | None,
 ) -> Html:  # fmt: skip
     row = {member: _TOP + 14 + number * _ROW for number, member in enumerate(members)}
@@ -97,7 +99,7 @@ def _drawn(
     sent = {mark.message: at[mark.process, mark.pos] for mark in marks if mark.kind == SEND}
     lines = [
         join(
-            tag("text", f"member {member}", class_="who", x=_LEFT - 8, y=y, dy="0.32em", text_anchor="end"),
+            tag("text", members[member], class_="who", x=_LEFT - 8, y=y, dy="0.32em", text_anchor="end"),
             tag("line", class_="life", x1=_LEFT, x2=width - 12, y1=y, y2=y),
         )
         for member, y in row.items()
@@ -115,7 +117,7 @@ def _drawn(
         dots.append(
             tag(
                 "g",
-                tag("title", f"member {mark.process} {verb} {mark.label} at position {mark.pos}"),
+                tag("title", f"{members[mark.process]} {verb} {mark.label} at position {mark.pos}"),
                 tag("circle", cx=x, cy=y, r=6),
                 tag("text", mark.label, x=x + 10, y=y + 20 if _goes_up(mark, marks, never) else y - 9),
                 class_=f"event {verb}{' wrong' if bad else ''}",

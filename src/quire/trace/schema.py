@@ -45,6 +45,24 @@ SCHEMA = pa.schema(
     ]
 )
 
+EVENT, IMPLIED, TEXT, LINE, FILE, MESSAGE = "event", "implied", "text", "line", "file", "message"
+"""Columns that only imported traces have. Where an event is known to have followed others, but not by which messages, its
+process has deliveries in front of it that are `implied`: they are rows, but no events. `event` numbers the events of a
+process, and an implied delivery has the number of the event that it belongs to. The others are what the log said, where it
+said so, and what it calls the message."""
+
+IMPORTED = pa.schema(
+    [
+        *SCHEMA,
+        pa.field(EVENT, pa.int64()),
+        pa.field(IMPLIED, pa.bool_()),
+        pa.field(TEXT, pa.string()),
+        pa.field(LINE, pa.int64()),
+        pa.field(FILE, pa.dictionary(pa.int32(), pa.string())),
+        pa.field(MESSAGE, pa.string()),
+    ]
+)
+
 DELTA_COLUMNS = ("pos", "seq", "lamport", "time_ns")
 DICTIONARY_COLUMNS = (
     "run", "process", "kind", "origin", "group", "dests.list.element", "packet", "fanout", "header_bytes", "payload_bytes",

@@ -23,13 +23,14 @@ from quire.model.errors import BadInput
 from quire.trace.log import Names
 from quire.trace.records import COUNT, Integers
 from quire.trace.rows import spread
-from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, FORMAT, ROW_GROUP_ROWS, SCHEMA, RunInfo
+from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, EVENT, FORMAT, ROW_GROUP_ROWS, SCHEMA, RunInfo
 
 REPORT = "report.html"
 """The report of a run, or of a sweep, in its directory. It goes when they are replaced."""
 REPORT_MARK = b'<meta name="generator" content="quire">'
 """What a report of ours has in its first lines."""
 
+_STATISTICS = ("process", "pos", "lamport", EVENT)
 _DESCRIPTION = "run.json"
 _WHAT = "a run directory"
 _MARK_WITHIN = 1 << 12
@@ -99,13 +100,14 @@ class RunWriter:
 
 def open_trace(path: Path, schema: pa.Schema = SCHEMA) -> pq.ParquetWriter:
     """A writer of one process's events; the schema may have columns after those of every trace."""
+    numbers = [*DELTA_COLUMNS, *(name for name in (EVENT,) if name in schema.names)]
     return pq.ParquetWriter(
         path,
         schema,
         compression="zstd",
         use_dictionary=list(DICTIONARY_COLUMNS),  # type: ignore[arg-type]
-        column_encoding=dict.fromkeys(DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
-        write_statistics=["process", "pos", "lamport"],
+        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        write_statistics=[name for name in _STATISTICS if name in schema.names],
     )
 
 
@@ -152,6 +154,8 @@ class StoredRows(msgspec.Struct, frozen=True):
     rows: int
     pos: Bounds
     lamport: Bounds
+    event: Bounds | None = None
+    """The numbers of its events, where they are not their positions."""
 
 
 class TraceFile(msgspec.Struct, frozen=True):
@@ -214,6 +218,7 @@ def _read_footer(path: Path, _version: tuple[int, int, int]) -> TraceFile:
         metadata = footer.metadata
         names = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
         process, pos, lamport = (_statistics(metadata, names.index(name)) for name in ("process", "pos", "lamport"))
+        event = _statistics(metadata, names.index(EVENT)) if EVENT in names else [None] * len(pos)
         processes = {bound for bounds in process for bound in (bounds.low, bounds.high)}
         if len(processes) != 1:
             raise BadInput(f"{path} must hold the events of one process, and at least one")
@@ -221,7 +226,7 @@ def _read_footer(path: Path, _version: tuple[int, int, int]) -> TraceFile:
         if own is None:
             raise BadInput(f"{path} does not state whose events it holds: write it again with Quire")
         rows = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
-        return TraceFile(str(path), own, tuple(map(StoredRows, rows, pos, lamport)))
+        return TraceFile(str(path), own, tuple(map(StoredRows, rows, pos, lamport, event)))
 
 
 def _check_columns(path: Path, found: pa.Schema) -> None:
@@ -229,8 +234,21 @@ def _check_columns(path: Path, found: pa.Schema) -> None:
         index = found.get_field_index(field.name)
         if index < 0:
             raise BadInput(f"{path} is not a trace: it has no column {field.name!r}")
-        if found.field(index).type != field.type:
+        if not is_like(found.field(index).type, field.type):
             raise BadInput(f"{path} is not a trace: column {field.name!r} is {found.field(index).type}, not {field.type}")
+
+
+def is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column of this type can hold what another does: libraries differ in how they write words and numbers."""
+    if found == wanted:
+        return True
+    if isinstance(wanted, pa.DictionaryType):
+        plain = found.value_type if isinstance(found, pa.DictionaryType) else found
+        return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
+    if isinstance(wanted, pa.ListType):
+        inner = found.value_type if isinstance(found, pa.ListType | pa.LargeListType) else None
+        return inner is not None and bool(pa.types.is_integer(inner))
+    return bool(pa.types.is_integer(found) and pa.types.is_integer(wanted))
 
 
 def _statistics(metadata: pq.FileMetaData, column: int) -> Sequence[Bounds]:

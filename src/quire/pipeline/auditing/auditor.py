@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Question
-from quire.pipeline.auditing.checks.needs import NUMBERS
+from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
 from quire.pipeline.auditing.explanations import Explanation, look_up
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.judging import judge_trace
@@ -26,6 +26,8 @@ from quire.trace.store import open_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_NO_PROMISES = "the run promises no order"
 
 
 def audit(
@@ -60,6 +62,9 @@ def audit_with(
         sparse=not any(NUMBERS in check.needs for check in expected),
         viewed=Guarantee.VIRTUAL_SYNCHRONY in {*stored.info.promises, *question.wanted},
     )
+    if expect is None and not stored.info.promises and unaddressed(results):
+        expected = tuple(check for check in expected if check.guarantee != Guarantee.AGREEMENT)
+        expectation = f"{_NO_PROMISES}, and {unaddressed(results)}, so only integrity is expected"
     not_applicable = {check.guarantee: why for check in checks if check not in expected and (why := _lacks(check, results))}
     checks = tuple(check for check in checks if check.guarantee not in not_applicable)
     explanations = _explain(checks, results, layout, run_tasks)
@@ -67,7 +72,7 @@ def audit_with(
     wall_s = time.perf_counter() - began
     return Audit(
         run=stored.info.run,
-        events=layout.rows,
+        events=layout.events,
         processes=stored.info.members,
         messages=found.messages,
         checks={check.guarantee: _verdict(check, results, explanations, layout) for check in checks},
@@ -77,7 +82,7 @@ def audit_with(
         notes=stored.info.outcome.notes,
         segments=found.segments,
         wall_s=round(wall_s, 6),
-        events_per_s=round(layout.rows / wall_s, 1),
+        events_per_s=round(layout.events / wall_s, 1),
     )
 
 
@@ -86,7 +91,7 @@ def _expectation(expect: Iterable[str] | None, info: RunInfo) -> tuple[tuple[Aud
         return find_checks(with_implied(expect)), "as asked"
     if info.promises:
         return find_checks(with_implied(info.promises)), "as the run promises"
-    return find_checks(RELIABLE), "the run promises no order, so only integrity and agreement are expected"
+    return find_checks(RELIABLE), f"{_NO_PROMISES}, so only integrity and agreement are expected"
 
 
 def _lacks(check: AuditCheck, results: Results) -> str:
@@ -108,4 +113,4 @@ def _verdict(check: AuditCheck, results: Results, explanations: dict[str, Explan
         return Check(verdict=Verdict.VIOLATED, violations=check.count(results), witness=witness, because=because)
     if reason := _lacks(check, results) or check.undecided(results):
         return Check(verdict=Verdict.UNDECIDED, because=reason)
-    return Check(verdict=Verdict.HOLDS, because=check.holds if layout.rows else "nothing happened")
+    return Check(verdict=Verdict.HOLDS, because=(check.partly(results) or check.holds) if layout.rows else "nothing happened")

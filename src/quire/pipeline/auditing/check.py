@@ -60,6 +60,8 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
     """How many violations were found."""
     undecided: Callable[[Results], str] = lambda _: ""
     """Why it cannot be said to hold although nothing violates it; empty if it can."""
+    partly: Callable[[Results], str] = lambda _: ""
+    """What is said instead where only a part of it can be decided, and nothing violates that; empty if all of it can."""
     mentions: Callable[[Results], Iterable[MessageId]] = lambda _: ()
     """The messages whose events the explanation needs to know."""
     explain: Callable[[Results, Log], Explanation]

@@ -1,7 +1,9 @@
-"""Whom messages were for, where their senders could not say: those in whose membership of the group their numbers fall.
+"""Whom messages were for, where their senders do not say.
 
-A sender that is no member of a group never learns what number its message got, and one that ended before its message
-came back did not either. Whoever delivered it knows.
+In groups whose members change, they were for those in whose membership of the group their numbers fall: a sender that is
+no member of a group never learns what number its message got, and one that ended before its message came back did not
+either, but whoever delivered it knows. Of other messages only those are known to be destinations that delivered them. That
+is enough to judge the order of what was delivered, and nothing can be said of what was not.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ import msgspec
 import numpy as np
 
 from quire.pipeline.auditing.group_history import FIRST, GROUP, LAST, PROCESS, GroupHistory, find_history
-from quire.pipeline.auditing.total import message_ids
+from quire.pipeline.auditing.total import identify, message_ids
 from quire.pipeline.labels import Labelled
 from quire.pipeline.slices import Events
-from quire.trace.schema import SEND
+from quire.trace.schema import DELIVER, SEND
 
 
 def with_destinations(events: Events, rows: Labelled) -> Events:
@@ -26,6 +28,32 @@ def with_destinations(events: Events, rows: Labelled) -> Events:
     sent = ids[rows.kind == SEND]
     missing = np.flatnonzero((events.dest_count < 0) & (number[sent] >= 0))
     send, process = _covering(history, number[sent[missing]], group[sent[missing]])
+    return _fill(events, missing, send, process)
+
+
+def with_deliverers(events: Events) -> tuple[Events, int]:
+    """The events with whoever delivers a message as its destination, where that is not recorded; and how many messages that
+    concerns. The events are those of a whole trace."""
+    process = np.repeat(np.arange(len(events.start) - 1), np.diff(events.start))
+    sends, delivers = np.flatnonzero(events.kind == SEND), np.flatnonzero(events.kind == DELIVER)
+    missing = np.flatnonzero(events.dest_count < 0)
+    ids = identify(events.origin, events.seq)[0].astype(np.int64)
+    asked = ids[sends[missing]]
+    # A message is sent by who sends it under its own name, and for the first time.
+    own = np.flatnonzero(events.origin[sends] == process[sends])
+    _, first = np.unique(ids[sends[own]], return_index=True)
+    messages = int((events.dest_count[own[first]] < 0).sum())
+    members = len(events.start) - 1
+    pairs = np.unique(ids[delivers] * members + process[delivers])
+    first = np.searchsorted(pairs, asked * members)
+    count = np.searchsorted(pairs, (asked + 1) * members) - first
+    send = np.repeat(np.arange(len(missing)), count)
+    within = np.arange(len(send)) - np.repeat(np.cumsum(count) - count, count)
+    return _fill(events, missing, send, pairs[first[send] + within] % members), messages
+
+
+def _fill(events: Events, missing: np.ndarray, send: np.ndarray, process: np.ndarray) -> Events:
+    """The events with these processes as destinations of those of the `missing` sends that `send` names."""
     found = events.dest_count.copy()
     found[missing] = np.bincount(send, minlength=len(missing))
     kept = np.repeat(np.arange(len(found)), np.maximum(events.dest_count, 0))

@@ -27,11 +27,20 @@ class Explanation(NamedTuple):
 
 
 class Log:
-    """The events of the messages that explanations mention."""
+    """The events of the messages that explanations mention, and what people call things.
+
+    The hosts and messages of an imported log have their own names. A message that has none is called by its sending.
+    """
 
     def __init__(self, layout: Layout, run: Runner, found: Sequence[Found], *, timed: bool) -> None:
         self._layout, self._run, self._timed = layout, run, timed
         self._events = by_message(found)
+        self._names: dict[MessageId, str] = {}
+        for event in sorted(found, key=lambda event: event.kind != SEND):
+            if event.said is not None and event.said.message is not None:
+                self._names.setdefault(event.message, event.said.message)
+            elif event.said is not None and event.kind == SEND:
+                self._names.setdefault(event.message, self.event(event.process, event.said.number))
         self._chains: dict[tuple[MessageId, MessageId], Sequence[Link]] = {}
 
     def of(self, message: MessageId) -> list[Found]:
@@ -43,6 +52,52 @@ class Log:
 
     def first(self, member: int, kind: int, message: MessageId) -> list[Found]:
         return self.at(member, kind, message)[:1]
+
+    def member(self, process: int) -> str:
+        hosts = self._layout.hosts
+        return hosts[process] if hosts and 0 <= process < len(hosts) else f"member {process}"
+
+    def members(self, processes: Sequence[int]) -> str:
+        names = [self.member(process) for process in processes] if self._layout.hosts else [str(p) for p in processes]
+        listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return listed if self._layout.hosts else f"member{'s' if len(names) > 1 else ''} {listed}"
+
+    def message(self, message: MessageId) -> str:
+        return self._names.get(message, str(message))
+
+    def event(self, process: int, number: int) -> str:
+        """What an event of a host is called."""
+        return f"{self.member(process)}@{number}"
+
+    def position(self, event: Found) -> str:
+        return f"at position {event.pos}" if event.said is None else f"at {event.said.place}"
+
+    def position_of(self, process: int, number: int) -> str:
+        """The same of an event of which only the number is known."""
+        return f"at {self.event(process, number)}" if self._layout.hosts else f"at position {number}"
+
+    def witness(
+        self, messages: Iterable[MessageId], events: Iterable[Found], *, members: Iterable[int],
+        chain: Iterable[str] = (), missing: MessageId | None = None,
+    ) -> Witness:  # fmt: skip
+        """A counterexample of these messages, with what happened to them."""
+        names = tuple(messages)
+        return Witness(
+            messages=tuple(map(self.message, names)),
+            members=tuple(dict.fromkeys(members)),
+            positions=tuple(map(self._logged, events)),
+            chain=tuple(chain),
+            names=names,
+            missing=missing,
+        )
+
+    def _logged(self, event: Found) -> LoggedEvent:
+        said = event.said
+        return LoggedEvent(
+            event.process, KINDS[event.kind], self.message(event.message), event.pos, event.message,
+            at=None if said is None else self.event(event.process, said.number),
+            place=None if said is None else said.place, text=None if said is None else said.text,
+        )  # fmt: skip
 
     def is_correct(self, member: int) -> bool:
         return member not in self._layout.world.crashed
@@ -62,6 +117,9 @@ class Log:
         task = ChainTask(layout.world, overlapping(layout.groups, low, high), first, last, low, high)
         result = self._run([task])[0]
         assert isinstance(result, Chain)
+        if self._layout.hosts:
+            for link in result.links:
+                self._names.setdefault(link.then, self.event(link.member, link.then_pos))
         return result.links
 
 
@@ -77,29 +135,3 @@ def look_up(layout: Layout, messages: Iterable[MessageId], run: Runner, *, timed
         tasks.append(FindTask(layout.world, groups, wanted))
     found = [event for result in run(tasks) if isinstance(result, FoundEvents) for event in result.events]
     return Log(layout, run, found, timed=timed)
-
-
-def logged(event: Found) -> LoggedEvent:
-    return LoggedEvent(event.process, KINDS[event.kind], str(event.message), event.pos, event.message)
-
-
-def witness_of(
-    messages: Iterable[MessageId], events: Iterable[Found], *, members: Iterable[int],
-    chain: Iterable[str] = (), missing: MessageId | None = None,
-) -> Witness:  # fmt: skip
-    """A counterexample of these messages, with what happened to them."""
-    names = tuple(messages)
-    return Witness(
-        messages=tuple(map(str, names)),
-        members=tuple(dict.fromkeys(members)),
-        positions=tuple(map(logged, events)),
-        chain=tuple(chain),
-        names=names,
-        missing=missing,
-    )
-
-
-def list_members(members: Sequence[int]) -> str:
-    if len(members) == 1:
-        return f"member {members[0]}"
-    return f"members {', '.join(map(str, members[:-1]))} and {members[-1]}"

@@ -22,8 +22,8 @@ from quire.pipeline.compiled import compiled, piece
 from quire.pipeline.numbering import NUMBER_END
 from quire.trace.schema import SEND
 
-NOT_ADDRESSED, OWED, DELIVERED, UNRECORDED = range(4)
-"""Status of a message at a process. UNRECORDED: its destinations are not known, so nothing is owed."""
+NOT_ADDRESSED, OWED, DELIVERED = range(3)
+"""Status of a message at a process."""
 
 MISATTRIBUTED, SENT_AGAIN, REPEATED, MISADDRESSED, PHANTOM = range(5)
 """Breaches of integrity."""
@@ -142,7 +142,6 @@ def register(logs: Logs, dest_count: np.ndarray, dests: np.ndarray, messages: Me
                     messages.in_view[row] = views[event]
                 if count < 0:
                     unrecorded += 1
-                    status[row, :] = UNRECORDED
                 for index in range(at, at + max(count, 0)):
                     destination = dests[index]
                     if destination < 0 or destination >= members:

@@ -16,6 +16,7 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import number_sends
+from quire.pipeline.remarks import Remark, remarks
 from quire.pipeline.slices import read_events
 from quire.trace.schema import SEND
 
@@ -38,6 +39,8 @@ class Found(msgspec.Struct, frozen=True, order=True):
     message: MessageId
     lamport: int
     dests: tuple[int, ...] | None = None
+    said: Remark | None = None
+    """What the log says of it, if it was imported."""
 
 
 class FoundEvents(msgspec.Struct):
@@ -56,7 +59,8 @@ class ChainTask(msgspec.Struct, tag="chain"):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """`member` knew `message` at `pos`, by its own send or by a delivery, before it sent `then` at `then_pos`."""
+    """`member` knew `message` at `pos`, by its own send or by a delivery, before it sent `then` at `then_pos`. In an imported
+    trace these are the numbers of events."""
 
     member: int
     message: MessageId
@@ -91,12 +95,13 @@ def find_events(task: FindTask) -> FoundEvents:
             send = send_index[index]
             dests = tuple(events.dests[dest_start[send] : dest_start[send + 1]].tolist())
         found.append(Found(process, int(events.pos[index]), key[1], message, int(events.lamport[index]), dests))
-    return FoundEvents(found)
+    said = remarks(task.world, task.groups, {(event.process, event.pos) for event in found})
+    return FoundEvents([msgspec.structs.replace(event, said=said.get((event.process, event.pos))) for event in found])
 
 
 def find_chain(task: ChainTask) -> Chain:
     """The chain with the fewest messages from the one to the other; empty if there is none."""
-    events = read_events(task.world, task.groups, task.low, task.high, dests=False, pos=True)
+    events = read_events(task.world, task.groups, task.low, task.high, dests=False, numbered=True)
     members = task.world.members
     base = np.full(members, -1, np.int64)
     new, *_ = number_sends(events.start, events.kind, events.origin, events.seq, base)

@@ -15,7 +15,7 @@ import numpy as np
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
 from quire.pipeline.auditing import kernel
-from quire.pipeline.auditing.destinations import with_destinations
+from quire.pipeline.auditing.destinations import with_deliverers, with_destinations
 from quire.pipeline.auditing.findings import Breach, Dated, Lost
 from quire.pipeline.auditing.group_history import COLUMNS
 from quire.pipeline.auditing.in_views import InViews, ViewTable, in_known_views, in_views, tells_of_views, without_views
@@ -99,6 +99,7 @@ class Summary(msgspec.Struct, kw_only=True):
     first_lost: Dated[Lost] | None = None
     """The first delivery that agreement lacks, by the time of its send."""
     unrecorded: int = 0
+    """How many messages do not say to whom they were addressed. Segments are judged only where there are none."""
     unordered: MessageId | None = None
     """A message some delivery of which precedes its send, so that nothing is known about happened-before."""
     rebuilt: bool = False
@@ -133,6 +134,10 @@ def judge_segment(task: SegmentTask) -> Summary:
 
 def judge_events(task: SegmentTask, found_in: InViews) -> Summary:
     """The part of `judge_segment` that needs no files."""
+    unrecorded = 0
+    if task.whole and (found_in.events.dest_count < 0).any():
+        filled, unrecorded = with_deliverers(found_in.events)
+        found_in = msgspec.structs.replace(found_in, events=filled)
     events = found_in.events
     base = task.start.base.copy() if task.start else np.full(task.world.members, 0 if task.whole else -1, np.int64)
     new, process, expected, found = number_sends(events.start, events.kind, events.origin, events.seq, base)
@@ -153,6 +158,8 @@ def judge_events(task: SegmentTask, found_in: InViews) -> Summary:
     if judged.foreign > len(judged.found.foreign) and not task.whole and not task.start:
         return _unfit(task, "too many messages cross the segments")
     summary = _summarise(task, judged)
+    if task.whole:
+        summary.unrecorded = unrecorded
     if not task.start:
         in_flight = _settle(task, summary, judged, found_in.bound)
         if task.ranked and (task.views is not None or not events.views) and not summary.why:

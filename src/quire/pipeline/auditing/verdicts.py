@@ -17,7 +17,7 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
-class LoggedEvent(msgspec.Struct, frozen=True):
+class LoggedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     """An event that a person can look up: what a member did, with what, at which position of its log."""
 
     member: int
@@ -27,6 +27,12 @@ class LoggedEvent(msgspec.Struct, frozen=True):
     pos: int
     name: MessageId | None = None
     """The message that it was about, if it was about one."""
+    at: str | None = None
+    """In an imported trace: the event by its host and number there, ..."""
+    place: str | None = None
+    """... the file and the line, ..."""
+    text: str | None = None
+    """... and what is said there."""
 
 
 class Witness(msgspec.Struct, frozen=True):

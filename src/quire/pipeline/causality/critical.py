@@ -48,7 +48,7 @@ class Path(msgspec.Struct):
 
 def critical_path(task: PathTask) -> Path:
     piece = task.piece
-    events = read_events(piece.world, piece.groups, dests=False, pos=True, every=True, clock=True)
+    events = read_events(piece.world, piece.groups, dests=False, every=True, clock=True, numbered=True)
     timed = bool(len(events.time_ns)) and bool((events.time_ns != 0).any())
     if task.by == "time" and not timed:
         raise BadInput("the trace does not record when its events happened; ask for the path by events")
@@ -57,10 +57,12 @@ def critical_path(task: PathTask) -> Path:
         turn, *_ = rebuild(events.start, events.kind, events.origin, events.seq, new)
     else:
         turn = merge_by_lamport(events.start, events.lamport)
-    weight = kernel.logical_times(turn, events.start, events.kind, events.origin, events.seq, new)
-    if task.by == "time":
-        weight = events.time_ns
     sending = sendings(events.start, events.kind, events.origin, events.seq, new)
+    if task.by == "time":
+        weight = events.time_ns.copy()
+        weigh_implied(events.start, events.implied, events.origin, events.seq, new, sending, weight)
+    else:
+        weight = kernel.logical_times(turn, events.start, events.kind, events.origin, events.seq, new, events.implied)
     steps = walk_back(events.start, events.kind, events.origin, events.seq, new, sending, weight)[::-1]
     process = np.searchsorted(events.start, steps, side="right") - 1
     begins = np.flatnonzero(np.concatenate(([True], process[1:] != process[:-1])))
@@ -76,7 +78,31 @@ def critical_path(task: PathTask) -> Path:
                 waited, int(events.time_ns[last] - events.time_ns[first]) if timed else None,
             )
         )  # fmt: skip
-    return Path(stretches, len(steps))
+    return Path(stretches, int((~events.implied[steps]).sum()))
+
+
+@compiled
+def weigh_implied(
+    start: np.ndarray, implied: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray, sending: np.ndarray,
+    weight: np.ndarray,
+) -> None:  # fmt: skip
+    """Give every implied delivery the time of the last of what it stands for: its message, and what its process did before.
+
+    It has no time of its own, and with that of its event it would hide the other causes of the event.
+    """
+    members = len(start) - 1
+    first_row = np.zeros(members + 1, np.int64)
+    for process in range(members):
+        first_row[process + 1] = first_row[process] + new[process]
+    for process in range(members):
+        for index in range(start[process], start[process + 1]):
+            if not implied[index]:
+                continue
+            source, number = origin[index], seq[index]
+            if 0 <= source < members and 0 <= number < new[source]:
+                weight[index] = weight[sending[first_row[source] + number]]
+            if index > start[process]:
+                weight[index] = max(weight[index], weight[index - 1])
 
 
 @compiled

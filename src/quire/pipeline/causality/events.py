@@ -1,4 +1,5 @@
-"""Events as people name and read them: `2@57` is what process 2 did at position 57, `0:17` the sending of a message."""
+"""Events as people name and read them: `2@57` is what process 2 did at position 57, `0:17` the sending of a message. Of a
+trace that was imported, `alpha@57` is what the host alpha did, and `node.log:17` what is said there."""
 
 from __future__ import annotations
 
@@ -13,15 +14,18 @@ import pyarrow.compute as pc
 
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
+from quire.pipeline.columns import flags, kinds, numbers
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.slices import read_events
-from quire.trace.schema import SEND
-
-TEXT = "text"
-"""The column in which importers keep what the log said."""
+from quire.trace.schema import DELIVER, EVENT, FILE, IMPLIED, LINE, MESSAGE, SEND, TEXT
 
 _NAME = re.compile(r"(\d{1,9})([@:])(\d{1,18})")
+_POSITION = re.compile(r"\d{1,18}")
+
+
+REMARKS = (EVENT, IMPLIED, TEXT, FILE, LINE, MESSAGE)
+"""What an imported log says of an event, beside what every trace does."""
 
 
 class Event(msgspec.Struct, frozen=True, order=True):
@@ -34,6 +38,16 @@ class Event(msgspec.Struct, frozen=True, order=True):
         return f"{self.process}@{self.pos}"
 
 
+class Place(msgspec.Struct, frozen=True):
+    """A line of a log, or whatever the log counts."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
 class Described(msgspec.Struct, frozen=True):
     """An event with what its log says of it."""
 
@@ -44,6 +58,9 @@ class Described(msgspec.Struct, frozen=True):
     text: str | None = None
     lamport: int | None = None
     time_ns: int | None = None
+    host: str | None = None
+    file: str | None = None
+    line: int | None = None
 
 
 class MatchTask(msgspec.Struct, tag="match"):
@@ -69,6 +86,24 @@ class SendTask(msgspec.Struct, tag="send"):
     seq: int
 
 
+class Named(msgspec.Struct, frozen=True):
+    """An event that the log gives a name, or that sends the message of this name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PlaceTask(msgspec.Struct, tag="place"):
+    """The events of some processes that the log has at this place, or else gives this name."""
+
+    world: World
+    groups: tuple[RowGroup, ...]
+    name: str
+    place: Place | None
+
+
 class DescribeTask(msgspec.Struct, tag="describe"):
     world: World
     groups: tuple[RowGroup, ...]
@@ -79,15 +114,20 @@ class Descriptions(msgspec.Struct):
     events: list[Described]
 
 
-def parse_event(text: str) -> Event | MessageId:
-    """`2@57` or `0:17`."""
-    match = _NAME.fullmatch(text)
-    if match is None:
-        raise BadInput(
-            f"{text!r} is not an event: write PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for a message, like 0:17"
-        )
-    first, second = int(match[1]), int(match[3])
-    return Event(first, second) if match[2] == "@" else MessageId(first, second)
+def parse_event(text: str, hosts: Sequence[str] = ()) -> Event | MessageId | Place | Named:
+    """`2@57` or `0:17`; or, where hosts have names, `alpha@57`, `node.log:17`, or what the log itself calls it."""
+    host, _, number = text.rpartition("@")
+    if host in hosts and _POSITION.fullmatch(number):
+        return Event(hosts.index(host), int(number))
+    if match := _NAME.fullmatch(text):
+        first, second = int(match[1]), int(match[3])
+        return Event(first, second) if match[2] == "@" else MessageId(first, second)
+    file, _, line = text.rpartition(":")
+    if hosts and file and _POSITION.fullmatch(line):
+        return Place(file, int(line))
+    if hosts:
+        return Named(text)
+    raise BadInput(f"{text!r} is not an event: write PROCESS@POSITION, like 2@57, or ORIGIN:NUMBER for a message, like 0:17")
 
 
 def find_matches(task: MatchTask) -> Matches:
@@ -97,19 +137,45 @@ def find_matches(task: MatchTask) -> Matches:
         for group in task.groups:
             if not left[group.process]:
                 continue
-            column = _words(reader.read([group], (task.column,)), task.column)
+            table = reader.read([group], (task.column,), optional=(EVENT, IMPLIED))
+            column = _words(table, task.column)
             try:
                 hits = pc.match_substring_regex(column, pattern=task.pattern)
             except pa.ArrowInvalid as error:
                 raise BadInput(f"{task.pattern!r} is not a regular expression: {str(error).splitlines()[0]}") from error
-            indices = pc.indices_nonzero(hits.combine_chunks()).to_pylist()[: left[group.process]]
-            left[group.process] -= len(indices)
-            found.extend(Event(group.process, group.first_pos + index) for index in indices)
+            matching = _events_at(group, table, np.asarray(hits.fill_null(False)))[: left[group.process]]
+            left[group.process] -= len(matching)
+            found.extend(Event(group.process, number) for number in matching)
     return Matches(found)
 
 
+def find_place(task: PlaceTask) -> Matches:
+    found: list[Event] = []
+    with TraceReader(task.world.run) as reader:
+        for group, table in reader.read_each(task.groups, ("kind",), optional=(EVENT, IMPLIED, FILE, LINE, MESSAGE)):
+            if FILE not in table.column_names:
+                continue
+            if task.place is None:
+                called: Any = pc.equal(table[MESSAGE], pa.scalar(task.name))
+                hits = np.asarray(called.fill_null(False)) & (kinds(table["kind"]) != DELIVER)
+            else:
+                files = table[FILE].cast(pa.string())
+                same: Any = pc.or_(pc.equal(files, pa.scalar(task.place.file)), pc.ends_with(files, f"/{task.place.file}"))
+                hits = np.asarray(same.fill_null(False)) & (numbers(table, LINE)[0] == task.place.line)
+            found.extend(Event(group.process, number) for number in _events_at(group, table, hits))
+    return Matches(found)
+
+
+def _events_at(group: RowGroup, table: pa.Table, hits: np.ndarray) -> list[int]:
+    """The numbers of the events in these rows of a group."""
+    if EVENT not in table.column_names:
+        return [group.first_pos + row for row in np.flatnonzero(hits).tolist()]
+    found: list[int] = numbers(table, EVENT)[0][hits & ~flags(table, IMPLIED)].tolist()
+    return found
+
+
 def find_send(task: SendTask) -> Matches:
-    events = read_events(task.world, task.groups, dests=False, pos=True)
+    events = read_events(task.world, task.groups, dests=False, numbered=True)
     hits = np.flatnonzero((events.kind == SEND) & (events.origin == task.origin) & (events.seq == task.seq))
     return Matches([Event(task.origin, int(events.pos[index])) for index in hits[:1]])
 
@@ -124,24 +190,34 @@ def _words(table: pa.Table, name: str) -> Any:
 
 
 def describe(task: DescribeTask) -> Descriptions:
-    found = []
+    found: list[Described] = []
     columns = ("kind", "origin", "seq", "lamport", "time_ns")
     with TraceReader(task.world.run) as reader:
-        for group, table in reader.read_each(groups_of(task.groups, task.events), columns, optional=(TEXT,)):
-            for event in task.events:
-                if not holds(group, event):
-                    continue
-                row = table.slice(event.pos - group.first_pos, 1).to_pylist()[0]
-                known = row["origin"] is not None and row["seq"] is not None
-                message = str(MessageId(row["origin"], row["seq"])) if known else None
-                found.append(
-                    Described(event.process, event.pos, row["kind"], message, row.get(TEXT), row["lamport"], row["time_ns"])
-                )
+        for group, table in reader.read_each(groups_of(task.groups, task.events), columns, optional=REMARKS):
+            rows = [(event, _row_of(group, table, event)) for event in task.events if holds(group, event)]
+            found += [_described(event, table.slice(row, 1).to_pylist()[0]) for event, row in rows if row is not None]
     return Descriptions(found)
 
 
+def _row_of(group: RowGroup, table: pa.Table, event: Event) -> int | None:
+    """Where an event is in its row group; None where there are only deliveries that it implies."""
+    if EVENT not in table.column_names:
+        return event.pos - group.first_pos
+    rows = np.flatnonzero((numbers(table, EVENT)[0] == event.pos) & ~flags(table, IMPLIED))
+    return int(rows[0]) if len(rows) else None
+
+
+def _described(event: Event, row: dict[str, Any]) -> Described:
+    known = row["origin"] is not None and row["seq"] is not None
+    return Described(
+        event.process, event.pos, row["kind"],
+        row.get(MESSAGE) or (str(MessageId(row["origin"], row["seq"])) if known else None),
+        row.get(TEXT), row["lamport"], row["time_ns"], file=row.get(FILE), line=row.get(LINE),
+    )  # fmt: skip
+
+
 def holds(group: RowGroup, event: Event) -> bool:
-    return group.process == event.process and group.first_pos <= event.pos < group.first_pos + group.rows
+    return group.process == event.process and group.first_event <= event.pos <= group.last_event
 
 
 def groups_of(groups: Sequence[RowGroup], events: Sequence[Event]) -> tuple[RowGroup, ...]:

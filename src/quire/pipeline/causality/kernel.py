@@ -1,9 +1,9 @@
 """Vector times as one loop over a segment's events.
 
 The vector time of an event says, for each process, how many of its events happened before or are this one: entry q is
-one more than the position of the last of them. It passes from a process to others only with messages, so a message has
-a row that holds its sending's vector time. Rows of one origin lie together in the order of sending, those of messages
-that were sent before the segment first.
+one more than the position of the last of them. (A delivery that is only implied has the position of its event.) It passes
+from a process to others only with messages, so a message has a row that holds its sending's vector time. Rows of one origin
+lie together in the order of sending, those of messages that were sent before the segment first.
 
 A segment may be entered without knowing what came before. Then the rows of older messages are empty, and beside each
 vector goes what it *heard*: for each origin, the last of its older messages that it knows of (its number and one more).
@@ -109,9 +109,13 @@ def advance(
 
 @compiled
 def logical_times(
-    turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray
+    turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray,
+    implied: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """The least logical times that fit a true order of the whole trace: the length of the longest chain up to each event."""
+    """The least logical times that fit a true order of the whole trace: the length of the longest chain up to each event.
+
+    `implied` marks rows that do not count in a chain; it is empty where all do.
+    """
     members = len(start) - 1
     cursor = start[:members].copy()
     sent = np.zeros(members, np.int64)
@@ -127,7 +131,8 @@ def logical_times(
         source, number = origin[index], seq[index]
         if kind[index] == DELIVER and 0 <= source < members and 0 <= number < new[source]:
             time[process] = max(time[process], of_message[first_row[source] + number])
-        time[process] += 1
+        if not (len(implied) and implied[index]):
+            time[process] += 1
         lamport[index] = time[process]
         if kind[index] == SEND and source == process and number == sent[process]:
             of_message[first_row[process] + number] = time[process]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import groupby
 
 import msgspec
 import numpy as np
@@ -15,10 +16,20 @@ import numpy as np
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
 from quire.pipeline.causality.critical import BY, Path, PathTask
-from quire.pipeline.causality.events import Described, DescribeTask, Event, MatchTask, SendTask, groups_of
+from quire.pipeline.causality.events import (
+    Described,
+    DescribeTask,
+    Event,
+    MatchTask,
+    Named,
+    Place,
+    PlaceTask,
+    SendTask,
+    groups_of,
+)
 from quire.pipeline.causality.segments import Piece, Start
 from quire.pipeline.causality.tasks import Answer, AskTask
-from quire.pipeline.layout import Layout
+from quire.pipeline.layout import Layout, RowGroup
 from quire.pipeline.tasks import Runner
 
 SELECTED_MAX = 2_000
@@ -69,9 +80,7 @@ class Questions:
         self.layout = layout
         self.segments = segments
         self.messages = messages
-        self.sizes = [0] * layout.world.members
-        for group in layout.groups:
-            self.sizes[group.process] += group.rows
+        self.sizes = layout.sizes()
 
     @property
     def rebuilt(self) -> bool:
@@ -117,7 +126,7 @@ class Questions:
     def pairs(self) -> Pairs:
         """How much of the trace is ordered: each event is ordered after as many as its vector time counts, but itself."""
         ordered = sum(answer.ordered for answer in self._ask([]))
-        total = self.layout.rows
+        total = self.layout.events
         return Pairs(ordered, total * (total - 1) // 2 - ordered)
 
     def first(self, pattern: str, column: str = "text") -> list[Event]:
@@ -161,11 +170,7 @@ class Questions:
 
     def matching(self, pattern: str, column: str = "text", *, limit: int) -> list[Event]:
         """The first `limit` events of each process that match, by process and position."""
-        tasks = []
-        for process in range(self.layout.world.members):
-            groups = tuple(group for group in self.layout.groups if group.process == process)
-            if groups:
-                tasks.append(MatchTask(self.layout.world, groups, column, pattern, limit))
+        tasks = [MatchTask(self.layout.world, groups, column, pattern, limit) for groups in self._by_process()]
         return sorted(event for matches in self._run(tasks) for event in matches.events)
 
     def describe(self, events: Sequence[Event]) -> dict[Event, Described]:
@@ -174,7 +179,31 @@ class Questions:
         if not chosen:
             return {}
         answer = self._run([DescribeTask(self.layout.world, groups_of(self.layout.groups, chosen), chosen)])[0]
-        return {Event(found.process, found.pos): found for found in answer.events}
+        hosts = self.layout.hosts
+        return {
+            Event(found.process, found.pos): msgspec.structs.replace(found, host=hosts[found.process] if hosts else None)
+            for found in answer.events
+        }
+
+    def at(self, name: Place | Named) -> Event:
+        """The event that the log has at this place, or that it calls so."""
+        found = self._at(str(name), name if isinstance(name, Place) else None) or self._at(str(name), None)
+        example = self.layout.hosts[0] if self.layout.hosts else "0"
+        if not found:
+            raise BadInput(
+                f"there is no event {name}; write HOST@NUMBER, like {example}@0, FILE:LINE, or what the log calls it"
+            )
+        if len(found) > 1:
+            named = ", ".join(f"{self.layout.hosts[event.process]}@{event.pos}" for event in found[:5])
+            raise BadInput(f"there are {len(found)} events {name}; name one of them, like {named}")
+        return found[0]
+
+    def _at(self, name: str, place: Place | None) -> list[Event]:
+        tasks = [PlaceTask(self.layout.world, groups, name, place) for groups in self._by_process()]
+        return sorted({event for matches in self._run(tasks) for event in matches.events})
+
+    def _by_process(self) -> list[tuple[RowGroup, ...]]:
+        return [tuple(groups) for _, groups in groupby(self.layout.groups, key=lambda group: group.process)]
 
     def sending(self, message: MessageId) -> Event:
         """The event at which a message was sent."""

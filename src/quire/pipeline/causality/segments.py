@@ -78,7 +78,8 @@ class Summary(msgspec.Struct):
 
 
 class Block(msgspec.Struct):
-    """Some consecutive steps: whose turn, which event of `Events`, and the vector time of each, a row a step."""
+    """Some consecutive steps: whose turn, which event of `Events`, and the vector time of each, a row a step. Deliveries that
+    are only implied take their turn, but are no events."""
 
     process: np.ndarray
     event: np.ndarray
@@ -145,8 +146,8 @@ class _Walk:
         if piece.rebuild:
             self.turn, *_ = rebuild(events.start, events.kind, events.origin, events.seq, self.new)
             events.lamport = kernel.logical_times(
-                self.turn, events.start, events.kind, events.origin, events.seq, self.new
-            )  # fmt: skip
+                self.turn, events.start, events.kind, events.origin, events.seq, self.new, np.empty(0, np.bool_)
+            )
         else:
             self.turn = merge_by_lamport(events.start, events.lamport)
         self.steps = len(self.turn)
@@ -182,7 +183,9 @@ class _Walk:
 
     def blocks(self) -> Iterator[Block]:
         while self.done < self.steps:
-            yield self.advance(BLOCK_STEPS, keep=True)
+            block = self.advance(BLOCK_STEPS, keep=True)
+            real = ~self.events.implied[block.event]
+            yield block if real.all() else Block(block.process[real], block.event[real], block.clocks[real])
 
     def rows(self, messages: np.ndarray) -> np.ndarray:
         """Where the rows of these messages of the segment are."""
@@ -192,4 +195,4 @@ class _Walk:
 
 
 def _read(piece: Piece) -> Events:
-    return read_events(piece.world, piece.groups, piece.low, piece.high, dests=False, pos=True, every=True)
+    return read_events(piece.world, piece.groups, piece.low, piece.high, dests=False, every=True, numbered=True)

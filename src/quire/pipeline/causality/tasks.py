@@ -12,9 +12,11 @@ from quire.pipeline.causality.events import (
     Event,
     Matches,
     MatchTask,
+    PlaceTask,
     SendTask,
     describe,
     find_matches,
+    find_place,
     find_send,
 )
 from quire.pipeline.causality.segments import (
@@ -79,6 +81,7 @@ CAUSALITY = job_of(
         AskTask: (ask, Answer),
         MatchTask: (find_matches, Matches),
         SendTask: (find_send, Matches),
+        PlaceTask: (find_place, Matches),
         DescribeTask: (describe, Descriptions),
         PathTask: (critical_path, Path),
     }

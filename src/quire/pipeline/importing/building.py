@@ -121,7 +121,7 @@ def stamp(task: StampTask) -> Stamped:
             nowhere = np.empty(0, np.int64)
             events = Events(start, kind, origin, seq, nowhere, positions, nowhere, nowhere, False, nowhere, False)
             raise BadInput(_explain_cycle(task, laid, shortest_cycle(events, stuck)))
-        times = logical_times(turn, start, kind, origin, seq, new)
+        times = logical_times(turn, start, kind, origin, seq, new, np.empty(0, np.bool_))
     assert times is not None
     for process in task.active:
         scratch.save_numbers("times", execution, process, times[start[process] : start[process + 1]])

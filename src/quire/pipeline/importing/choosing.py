@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +12,7 @@ from quire.pipeline.importing.chunks import decode_text
 from quire.pipeline.importing.formats import registry
 from quire.pipeline.importing.formats.contract import Format, Likeness, Log, first_line
 from quire.pipeline.importing.formats.registry import FORMATS, Entry
+from quire.pipeline.importing.inputs import Input
 from quire.pipeline.importing.request import AUTO, OPTIONS, ImportRequest
 
 _HEAD_BYTES = 1 << 16
@@ -26,25 +26,24 @@ class Choice(NamedTuple):
     settings: msgspec.Struct
 
 
-def choose(files: Sequence[Path], request: ImportRequest) -> Choice:
+def choose(files: Sequence[Input], request: ImportRequest) -> Choice:
     """How all the files are to be read. Raises BadInput, in one sentence, where that cannot be decided."""
-    if not files:
-        raise BadInput("name at least one file to import")
-    logs = [Log(path, _read_head(path)) for path in files]
+    logs = [Log(file, _read_head(file)) for file in files]
     entry = _named(request) or _recognise(logs)
-    _check_options(entry, files[0], request)
+    _check_options(entry, files[0].name, request)
     format_ = entry.load()
     return Choice(entry.name, format_, format_.settle(logs, request))
 
 
-def _read_head(path: Path) -> bytes:
+def _read_head(file: Input) -> bytes:
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+        with file.path.open("rb") as opened:
+            opened.seek(file.begin)
+            head = opened.read(_HEAD_BYTES)
     except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+        raise BadInput(f"cannot read {file.name}: {error.strerror}") from error
     if not head.strip():
-        raise BadInput(f"{path} is empty")
+        raise BadInput(f"{file.name} is empty")
     return head
 
 
@@ -61,7 +60,9 @@ def _recognise(logs: Sequence[Log]) -> Entry:
     for log in logs[1:]:
         other = _looks_like(log)
         if other != first:
-            raise BadInput(f"{logs[0].path} is {first.name}, but {log.path} is {other.name}; import one format at a time")
+            raise BadInput(
+                f"{logs[0].file.name} is {first.name}, but {log.file.name} is {other.name}; import one format at a time"
+            )
     return first
 
 
@@ -69,16 +70,16 @@ def _looks_like(log: Log) -> Entry:
     likeness = {entry: entry.load().recognise(log) for entry in FORMATS}
     most = max(likeness.values())
     if most == Likeness.NONE:
-        decode_text(first_line(log.head), str(log.path), 1)
+        decode_text(first_line(log.head), log.file.name, 1)
         raise BadInput(
-            f"{log.path} is in none of the formats {registry.names()}; choose one with --format, and --regex or --map"
+            f"{log.file.name} is in none of the formats {registry.names()}; choose one with --format, and --regex or --map"
         )
     return next(entry for entry, found in likeness.items() if found == most)
 
 
-def _check_options(entry: Entry, path: Path, request: ImportRequest) -> None:
+def _check_options(entry: Entry, name: str, request: ImportRequest) -> None:
     """Refuse what this format has no use for."""
     for option, flag in OPTIONS.items():
         if getattr(request, option) and option not in entry.options:
             takers = " and ".join(registry.takers(option))
-            raise BadInput(f"{flag} is for {takers}, but {path} is {entry.name}")
+            raise BadInput(f"{flag} is for {takers}, but {name} is {entry.name}")

@@ -7,14 +7,14 @@ what is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.pipeline.importing.inputs import Input
 
 CHUNK_BYTES = 8 << 20
-LINE_MAX = 16 << 20
+LINE_MAX = 64 << 20
 """A longer line is taken for a file that is no log."""
 RECORD_MAX = 1 << 20
 """How far a record may go over the end of its chunk."""
@@ -25,22 +25,23 @@ class Chunk(msgspec.Struct, frozen=True):
     path: str
     start: int
     end: int
+    begin: int = 0
+    """Where the log begins in the file."""
 
 
-def cut_files(files: Sequence[Path], chunk_bytes: int) -> list[Chunk]:
+def cut_files(files: Sequence[Input], chunk_bytes: int) -> list[Chunk]:
     """The chunks of all files, in order. Raises BadInput where there is nothing to read."""
     chunks: list[Chunk] = []
-    for number, path in enumerate(files):
+    for number, (path, name, begin) in enumerate(files):
         try:
-            if not path.is_file():
-                raise BadInput(f"{path} is not a file" if path.exists() else f"there is no file {path}")
             size = path.stat().st_size
         except OSError as error:
-            raise BadInput(f"cannot read {path}: {error.strerror}") from error
-        if not size:
-            raise BadInput(f"{path} is empty")
-        starts = range(0, size, chunk_bytes)
-        chunks.extend(Chunk(number, str(path.absolute()), start, min(start + chunk_bytes, size)) for start in starts)
+            raise BadInput(f"cannot read {name}: {error.strerror}") from error
+        if size <= begin:
+            raise BadInput(f"{name} is empty")
+        where = str(path.absolute())
+        starts = range(begin, size, chunk_bytes)
+        chunks.extend(Chunk(number, where, start, min(start + chunk_bytes, size), begin) for start in starts)
     return chunks
 
 
@@ -50,7 +51,7 @@ def read_chunk(chunk: Chunk, overrun: int = 0) -> tuple[bytes, int, int]:
     What follows, up to `overrun` bytes, is there for records that begin in the chunk and end after it.
     """
     with open(chunk.path, "rb") as file:
-        start = _line_start(file, chunk.path, chunk.start)
+        start = chunk.begin if chunk.start == chunk.begin else _line_start(file, chunk.path, chunk.start)
         end = max(start, _line_start(file, chunk.path, chunk.end))
         file.seek(start)
         data = file.read(end - start + overrun)
@@ -59,8 +60,6 @@ def read_chunk(chunk: Chunk, overrun: int = 0) -> tuple[bytes, int, int]:
 
 def _line_start(file: object, path: str, offset: int) -> int:
     """Where the first line that begins at or after the offset begins, or the end of the file."""
-    if offset == 0:
-        return 0
     file.seek(offset - 1)  # type: ignore[attr-defined]
     line: bytes = file.readline(LINE_MAX)  # type: ignore[attr-defined]
     if len(line) == LINE_MAX:

@@ -23,6 +23,10 @@ class DefectKind(StrEnum):
     UNKNOWN_HOST = "unknown host"
     NOT_THERE = "not there"
     GAP = "gap"
+    EARLY = "begins too early"
+    REPEATED = "repeated"
+    CONTRADICTING = "contradicts another"
+    NO_TIME = "no time"
 
 
 FATAL = frozenset(

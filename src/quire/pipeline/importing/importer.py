@@ -3,136 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from quire.files.replacing import Staging, check_replaceable, scratch_for
+from quire.files.errors import writing
+from quire.files.replacing import Staging, scratch_for
 from quire.model.errors import BadInput
 from quire.pipeline.codec import encode
+from quire.pipeline.importing.arranging import ArrangeTask, Skew
 from quire.pipeline.importing.building import NumberTask, Stamped, StampTask
 from quire.pipeline.importing.choosing import Choice, choose
 from quire.pipeline.importing.chunks import Chunk, cut_files
 from quire.pipeline.importing.clocks import ResolveTask
-from quire.pipeline.importing.defects import FATAL, Defect, Defects, Unusable, gather
+from quire.pipeline.importing.defects import FATAL, Defect, DefectKind, Defects, Unusable, gather
 from quire.pipeline.importing.gathering import GatherTask, Member, Source
+from quire.pipeline.importing.inputs import Input, plain_files, unpacked_files
 from quire.pipeline.importing.keys import CollectTask, JoinTask
+from quire.pipeline.importing.mapping import NOWHERE
 from quire.pipeline.importing.parsing import Counts, CountTask, Parsed, ParseTask
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.results import INDEX, WHAT, Execution, Imported, Listed, check_out, imported_parts
 from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.importing.writing import WriteTask, Written
 from quire.pipeline.tasks import Runner, run_on
 from quire.trace.schema import Outcome, RunInfo
-from quire.trace.store import run_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HOSTS_MAX = 10_000
-INDEX = "executions.json"
-_WHAT = "a run directory"
+EXECUTIONS_MAX = 1_000
+"""Each is a run directory with files and tasks of its own."""
+SET_APART = "lines.jsonl"
 _TIME_END = 1 << 62
 
 
-class Execution(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one execution."""
-
-    directory: str
-    label: str
-    hosts: tuple[str, ...]
-    events: int
-    rows: int
-    messages: int
-    deliveries: int
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """An execution in the index of several."""
-
-    directory: str
-    label: str
-
-
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    format: str
-    executions: tuple[Execution, ...]
-    defects: tuple[Defect, ...]
-    defect_counts: dict[str, int]
-
-
 def import_logs(
-    spark: SparkSession, files: Sequence[Path], out: Path, request: ImportRequest | None = None, *, force: bool = False
-) -> Imported:
-    """Make a run directory of logs; or, where they hold several executions, a directory of run directories.
+    spark: SparkSession, files: Sequence[Path], out: Path, request: ImportRequest | None = None, *, force: bool = False,
+    set_apart: Path | None = None,
+) -> Imported:  # fmt: skip
+    """Make a run directory of logs; or, where they hold several executions, a directory of run directories. With `set_apart`,
+    lines that cannot be read are put in that new directory, and the others are imported.
 
     Raises Unusable (a BadInput that has all defects) where the logs contradict themselves, and BadInput for what cannot be
     read; then nothing is written.
     """
-    return import_with(run_on(spark, IMPORT), files, out, request or ImportRequest(), force=force)
+    wanted = request or ImportRequest()
+    return import_with(run_on(spark, IMPORT), files, out, wanted, force=force, set_apart=set_apart)
 
 
-def import_with(run: Runner, files: Sequence[Path], out: Path, request: ImportRequest, *, force: bool = False) -> Imported:
+def import_with(
+    run: Runner, files: Sequence[Path], out: Path, request: ImportRequest, *, force: bool = False,
+    set_apart: Path | None = None,
+) -> Imported:  # fmt: skip
     """The same with any way to run tasks."""
+    if set_apart is not None:
+        request = msgspec.structs.replace(request, lenient=True)
+        if set_apart.exists():
+            raise BadInput(f"{set_apart} exists already; choose another name")
     check_out(out, force=force)
-    choice = choose(files, request)
-    with Staging(out, imported_parts, _WHAT, force=force) as staging:
+    plain = plain_files(files, request.skip_lines)
+    if plain is not None:
+        choose(plain, request)  # Before anything is written.
+    with Staging(out, imported_parts, WHAT, force=force) as staging:
         with scratch_for(out) as work:
+            plain = plain or unpacked_files(files, work.path / "plain", request.skip_lines)
             scratch = Scratch(str(work.path))
             scratch.prepare()
-            done = _Import(run, scratch, files, request, choice).perform(out, staging.path)
+            done = _Import(run, scratch, plain, request, choose(plain, request)).perform(out, staging.path)
+            if set_apart is not None and done.set_apart:
+                _keep_apart(scratch, set_apart)
         staging.publish()
     return done
 
 
-def check_out(out: Path, *, force: bool) -> None:
-    """Refuse a directory that exists, unless it is to be replaced and is a run, or runs (or empty)."""
-    check_replaceable(out, imported_parts, _WHAT, force=force)
-
-
-def imported_parts(directory: Path) -> list[str]:
-    """The files of which the run in this directory consists, or the runs; raises BadInput where there is none."""
-    index = directory / INDEX
-    if not index.is_file():
-        return run_parts(directory)
-    try:
-        listed = msgspec.json.decode(index.read_bytes(), type=list[Listed])
-    except (OSError, msgspec.DecodeError) as error:
-        raise BadInput(f"{index} does not list executions: {error}") from error
-    names = [each.directory for each in listed if Path(each.directory).name == each.directory]
-    runs = [name for name in names if (directory / name / "run.json").is_file()]
-    if not runs:
-        raise BadInput(f"{index} lists no existing run")
-    return [INDEX, *(f"{name}/{part}" for name in runs for part in run_parts(directory / name))]
+def _keep_apart(scratch: Scratch, directory: Path) -> None:
+    """What could not be read, with file, line and reason, in one file."""
+    with writing(directory):
+        directory.mkdir(parents=True)
+        with (directory / SET_APART).open("wb") as out:
+            for path in sorted(Path(scratch.root, "records").glob("*.apart")):
+                out.write(path.read_bytes())
 
 
 class _Import:
-    def __init__(self, run: Runner, scratch: Scratch, files: Sequence[Path], request: ImportRequest, choice: Choice) -> None:
+    def __init__(self, run: Runner, scratch: Scratch, files: Sequence[Input], request: ImportRequest, choice: Choice) -> None:
         self.run, self.scratch, self.files, self.request, self.choice = run, scratch, files, request, choice
-        self.source = Source(tuple(str(file) for file in files), choice.format.unit)
+        self.source = Source(tuple(file.name for file in files), choice.format.unit(choice.settings))
         self.defects: list[Defects] = []
+        self.skews: list[Skew] = []
+        self.chunks: list[Chunk] = []
 
     def perform(self, out: Path, made: Path) -> Imported:
         """Make the run or the runs in `made`; they are told of as being in `out`."""
         in_one_piece = self.choice.format.in_one_piece(self.choice.settings)
-        chunks = cut_files(self.files, 1 << 62 if in_one_piece else self.request.chunk_bytes)
-        parsed = self._parse(chunks)
+        self.chunks = cut_files(self.files, 1 << 62 if in_one_piece else self.request.chunk_bytes)
+        parsed = self._parse(self.chunks)
+        self._check_mapping(parsed)
         labels, hosts, members = self._hosts_of(parsed)
         clocked = any(result.clocked for result in parsed)
         rows = self._gather(hosts, members, clocked)
-        stride = self._causes(hosts, members, clocked)
+        caused = not clocked and any(result.caused for result in parsed)
+        stride = self._causes(hosts, members, clocked, caused)
+        if caused:
+            self._arrange(hosts, members, rows)
         messages = self._number(members, clocked)
         if not stride:
             self._stamp(hosts, members, clocked)
         executions = []
         for execution, (label, its_hosts) in enumerate(zip(labels, hosts, strict=True)):
             name = f"{execution + 1:04d}" if len(labels) > 1 else ""
-            run_id = f"{self.files[0].name}{'#' + str(execution + 1) if name else ''}"
+            run_id = f"{PurePath(self.files[0].name).name}{'#' + str(execution + 1) if name else ''}"
             written = self._write(made / name, run_id, execution, its_hosts, members[execution], clocked, stride)
             done = Execution(
                 directory=str(out / name), label=label, hosts=its_hosts, events=rows[execution], rows=written.rows,
-                messages=messages[execution], deliveries=written.deliveries,
+                messages=messages[execution], deliveries=written.deliveries, links=written.links,
             )  # fmt: skip
             (made / name / "run.json").write_bytes(self._describe(run_id, done))
             executions.append(done)
@@ -142,12 +130,13 @@ class _Import:
         found = gather(self.defects)
         counts = {str(kind): count for kind, count in sorted(found.counts.items())}
         return Imported(
-            format=self.choice.name, executions=tuple(executions), defects=tuple(found.listed), defect_counts=counts
-        )
+            format=self.choice.name, executions=tuple(executions), defects=tuple(found.listed), defect_counts=counts,
+            set_apart=sum(result.apart for result in parsed), notes=self._notes(parsed, executions), skews=tuple(self.skews),
+        )  # fmt: skip
 
     def _parse(self, chunks: Sequence[Chunk]) -> list[Parsed]:
         """Every chunk, from where the one before it ended."""
-        lines = [1] * len(chunks)
+        lines = [1 + self.request.skip_lines] * len(chunks)
         inside = [False] * len(chunks)
         if len(chunks) > len(self.files):
             counts: list[Counts] = self.run([CountTask(chunk) for chunk in chunks])
@@ -176,6 +165,30 @@ class _Import:
             for index, result in zip(again, self.run([tasks[index] for index in again]), strict=True):
                 results[index] = result
 
+    def _check_mapping(self, parsed: Sequence[Parsed]) -> None:
+        """What was mapped must be there, at some event at least; and what cannot be understood is told."""
+        used = {field for result in parsed for field in result.used}
+        if missing := [field for field in self.request.columns if field not in used]:
+            column = self.request.columns[missing[0]]
+            raise BadInput(f"no event of {self.source.files[0]} has {column!r}, which --map says holds the {missing[0]}")
+        for result, chunk in zip(parsed, self.chunks, strict=True):
+            found = Defects([], {})
+            for line, host, text in result.untimed_first:
+                because = f"its time {text[:40]!r} is not understood"
+                found.add(Defect(self.source.files[chunk.file], line, host, DefectKind.NO_TIME, because, self.source.unit))
+            if result.untimed:
+                found.counts[DefectKind.NO_TIME] = result.untimed
+            self.defects.append(found)
+
+    def _notes(self, parsed: Sequence[Parsed], executions: Sequence[Execution]) -> tuple[str, ...]:
+        """Warn of hosts that have nothing to do with each other: most often, the columns that say so were not found."""
+        if not any(len(done.hosts) > 1 for done in executions) or any(done.messages for done in executions):
+            return ()
+        hosts = max(len(done.hosts) for done in executions)
+        unused = sorted({name for result in parsed for name in result.unused})
+        columns = f"; these columns were not used: {', '.join(unused)}" if unused else ""
+        return (f"there are {hosts} hosts, but no message, clock or cause links one with another{columns}",)
+
     def _hosts_of(self, parsed: Sequence[Parsed]) -> tuple[list[str], list[tuple[str, ...]], list[list[Member]]]:
         """The executions that have events, the hosts of each in the order in which they appear, and where their records are."""
         labels, spread = self._executions(parsed)
@@ -203,16 +216,21 @@ class _Import:
         """The labels of all executions, and for each chunk which of them its own are."""
         labels: list[str] = []
         spread: list[list[int]] = []
+        found = len({label for result in parsed for label in result.executions})
+        if found > EXECUTIONS_MAX:
+            raise BadInput(
+                f"there are {found:,} executions; the limit is {EXECUTIONS_MAX:,}. To import them as one, "
+                "with the names of their events told apart, map the column to scope instead of execution"
+            )
         if self.choice.format.delimited:
             labels = [""]
             for result in parsed:
                 spread.append([len(labels) - 1, *range(len(labels), len(labels) + len(result.executions) - 1)])
                 labels += result.executions[1:]
             return labels, spread
-        for result in parsed:
-            labels += [label for label in result.executions if label not in labels]
-            spread.append([labels.index(label) for label in result.executions])
-        return labels or [""], spread
+        numbers: dict[str, int] = {}
+        spread += [[numbers.setdefault(label, len(numbers)) for label in result.executions] for result in parsed]
+        return list(numbers) or [""], spread
 
     def _gather(self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool) -> list[int]:
         tasks = [
@@ -227,7 +245,9 @@ class _Import:
         self._stop_if_unusable()
         return rows
 
-    def _causes(self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool) -> int:
+    def _causes(
+        self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool, caused: bool
+    ) -> int:
         """Find who caused what. Returns the stride of logical times that come from clocks, 0 where they do not."""
         if clocked:
             found = self.run([
@@ -241,7 +261,7 @@ class _Import:
         joins = [
             JoinTask(
                 self.scratch, self.source.files, self.source.unit, execution, hosts[execution],
-                tuple(member.process for member in its), bucket,
+                tuple(member.process for member in its), bucket, caused,
             )
             for execution, its in enumerate(members)
             for bucket in range(self.request.tasks_max)
@@ -253,6 +273,23 @@ class _Import:
             for execution, its in enumerate(members) for chosen in self._split(its)
         ])  # fmt: skip
         return 0
+
+    def _arrange(self, hosts: list[tuple[str, ...]], members: list[list[Member]], rows: list[int]) -> None:
+        """Find an order of the events that say only what they follow; lanes of them become hosts where none are named."""
+        tasks = [
+            ArrangeTask(
+                self.scratch, self.source, execution, hosts[execution], tuple(member.process for member in its),
+                hosts[execution] == (NOWHERE,),
+            )
+            for execution, its in enumerate(members)
+        ]  # fmt: skip
+        for execution, (task, done) in enumerate(zip(tasks, self.run(tasks), strict=True)):
+            self.defects.append(done.defects)
+            self.skews += done.skews
+            rows[execution] -= done.dropped
+            if task.lanes:
+                hosts[execution] = tuple(f"lane-{number + 1}" for number in range(len(done.processes)))
+                members[execution] = [Member(process, host, ()) for process, host in enumerate(hosts[execution])]
 
     def _number(self, members: Sequence[Sequence[Member]], clocked: bool) -> list[int]:
         tasks = [
@@ -288,13 +325,13 @@ class _Import:
             for chosen in self._split(members)
         ]  # fmt: skip
         results: list[Written] = self.run(tasks)
-        return Written(sum(result.rows for result in results), sum(result.deliveries for result in results))
+        return Written(*(sum(counts) for counts in zip(*map(msgspec.structs.astuple, results), strict=True)))
 
     def _describe(self, run_id: str, done: Execution) -> bytes:
         counts = gather(self.defects).counts
         settings: Mapping[str, object] = {
             "format": self.choice.name,
-            "files": [file.name for file in self.files],
+            "files": [PurePath(file.name).name for file in self.files],
             "execution": done.label,
             "hosts": list(done.hosts),
             "defects": {str(kind): count for kind, count in sorted(counts.items())},

@@ -25,6 +25,7 @@ _KEYS = schema_of(
         ("cause", pa.bool_()),
         ("file", pa.int32()),
         ("line", pa.int64()),
+        ("content", pa.int64()),
     ]
 )
 _JOINED = schema_of([("row", pa.int64()), ("source", pa.int32()), ("index", pa.int64()), ("again", pa.bool_())])
@@ -40,6 +41,8 @@ class JoinTask(msgspec.Struct, tag="join"):
     processes: tuple[int, ...]
     """Those that have records."""
     bucket: int
+    caused: bool
+    """Records name records that they follow, not messages: at their own host, too."""
 
 
 class Joined(msgspec.Struct):
@@ -62,10 +65,13 @@ class Collected(msgspec.Struct):
 def save_keys(scratch: Scratch, execution: int, process: int, table: pa.Table, buckets: int) -> None:
     """A process's names, a batch for each bucket."""
     rows: list[list[dict[str, object]]] = [[] for _ in range(buckets)]
-    columns = (table[name].to_pylist() for name in ("key", "causes", "kind", "file", "line"))
-    for row, (key, causes, kind, file, line) in enumerate(zip(*columns, strict=True)):
+    columns = (table[name].to_pylist() for name in ("key", "causes", "kind", "file", "line", "order", "text"))
+    for row, (key, causes, kind, file, line, order, text) in enumerate(zip(*columns, strict=True)):
+        content = crc32(f"{order} {causes} {text}".encode())
         for name, is_cause in [(key, False)] * (key is not None) + [(cause, True) for cause in causes or ()]:
-            record = {"name": name, "row": row, "kind": kind, "cause": is_cause, "file": file, "line": line}
+            record = {
+                "name": name, "row": row, "kind": kind, "cause": is_cause, "file": file, "line": line, "content": content
+            }  # fmt: skip
             rows[crc32(name.encode()) % buckets].append(record)
     with pa.OSFile(scratch.path("keys", execution, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
         for bucket in rows:
@@ -78,6 +84,7 @@ class _Sender(msgspec.Struct, order=True):
     process: int
     row: int
     kind: int
+    content: int
 
 
 def join(task: JoinTask) -> Joined:
@@ -92,7 +99,7 @@ def join(task: JoinTask) -> Joined:
             if record["cause"]:
                 asked.append((process, record))
             else:
-                sender = _Sender(record["file"], record["line"], process, record["row"], record["kind"])
+                sender = _Sender(record["file"], record["line"], process, record["row"], record["kind"], record["content"])
                 names.setdefault(record["name"], []).append(sender)
     found: dict[int, list[tuple[int, int, int, bool]]] = {process: [] for process in task.processes}
     for name, senders in names.items():
@@ -102,15 +109,19 @@ def join(task: JoinTask) -> Joined:
         senders.remove(first)
         senders.insert(0, first)
         for sender in senders[1:]:
-            if sender.kind == SEND:
-                found[sender.process].append((sender.row, first.process, first.row, True))
-            else:
-                _report(task, defects, sender.process, sender.file, sender.line, DefectKind.DUPLICATE,
-                      f"{name} is also the name of {task.files[first.file]} {task.unit} {first.line}")  # fmt: skip
+            found[sender.process].append((sender.row, first.process, first.row, True))
+            if sender.kind != SEND:
+                same = (sender.process, sender.content) == (first.process, first.content)
+                other = f"{task.files[first.file]} {task.unit} {first.line}"
+                _report(
+                    task, defects, sender.process, sender.file, sender.line,
+                    DefectKind.REPEATED if same else DefectKind.CONTRADICTING,
+                    f"{name} repeats {other}" if same else f"{name} is also the name of {other}, which differs",
+                )  # fmt: skip
     for process, record in asked:
         row, name, kind = int(str(record["row"])), str(record["name"]), record["kind"]
         senders = names.get(name, [])
-        if senders and (kind == DELIVER or senders[0].process != process):
+        if senders and (task.caused or kind == DELIVER or senders[0].process != process):
             found[process].append((row, senders[0].process, senders[0].row, False))
         elif not senders:
             what = "it delivers" if kind == DELIVER else "it names"

@@ -10,28 +10,36 @@ import msgspec
 
 from quire.model.errors import BadInput
 from quire.pipeline.importing.records import KINDS, check_name
-from quire.pipeline.importing.values import parse_clock, parse_time, whole_number
+from quire.pipeline.importing.values import NotJson, parse_clock, parse_time, read_json, whole_number
 from quire.trace.schema import DELIVER, LOCAL, SEND
 
 FIELDS: dict[str, tuple[str, ...]] = {
-    "host": ("host", "process", "node", "member", "service"),
+    "host": ("host", "process", "node", "member", "service", "servicename", "podname", "hostname"),
     "kind": ("kind", "type"),
-    "message": ("message", "message_id", "msg", "id"),
-    "clock": ("clock", "vector", "vector_clock"),
-    "event": ("event", "text", "description"),
+    "id": ("spanid", "eventid", "commit", "id"),
+    "after": ("after", "parentspanid", "parentid", "parents", "parent", "follows", "causes"),
+    "scope": ("traceid",),
+    "message": ("message", "messageid", "msg", "id"),
+    "clock": ("clock", "vector", "vectorclock"),
+    "event": ("event", "text", "description", "operationname", "spanname", "name"),
     "order": ("order", "pos", "position"),
     "dests": ("dests", "to", "destinations"),
     "group": ("group", "topic", "channel"),
     "lamport": ("lamport",),
-    "time": ("time_ns", "time", "timestamp", "date"),
+    "time": ("timens", "time", "timestamp", "date", "starttimeunixnano", "starttime"),
     "object": ("object",),
     "op": ("op",),
     "txn": ("txn", "transaction"),
     "execution": ("execution", "run", "trace"),
 }
-"""What can be mapped, and the names of columns that are taken for it where nothing else is said."""
+"""What can be mapped, and the names of columns that are taken for it where nothing else is said; letters may be large or
+small, with underscores or without."""
+
+NOWHERE = "-"
+"""The host of events that follow each other, where none is named. No name of a host is like that."""
 
 _NAMES = ("group", "object", "op", "txn")
+_FOLLOWING = ("id", "after", "scope")
 
 
 def parse_mapping(texts: Sequence[str]) -> dict[str, str]:
@@ -46,7 +54,7 @@ def parse_mapping(texts: Sequence[str]) -> dict[str, str]:
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The columns that were found."""
+    """The columns that were found, by what they hold."""
 
     columns: dict[str, str]
 
@@ -54,24 +62,40 @@ class Columns(msgspec.Struct, frozen=True):
         """Its execution, its host and the record."""
 
         def value(field: str) -> Any:
-            return row.get(self.columns[field]) if field in self.columns else None
+            return look_up(row, self.columns[field]) if field in self.columns else None
 
+        follows = value("id") is not None
         host = value("host")
-        if host is None or host == "":
-            raise BadInput(f"{where}: the event has no {self.columns['host']}")
-        host = check_name(str(host), "host", where)
+        if host in (None, "") and (not follows or "host" in self.columns):
+            raise BadInput(f"{where}: the event has no {self.columns.get('host', 'host')}")
+        host = NOWHERE if host in (None, "") else check_name(str(host), "host", where)
         record: dict[str, Any] = {
             "order": whole_number(value("order"), "order", where),
             "lamport": whole_number(value("lamport"), "logical time", where),
             "time_ns": parse_time(value("time")),
             "text": None if value("event") is None else str(value("event")),
         }
+        if record["time_ns"] is None and value("time") not in (None, ""):
+            record["untimed"] = str(value("time"))
         for field in _NAMES:
             if value(field) not in (None, ""):
                 record[field] = check_name(str(value(field)), field, where)
-        self._causality(record, value("kind"), value("message"), value("clock"), value("dests"), where)
+        if follows:
+            self._follow(record, value("id"), value("after"), value("scope"), where)
+        else:
+            self._causality(record, value("kind"), value("message"), value("clock"), value("dests"), where)
         execution = value("execution")
         return "" if execution is None else str(execution), host, record
+
+    def _follow(self, record: dict[str, Any], own: Any, after: Any, scope: Any, where: str) -> None:
+        """An event with a name, and the names of those that it follows."""
+        prefix = "" if scope in (None, "") else f"{scope}:"
+        record["kind"] = LOCAL
+        record["key"] = check_name(f"{prefix}{own}", "id", where)
+        named = [] if after in (None, "") else names_in(after, where)
+        record["causes"] = [check_name(f"{prefix}{name}", "id", where) for name in dict.fromkeys(named)]
+        if record["order"] is None:
+            record["order"] = record["time_ns"]
 
     def _causality(self, record: dict[str, Any], kind: Any, message: Any, clock: Any, dests: Any, where: str) -> None:
         word = "" if kind is None else str(kind).lower()
@@ -94,16 +118,26 @@ class Columns(msgspec.Struct, frozen=True):
         assert record["kind"] == SEND
         record["key"] = name
         if dests not in (None, ""):
-            record["dests"] = [check_name(name, "destination", where) for name in _names(dests, where)]
+            record["dests"] = [check_name(name, "destination", where) for name in names_in(dests, where)]
 
 
-def _names(value: Any, where: str) -> list[str]:
+def look_up(row: Mapping[str, Any], column: str) -> Any:
+    """What a column holds; `a.b` is the field b of what is in a, unless a column is called so."""
+    if column in row or "." not in column:
+        return row.get(column)
+    value: Any = row
+    for name in column.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def names_in(value: Any, where: str) -> list[str]:
     """A list of names: a JSON array, or words between spaces, commas or semicolons."""
     if isinstance(value, str) and value.startswith("["):
         try:
-            value = msgspec.json.decode(value)
-        except msgspec.DecodeError as error:
-            raise BadInput(f"{where}: the destinations are not a JSON array: {error}") from error
+            value = read_json(value)
+        except NotJson as error:
+            raise BadInput(f"{where}: the names are not a JSON array: {error}") from error
     if isinstance(value, list):
         return [str(name) for name in value]
     return [name for name in re.split(r"[\s;,]+", str(value)) if name]
@@ -112,8 +146,33 @@ def _names(value: Any, where: str) -> list[str]:
 def usual_columns(names: Sequence[str], given: Mapping[str, str]) -> Columns:
     """The columns by what they hold: as was said, or by their usual names."""
     columns = dict(given)
+    plain = _plain(names)
     for field, usual in FIELDS.items():
-        found = next((name for name in usual if name in names), None)
-        if field not in columns and found is not None and found not in columns.values():
+        found = next((plain[name] for name in usual if name in plain), None)
+        if field not in (*_FOLLOWING, *columns) and found is not None and found not in columns.values():
             columns[field] = found
     return Columns(columns)
+
+
+def with_following(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """What was said, and the columns of events that follow each other, if it looks as if these were such events: that cannot be
+    seen from each event by itself, because the first of all follows none."""
+    if "after" in given and "id" not in given:
+        raise BadInput("--after says what events follow, so --id must say what they are called")
+    plain = _plain(names)
+    columns = dict(given)
+    for field in _FOLLOWING:
+        found = next((plain[name] for name in FIELDS[field] if name in plain), None)
+        if field not in columns and found is not None and found not in columns.values():
+            columns[field] = found
+    sends = any(name in plain for name in FIELDS["kind"]) and "id" not in given
+    follows = "id" in given or ("id" in columns and "after" in columns and not sends)
+    return columns if follows else dict(given)
+
+
+def _plain(names: Sequence[str]) -> dict[str, str]:
+    """The names by how they are compared; of those that are the same then, the first."""
+    plain: dict[str, str] = {}
+    for name in names:
+        plain.setdefault(re.sub(r"[_\-\s]", "", name).lower(), name)
+    return plain

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pyarrow as pa
 
 from quire.pipeline.codec import decode
 from quire.pipeline.importing.chunks import Chunk, read_chunk
+from quire.pipeline.importing.defects import KEPT_MAX
 from quire.pipeline.importing.formats import registry
 from quire.pipeline.importing.formats.contract import Found, Piece
 from quire.pipeline.importing.records import RECORDS, as_batch
@@ -52,6 +55,13 @@ class Parsed(msgspec.Struct):
     executions: list[str]
     dests: list[tuple[int, str]]
     clocked: bool
+    caused: bool
+    used: list[str]
+    unused: list[str]
+    apart: int
+    """How many lines were set apart, in a file beside the records."""
+    untimed: int
+    untimed_first: list[tuple[int, str, str]]
     first: int
     resume: int
 
@@ -71,10 +81,15 @@ def parse(task: ParseTask) -> Parsed:
 
 def _write(task: ParseTask, found: Found) -> Parsed:
     slices = []
+    if found.apart:
+        Path(f"{task.out}.apart").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in found.apart))
     with pa.OSFile(task.out, "wb") as file, pa.ipc.new_file(file, RECORDS) as writer:
         for batch, ((execution, host), rows) in enumerate(found.rows.items()):
             for row in rows:
                 row["file"] = task.chunk.file
             writer.write_batch(as_batch(rows))
             slices.append(Slice(execution, host, batch, len(rows), rows[0]["line"]))
-    return Parsed(slices, found.executions, sorted(found.dests), found.clocked, found.first, found.resume)
+    return Parsed(
+        slices, found.executions, sorted(found.dests), found.clocked, found.caused, sorted(found.used), sorted(found.unused),
+        len(found.apart), len(found.untimed), found.untimed[:KEPT_MAX], found.first, found.resume,
+    )  # fmt: skip

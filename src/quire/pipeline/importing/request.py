@@ -20,9 +20,18 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     parser: str | None = None
     delimiter: str | None = None
     columns: dict[str, str] = {}
+    where: str | None = None
+    """Only lines that this expression matches are events, in RE2's syntax."""
+    lenient: bool = False
+    """Set lines apart that cannot be read, and go on."""
+    skip_lines: int = 0
+    """So many lines at the beginning of each file are none of the log."""
     chunk_bytes: int = CHUNK_BYTES
     tasks_max: int = TASKS_MAX
 
 
-OPTIONS = {"regex": "--regex", "parser": "--parser", "delimiter": "--delimiter", "columns": "--map"}
+OPTIONS = {
+    "regex": "--regex", "parser": "--parser", "delimiter": "--delimiter", "columns": "--map", "where": "--where",
+    "lenient": "--set-apart",
+}  # fmt: skip
 """What only some formats take, and what the command line calls it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quire.pipeline.importing.arranging import ArrangedRecords, ArrangeTask, arrange
 from quire.pipeline.importing.building import Numbered, NumberTask, Stamped, StampTask, number, stamp
 from quire.pipeline.importing.clocks import Resolved, ResolveTask, resolve
 from quire.pipeline.importing.gathering import Gathered, GatherTask, gather
@@ -18,6 +19,7 @@ IMPORT = job_of(
         ResolveTask: (resolve, Resolved),
         JoinTask: (join, Joined),
         CollectTask: (collect, Collected),
+        ArrangeTask: (arrange, ArrangedRecords),
         NumberTask: (number, Numbered),
         StampTask: (stamp, Stamped),
         WriteTask: (write, Written),

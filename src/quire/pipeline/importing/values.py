@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -13,23 +15,76 @@ from quire.pipeline.importing.records import check_names
 
 _INT64 = 1 << 63
 _WHOLE = re.compile(r"[-+]?\d{1,19}")
+_SECONDS = re.compile(r"[-+]?\d{1,11}\.\d{1,18}")
+_FINER = re.compile(r"(?<=:\d\d)[.,](\d+)")
+_FORMS = (
+    "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S",
+    "%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y",
+)  # fmt: skip
+"""Of web servers, Go, and `date`."""
+
+
+class NotJson(ValueError):
+    """What is wrong with a text that should be JSON."""
+
+
+def read_json(text: str | bytes, kind: Any = Any) -> Any:
+    """What a text of JSON says; raises NotJson where it is none, or not of this kind, or nested too deep to be read."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotJson(str(error)) from error
+    except RecursionError as error:
+        raise NotJson("it is nested too deep") from error
 
 
 def parse_time(value: Any) -> int | None:
-    """Nanoseconds: a whole number is taken as it is, ISO 8601 from 1970 on; anything else is no time."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    """Nanoseconds since 1970: a whole number is taken as it is; one with a point is seconds; else ISO 8601, or one of the forms
+    that logs and mails have. Anything else is no time."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
         return value if abs(value) < _INT64 else None
+    if isinstance(value, float):
+        return _nanoseconds(repr(value))
     if not isinstance(value, str):
         return None
-    if _WHOLE.fullmatch(value):
-        number = int(value)
+    text = value.strip()
+    if _WHOLE.fullmatch(text):
+        number = int(text)
         return number if abs(number) < _INT64 else None
-    try:
-        moment = datetime.fromisoformat(value.replace(",", "."))
-    except ValueError:
+    if _SECONDS.fullmatch(text):
+        return _nanoseconds(text)
+    moment = _moment(text)
+    if moment is None:
         return None
     whole = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).replace(microsecond=0).timestamp())
-    return whole * 1_000_000_000 + moment.microsecond * 1000
+    finer = _FINER.search(text)
+    return whole * 1_000_000_000 + (int(finer[1][:9].ljust(9, "0")) if finer else moment.microsecond * 1000)
+
+
+def _moment(text: str) -> datetime | None:
+    # Python reads at most six digits after the point; the others are added again.
+    plain = _FINER.sub("", text) if _FINER.search(text) else text
+    for form in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            return form(plain.replace(",", ".") if form is datetime.fromisoformat else plain)
+        except (ValueError, TypeError):
+            continue
+    for pattern in _FORMS:
+        try:
+            return datetime.strptime(plain, pattern)
+        except ValueError:
+            continue
+    return None
+
+
+def _nanoseconds(seconds: str) -> int | None:
+    try:
+        found = int(Decimal(seconds).scaleb(9))
+    except (ArithmeticError, ValueError):
+        return None
+    return found if abs(found) < _INT64 else None
 
 
 def whole_number(value: Any, what: str, where: str) -> int | None:
@@ -47,9 +102,12 @@ def whole_number(value: Any, what: str, where: str) -> int | None:
 
 def parse_clock(text: str | bytes, where: str) -> dict[str, int]:
     """A vector clock, a JSON object from hosts to counts; entries of 0 say nothing."""
+    plain = text if isinstance(text, bytes) else text.encode()
+    if b'\\"' in plain[:64] and plain.startswith(b'{\\"'):
+        plain = plain.replace(b'\\"', b'"')  # As loggers write it that put the clock in a string.
     try:
-        clock = msgspec.json.decode(text, type=dict[str, int])
-    except msgspec.DecodeError as error:
+        clock: dict[str, int] = read_json(plain, dict[str, int])
+    except NotJson as error:
         raise BadInput(f"{where}: the clock is not a JSON object from hosts to whole numbers: {error}") from error
     least, most = min(clock.values(), default=1), max(clock.values(), default=1)
     if least < 0 or most >= 2**53:

@@ -10,16 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quire.pipeline.columns import flags, kinds
 from quire.pipeline.importing.building import clock_times, lay_rows
 from quire.pipeline.importing.gathering import Source
 from quire.pipeline.importing.scratch import Scratch
-from quire.trace.schema import DELIVER, KINDS, LOCAL, ROW_GROUP_ROWS, SCHEMA, SEND
+from quire.trace.schema import (
+    DELIVER,
+    EVENT,
+    FILE,
+    IMPLIED,
+    IMPORTED,
+    KINDS,
+    LINE,
+    LOCAL,
+    MESSAGE,
+    ROW_GROUP_ROWS,
+    SCHEMA,
+    SEND,
+    TEXT,
+)
 from quire.trace.store import open_trace
-
-IMPORTED = SCHEMA.append(pa.field("text", pa.string())).append(pa.field("line", pa.int64())).append(
-    pa.field("file", pa.dictionary(pa.int32(), pa.string()))
-)  # fmt: skip
-"""The columns of a trace, and what the log said, where."""
 
 
 class WriteTask(msgspec.Struct, tag="write"):
@@ -38,17 +48,20 @@ class WriteTask(msgspec.Struct, tag="write"):
 class Written(msgspec.Struct):
     rows: int
     deliveries: int
+    links: int
 
 
 def write(task: WriteTask) -> Written:
-    done = Written(0, 0)
+    done = Written(0, 0, 0)
     for process in task.processes:
         table = _table(task, process)
         with open_trace(Path(task.out) / f"p{process:05d}.parquet", IMPORTED) as file:
             for start in range(0, table.num_rows, ROW_GROUP_ROWS):
                 file.write_table(table.slice(start, ROW_GROUP_ROWS), row_group_size=ROW_GROUP_ROWS)
         done.rows += table.num_rows
-        done.deliveries += pc.equal(table["kind"].cast(pa.string()), pa.scalar(KINDS[DELIVER])).to_pylist().count(True)
+        links = int(flags(table, IMPLIED).sum())
+        done.links += links
+        done.deliveries += int((kinds(table["kind"]) == DELIVER).sum()) - links
     return done
 
 
@@ -74,14 +87,26 @@ def _table(task: WriteTask, process: int) -> pa.Table:
         "dests": _dests(task, taken, rows.kind),
         "lamport": pa.array(np.asarray(lamport), pa.int64()),
         "time_ns": taken["time_ns"],
-        "text": _only(taken["text"], is_whole),
-        "line": taken["line"],
-        "file": _word([task.source.files[file] for file in np.asarray(taken["file"]).tolist()]),
+        EVENT: pa.array(rows.record, pa.int64()),
+        IMPLIED: pa.array(~is_whole, pa.bool_()),
+        TEXT: _only(taken["text"], is_whole),
+        LINE: taken["line"],
+        FILE: _word([task.source.files[file] for file in np.asarray(taken["file"]).tolist()]),
     }
+    if not task.clocked:
+        columns[MESSAGE] = _only(_messages(records).take(pa.array(rows.record)), is_whole)
     for name in ("group", "object", "op", "txn"):
         columns[name] = _only(taken[name], is_whole).dictionary_encode()
     arrays = [_cast(columns.get(field.name), field.type, count) for field in IMPORTED]
     return pa.table(arrays, schema=IMPORTED)
+
+
+def _messages(records: pa.Table) -> Any:
+    """What the log calls the message of each record: a delivery names it as its cause."""
+    causes = records["causes"].combine_chunks()
+    counts = np.asarray(pc.list_value_length(causes).fill_null(0))
+    first = pa.array(np.cumsum(counts) - counts, pa.int64(), mask=counts == 0)
+    return pc.coalesce(records["key"].combine_chunks(), pc.list_flatten(causes).take(first))
 
 
 def _word(words: list[str]) -> Any:
@@ -89,7 +114,8 @@ def _word(words: list[str]) -> Any:
 
 
 def _only(column: Any, wanted: np.ndarray) -> Any:
-    return pc.if_else(pa.array(wanted), column.combine_chunks(), pa.scalar(None, column.type))
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return pc.if_else(pa.array(wanted), whole, pa.scalar(None, column.type))
 
 
 def _cast(column: Any, kind: Any, count: int) -> Any:

@@ -17,11 +17,14 @@ import pyarrow.parquet as pq
 
 from quire.files.replacing import Staging, check_replaceable, scratch_for
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.columns import quoted
+from quire.pipeline.ordering.following import PLACE, FollowTask, Placed, names_and_causes, with_places
 from quire.pipeline.ordering.keys import KEYS, LOGICAL_TIME, NUMBER, SOURCE, VECTOR, with_causal_keys, with_total_keys
-from quire.pipeline.ordering.reading import Format, read_frame
+from quire.pipeline.ordering.reading import Format, about_input, read_frame
 from quire.pipeline.ordering.significance import Significance, omit_superseded
 from quire.pipeline.ordering.writing import ORDER, POSITION, Part, WriteTask
 from quire.pipeline.tasks import run_on
+from quire.trace.schema import EVENT, IMPLIED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,10 +42,20 @@ class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
     clock: str | None = None
     vector: str | None = None
     sources: tuple[str, ...] | None = None
+    id: str | None = None
+    """The column with the names of events that say in the column `after` which others they follow: these are the causes."""
+    after: str | None = None
     omit_superseded: Significance | None = None
     to: Format | None = None
     """The format of the result; that of the input if not given."""
     rows_per_file: int = ROWS_PER_FILE
+
+    def check(self) -> None:
+        """Refuse what does not go together."""
+        if (self.id is None) != (self.after is None):
+            raise BadInput("--id and --after go together: what events are called, and which others they follow")
+        if self.id is not None and (self.vector is not None or self.source is not None):
+            raise BadInput("--id and --after say what happened before what, so --vector and --source do not go with them")
 
 
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +66,8 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     omitted: int
     files: int
     format: Format
+    missing: int = 0
+    """How often an event follows one that is not there, which was left out of account."""
 
 
 def order_batch(spark: SparkSession, source: Path, target: Path, wanted: BatchOrder, *, force: bool = False) -> Ordered:
@@ -61,18 +76,19 @@ def order_batch(spark: SparkSession, source: Path, target: Path, wanted: BatchOr
     Raises BadInput, in one sentence, for what cannot be ordered; then nothing is written.
     """
     check_target(target, force=force)
-    form, keyed = _keyed(spark, source, wanted)
-    if POSITION in keyed.columns:
-        raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
-    total = keyed.count()
-    if not total:
-        raise BadInput(f"{source} holds no events")
-    if wanted.omit_superseded is not None:
-        keyed = omit_superseded(keyed, KEYS, wanted.omit_superseded)
-    with Staging(target, order_parts, _WHAT, force=force) as staging:
-        with scratch_for(target) as sorting:
-            done = _write(spark, keyed, sorting.path, staging.path, wanted, wanted.to or form, total)
-        staging.publish()
+    wanted.check()
+    with about_input(source), scratch_for(target) as work:
+        form, keyed, missing = _keyed(spark, source, wanted, work.path)
+        if POSITION in keyed.columns:
+            raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
+        total = keyed.count()
+        if not total:
+            raise BadInput(f"{source} holds no events")
+        if wanted.omit_superseded is not None:
+            keyed = omit_superseded(keyed, KEYS, wanted.omit_superseded)
+        with Staging(target, order_parts, _WHAT, force=force) as staging:
+            done = _write(spark, keyed, work.path, staging.path, wanted, wanted.to or form, total, missing)
+            staging.publish()
     return done
 
 
@@ -98,14 +114,34 @@ def _file_name(number: int, form: Format) -> str:
     return f"part-{number:05d}.{form}"
 
 
-def _keyed(spark: SparkSession, path: Path, wanted: BatchOrder) -> tuple[Format, DataFrame]:
+def _keyed(spark: SparkSession, path: Path, wanted: BatchOrder, work: Path) -> tuple[Format, DataFrame, int]:
+    """The format of the input, the events with their keys, and how many causes are not there."""
     if (path / "run.json").is_file():
-        return "parquet", _keyed_run(spark, path, wanted)
+        return "parquet", _keyed_run(spark, path, wanted), 0
     form, frame = read_frame(spark, path)
     source = wanted.source or "source"
+    if wanted.id is not None:
+        keyed, missing = _keyed_following(spark, frame, wanted, work)
+        return form, keyed, missing
     if wanted.by == "total":
-        return form, with_total_keys(frame, source, wanted.clock or "clock")
-    return form, with_causal_keys(frame, source, wanted.vector or "vector", wanted.sources)
+        return form, with_total_keys(frame, source, wanted.clock or "clock"), 0
+    return form, with_causal_keys(frame, source, wanted.vector or "vector", wanted.sources), 0
+
+
+def _keyed_following(spark: SparkSession, frame: DataFrame, wanted: BatchOrder, work: Path) -> tuple[DataFrame, int]:
+    """The events by what they say that they follow."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    assert wanted.id is not None
+    assert wanted.after is not None
+    names_and_causes(frame, wanted.id, wanted.after, wanted.clock).write.parquet(str(work / "following"))
+    task = FollowTask(str(work / "following"), str(work / "places.parquet"))
+    found: Placed = run_on(spark, ORDER)([task])[0]
+    if not found.events:
+        raise BadInput("there are no events")
+    placed = with_places(frame, spark.read.parquet(task.out), wanted.id)
+    keyed = placed.withColumns({LOGICAL_TIME: F.col(PLACE), SOURCE: F.lit(0), NUMBER: F.lit(0).cast("long")}).drop(PLACE)
+    return keyed, found.missing
 
 
 def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame:
@@ -118,6 +154,9 @@ def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame
         raise BadInput("the causality of a run directory comes from its messages, so --vector does not go with it")
     found = happened_before(spark, path)
     trace = spark.read.parquet(str((path / "trace").absolute()))
+    if EVENT in trace.columns:
+        # Deliveries that are only implied are no events, and the others have the numbers that they had in their logs.
+        trace = trace.where(~F.coalesce(IMPLIED, F.lit(False))).withColumn("pos", F.col(EVENT)).drop(EVENT, IMPLIED)
     if wanted.by == "total" and not found.rebuilt:
         return with_total_keys(trace, wanted.source or "process", wanted.clock or "lamport")
     times = found.frame(spark).select("process", "pos", F.col("lamport").alias("time"), "clock")
@@ -129,13 +168,14 @@ def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame
 
 
 def _write(
-    spark: SparkSession, keyed: DataFrame, work: Path, out: Path, wanted: BatchOrder, form: Format, total: int
-) -> Ordered:
-    columns = [name for name in keyed.columns if name not in (*KEYS, VECTOR)]
+    spark: SparkSession, keyed: DataFrame, work: Path, out: Path, wanted: BatchOrder, form: Format, total: int,
+    missing: int,
+) -> Ordered:  # fmt: skip
+    columns = [quoted(name) for name in keyed.columns if name not in (*KEYS, VECTOR)]
     keyed.orderBy(*KEYS).select(*columns).write.parquet(str(work / "sorted"))
     tasks = _cut(sorted((work / "sorted").glob("part-*.parquet")), wanted.rows_per_file, out, form)
     events = sum(run_on(spark, ORDER)(tasks))
-    done = Ordered(by=wanted.by, events=events, omitted=total - events, files=len(tasks), format=form)
+    done = Ordered(by=wanted.by, events=events, omitted=total - events, files=len(tasks), format=form, missing=missing)
     (out / DESCRIPTION).write_bytes(msgspec.json.format(msgspec.json.encode(done)) + b"\n")
     return done
 

@@ -7,9 +7,12 @@ clocks: whatever happens after an event has more behind it, so this extends caus
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from quire.model.errors import BadInput
+from quire.pipeline.ordering.columns import column, quoted, type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -25,15 +28,26 @@ def with_total_keys(frame: DataFrame, source: str, clock: str) -> DataFrame:
     """The events with the keys of total order. A source may have one event at each clock, and none without."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    _check_column(frame, clock, _WHOLE_NUMBERS, "whole numbers")
+    clocks = [clock] if clock in frame.columns else [name.strip() for name in clock.split(",")]
+    for name in clocks:
+        _check_column(frame, name, _WHOLE_NUMBERS, "whole numbers")
     _check_column(frame, source, (*_WHOLE_NUMBERS, "string"), "names or whole numbers")
-    keyed = frame.withColumns({LOGICAL_TIME: F.col(clock).cast("long"), SOURCE: F.col(source), NUMBER: F.lit(0).cast("long")})
-    _refuse_missing(keyed, LOGICAL_TIME, source, clock)
+    parts = [column(frame, name).cast("long") for name in clocks]
+    # A clock of several parts is compared part by part, as Spark compares structs.
+    time = parts[0] if len(parts) == 1 else F.struct(*(part.alias(f"_{at}") for at, part in enumerate(parts)))
+    keyed = frame.withColumns({LOGICAL_TIME: time, SOURCE: column(frame, source), NUMBER: F.lit(0).cast("long")})
+    lacking = [part.isNull() for part in (*parts, F.col(SOURCE))]
+    _refuse(keyed.where(reduce(or_, lacking)), lambda _: f"an event has no {source} or no {clock}")
     _refuse(
         keyed.groupBy(SOURCE, LOGICAL_TIME).count().where("count > 1").orderBy(LOGICAL_TIME, SOURCE),
-        lambda row: f"source {row[SOURCE]} has {row['count']} events at clock {row[LOGICAL_TIME]}, so their order is not known",
+        lambda row: f"source {row[SOURCE]} has {row['count']} events at clock {_shown(row)}, so their order is not known",
     )
     return keyed
+
+
+def _shown(row: Row) -> str:
+    time = row[LOGICAL_TIME]
+    return ", ".join(map(str, time)) if isinstance(time, tuple) else str(time)
 
 
 def with_causal_keys(frame: DataFrame, source: str, vector: str, sources: Sequence[str] | None) -> DataFrame:
@@ -42,30 +56,24 @@ def with_causal_keys(frame: DataFrame, source: str, vector: str, sources: Sequen
 
     kinds = ("array<int>", "array<bigint>", "map<string,int>", "map<string,bigint>")
     _check_column(frame, source, (*_WHOLE_NUMBERS, "string"), "names or whole numbers")
-    kind = dict(frame.dtypes)[vector] if vector in frame.columns else ""
-    if kind.startswith("struct<"):
-        # JSON says {"a": 1, "b": 2}; Spark takes the names for columns of a struct.
-        names = frame.schema[vector].dataType.fieldNames()  # type: ignore[attr-defined]
-        pairs = [column for name in names for column in (F.lit(name), F.col(vector).getField(name).cast("bigint"))]
-        frame = frame.withColumn(VECTOR, F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull()))
-        as_vector = F.col(VECTOR)
-        kind = "map<string,bigint>"
-    else:
-        _check_column(frame, vector, kinds, "arrays or maps of whole numbers")
-        as_vector = F.col(vector)
-    _refuse_missing(frame, vector, source, vector)
+    frame = with_map(frame.withColumn(VECTOR, column(frame, vector)))
+    kind = dict(frame.dtypes)[VECTOR]
+    if kind not in kinds:
+        raise BadInput(f"column {vector!r} must hold arrays or maps of whole numbers, but is {kind}")
+    as_vector, of = F.col(VECTOR), column(frame, source)
+    _refuse(frame.where(as_vector.isNull() | of.isNull()), lambda _: f"an event has no {source} or no {vector}")
     names = _sources(frame, source, as_vector, kind, sources)
-    rank = F.array_position(F.array(*map(F.lit, names)), F.col(source).cast("string")) - 1
+    rank = F.array_position(F.array(*map(F.lit, names)), of.cast("string")) - 1
     if kind.startswith("map"):
         dense = F.transform(F.array(*map(F.lit, names)), lambda name: F.coalesce(as_vector[name], F.lit(0)).cast("long"))
         unknown = F.map_filter(as_vector, lambda name, _: ~name.isin(*names))
         _refuse(
-            frame.where(F.size(unknown) > 0).select(F.col(source).alias(SOURCE), F.map_keys(unknown)[0].alias("name")),
+            frame.where(F.size(unknown) > 0).select(of.alias(SOURCE), F.map_keys(unknown)[0].alias("name")),
             lambda row: f"a vector of source {row[SOURCE]} names {row['name']}, of which there is no event",
         )
     else:
         _refuse(
-            frame.where(F.size(as_vector) != len(names)).select(F.col(source).alias(SOURCE), F.size(as_vector).alias("size")),
+            frame.where(F.size(as_vector) != len(names)).select(of.alias(SOURCE), F.size(as_vector).alias("size")),
             lambda row: f"a vector of source {row[SOURCE]} has {row['size']} entries, but there are {len(names)} sources",
         )
         dense = as_vector.cast("array<bigint>")
@@ -80,9 +88,26 @@ def with_causal_keys(frame: DataFrame, source: str, vector: str, sources: Sequen
     return keyed
 
 
+def with_map(frame: DataFrame, name: str = VECTOR) -> DataFrame:
+    """The events with vectors of JSON, which says {"a": 1, "b": 2}, as maps; Spark takes the names for fields of a struct."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    kind = frame.schema[name].dataType
+    if not isinstance(kind, StructType):
+        return frame
+    whole = [field.name for field in kind.fields if field.dataType.simpleString() in _WHOLE_NUMBERS]
+    if len(whole) < len(kind.names):
+        return frame
+    vector = F.col(quoted(name))
+    pairs = [part for field in whole for part in (F.lit(field), vector.getField(field).cast("bigint"))]
+    as_map = F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
+    return frame.withColumn(name, F.when(vector.isNotNull(), as_map))
+
+
 def _sources(frame: DataFrame, source: str, vector: Column, kind: str, given: Sequence[str] | None) -> list[str]:
     """The sources in the order of a vector's entries, which is also the order in which ties are broken."""
-    rows = frame.select(source).distinct().limit(SOURCES_MAX + 1).collect()
+    rows = frame.select(column(frame, source)).distinct().limit(SOURCES_MAX + 1).collect()
     if len(rows) > SOURCES_MAX:
         raise BadInput(f"there are more than {SOURCES_MAX} sources; does column {source!r} name them?")
     found = sorted(row[0] for row in rows)
@@ -105,7 +130,8 @@ def _sources(frame: DataFrame, source: str, vector: Column, kind: str, given: Se
 
 
 def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
-    """Each source numbers its events, its vectors grow, and a vector covers that of every event that it names."""
+    """Each source numbers its events, its vectors grow, a vector covers that of every event that it names, and no two are
+    equal: then no event is behind itself. In a circle every vector would cover the next, so all of them would be equal."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -132,16 +158,40 @@ def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
             (F.col("before").isNull() & (entry > 0)) | (entry > F.element_at("before", (at + 1).cast("int"))), entry
         ))).alias("theirs", "count"),
     ).where(F.col("count").isNotNull() & (F.col("theirs") != F.col(SOURCE)))  # fmt: skip
-    named = keyed.select(F.col(SOURCE).alias("theirs"), F.col(NUMBER).alias("count"), F.col(VECTOR).alias("named"))
-    _refuse(
-        entries.join(named, ["theirs", "count"])
-        .where(~_covers(F.col(VECTOR), F.col("named")))
-        .orderBy(SOURCE, NUMBER, "theirs"),
-        lambda row: (
-            f"the vector of event {row[NUMBER]} of source {name(row)} includes event {row['count']} of source "
-            f"{names[row['theirs']]}, but not all that happened before that event"
-        ),
+    # Who names an event that is not there has the last one before it behind itself: events and those that name them, in line.
+    there = keyed.select(
+        F.lit(None).cast("long").alias(SOURCE), F.lit(None).cast("long").alias(NUMBER),
+        F.lit(None).cast("array<bigint>").alias(VECTOR), F.col(SOURCE).alias("theirs"), F.col(NUMBER).alias("count"),
+        F.struct(F.col(NUMBER).alias("number"), F.col(VECTOR).alias("vector")).alias("event"),
+    )  # fmt: skip
+    up_to = Window.partitionBy("theirs").orderBy("count", F.col(SOURCE).isNotNull())
+    up_to = up_to.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    named = (
+        there.unionByName(entries.withColumn("event", F.lit(None)))
+        .withColumn("named", F.last("event", ignorenulls=True).over(up_to))
+        .where(F.col(SOURCE).isNotNull() & F.col("named").isNotNull())
     )
+
+    def contradiction(row: Row) -> str:
+        number, vector = row["named"]
+        one, other = f"event {row[NUMBER]} of source {name(row)}", f"event {number} of source {names[row['theirs']]}"
+        if vector[row[SOURCE]] >= row[NUMBER]:
+            return circle([one, other])
+        return f"the vector of {one} includes {other}, but not all that happened before that event"
+
+    _refuse(named.where(~_covers(F.col(VECTOR), F.col("named.vector"))).orderBy(SOURCE, NUMBER, "theirs"), contradiction)
+    # Any two of these sources are a circle; their vectors say the numbers of both events.
+    equal = keyed.groupBy(VECTOR).agg(F.sort_array(F.collect_set(SOURCE)).alias("sources")).where(F.size("sources") > 1)
+    _refuse(
+        equal.orderBy(F.aggregate(VECTOR, F.lit(0).cast("long"), lambda total, entry: total + entry), "sources"),
+        lambda row: circle([f"event {row[VECTOR][source]} of source {names[source]}" for source in row["sources"]]),
+    )
+
+
+def circle(events: Sequence[str]) -> str:
+    """What to say of events each of which happened after the next, and the last after the first."""
+    steps = [f"{one} happened after {other}" for one, other in zip(events, [*events[1:], events[0]], strict=True)]
+    return f"{', and '.join(steps)}: a circle, so they have no order"
 
 
 def _covers(vector: Column, other: Column) -> Column:
@@ -152,17 +202,9 @@ def _covers(vector: Column, other: Column) -> Column:
 
 
 def _check_column(frame: DataFrame, name: str, wanted: Sequence[str], words: str) -> None:
-    kinds = dict(frame.dtypes)
-    if name not in kinds:
-        raise BadInput(f"the events have no column {name!r}, only {', '.join(kinds)}")
-    if kinds[name] not in wanted:
-        raise BadInput(f"column {name!r} must hold {words}, but is {kinds[name]}")
-
-
-def _refuse_missing(frame: DataFrame, key: str, source: str, named: str) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    _refuse(frame.where(F.col(key).isNull() | F.col(source).isNull()), lambda _: f"an event has no {source} or no {named}")
+    kind = type_of(frame, column(frame, name))
+    if kind not in wanted:
+        raise BadInput(f"column {name!r} must hold {words}, but is {kind}")
 
 
 def _refuse(bad: DataFrame, sentence: Callable[[Row], str]) -> None:

@@ -6,6 +6,9 @@ bytes that are no text for question marks, so both are looked for before anythin
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Format = Literal["parquet", "json"]
+_OF_INPUT = ("MALFORMED_RECORD", "StreamConstraintsException", "CANNOT_PARSE", "FAILED_READ_FILE")
 _SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 
 
@@ -34,6 +38,27 @@ def find_files(path: Path) -> tuple[Format, list[Path]]:
 
 def _hidden(file: Path, top: Path) -> bool:
     return any(part.startswith((".", "_")) for part in file.relative_to(top).parts)
+
+
+@contextmanager
+def about_input(path: Path) -> Iterator[None]:
+    """Say in one sentence what Spark finds wrong with the events, as columns that cannot be told apart."""
+    from pyspark.errors import AnalysisException, PySparkException
+
+    try:
+        yield
+    except AnalysisException as error:
+        raise BadInput(f"{path}: {_sentence(error)}") from error
+    except PySparkException as error:
+        if not any(word in str(error) for word in _OF_INPUT):
+            raise
+        raise BadInput(f"{path}: {_sentence(error)}") from error
+
+
+def _sentence(error: Exception) -> str:
+    """The first sentence of what Spark says, without the name of its kind of error."""
+    text = re.sub(r"^\[[A-Z_.]+\]\s*", "", str(error).strip())
+    return re.split(r"\s*SQLSTATE|\.\s|\n", text)[0].rstrip(".")
 
 
 def read_frame(spark: SparkSession, path: Path) -> tuple[Format, DataFrame]:
@@ -73,7 +98,18 @@ def _read_json(spark: SparkSession, names: list[str]) -> DataFrame:
         raise BadInput(f"{_path(row.file)} holds a line that is not a JSON object: {line[:60]!r}")
     if not lines.limit(1).collect():
         raise BadInput(f"{names[0] if len(names) == 1 else Path(names[0]).parent} holds no events")
+    _refuse_twins(lines)
     return spark.read.json(names)
+
+
+def _refuse_twins(lines: DataFrame) -> None:
+    """Refuse names of columns that differ only in case, which Spark does not tell apart."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = lines.select(F.explode(F.json_object_keys("value")).alias("name")).distinct()
+    folded = names.groupBy(F.lower("name").alias("folded")).agg(F.sort_array(F.collect_list("name")).alias("names"))
+    for row in folded.where(F.size("names") > 1).orderBy("folded").limit(1).collect():
+        raise BadInput(f"the columns {' and '.join(row['names'])} differ only in case; rename one of them")
 
 
 def _path(url: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire.pipeline.ordering.following import FollowTask, Placed, place
 from quire.pipeline.tasks import job_of
 
 POSITION = "position"
@@ -94,4 +95,4 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-ORDER = job_of({WriteTask: (write_file, int)})
+ORDER = job_of({WriteTask: (write_file, int), FollowTask: (place, Placed)})

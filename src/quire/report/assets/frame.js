@@ -14,7 +14,7 @@ const makeFrame = (model, layout, { context, colours, size, state }) => {
       context.font = `12.5px ${colours.font}`;
       context.textAlign = "right";
       context.fillStyle = colours.soft;
-      context.fillText(narrow ? `${member}` : `member ${member}`, layout.left - 23, y + 4.5);
+      context.fillText(narrow ? `${member}` : sayMember(member, model), layout.left - 23, y + 4.5);
       const colour = colours.colourOf(member);
       if (!colour || state.chosen) return;
       context.fillStyle = colour;

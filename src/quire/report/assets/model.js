@@ -22,7 +22,7 @@ const buildModel = (trace) => {
   }));
 
   const model = {
-    members: trace.members, packets, timed: Boolean(trace.time), receipts: wholes.some((mark) => mark.kind === RECEIVE),
+    members: trace.members, hosts: trace.hosts, packets, timed: Boolean(trace.time), receipts: wholes.some((mark) => mark.kind === RECEIVE),
     cuts: new Map(), alone: null, happenings,
   };
 
@@ -188,10 +188,12 @@ const sayWhen = (mark, model) => {
   if (!model.timed) return `step ${mark.step}`;
   return mark.until === mark.time ? sayTime(mark.time) : `${sayTime(mark.time)} to ${sayTime(mark.until)}`;
 };
+// What an imported log calls a member, or else its number.
+const sayMember = (member, model) => (model.hosts ? model.hosts[model.members.indexOf(member)] ?? `member ${member}` : `member ${member}`);
 const sayMark = (mark, model) => {
-  if (mark.happening) return `member ${mark.process}${sayIncarnation(mark.happening)} ${SAYS[mark.happening.op](mark.happening)}${model.timed ? ` at ${sayWhen(mark, model)}` : ""}`;
-  const what = isMessage(mark) ? sayRange(mark) : mark.name("op") ?? (mark.kind === LOCAL ? "something" : "");
+  if (mark.happening) return `${sayMember(mark.process, model)}${sayIncarnation(mark.happening)} ${SAYS[mark.happening.op](mark.happening)}${model.timed ? ` at ${sayWhen(mark, model)}` : ""}`;
+  const what = (mark.count === 1 ? mark.name("text") : null) ?? (isMessage(mark) ? sayRange(mark) : mark.name("op") ?? (mark.kind === LOCAL ? "something" : ""));
   const many = mark.count > 1 ? `, ${plural(mark.count, "message")}${mark.cut ? " or more" : ""}` : "";
   const when = model.timed ? ` at ${sayWhen(mark, model)}` : "";
-  return `member ${mark.process} ${VERBS[mark.kind]} ${what}${many}${when}`;
+  return `${sayMember(mark.process, model)} ${VERBS[mark.kind]} ${what}${many}${when}`;
 };

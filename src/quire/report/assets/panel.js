@@ -96,7 +96,7 @@ const makePanel = (model, box, { choose, open }) => {
     box.replaceChildren(
       title,
       facts([
-        ["sent by", `member ${chosen.origin}`],
+        ["sent by", sayMember(chosen.origin, model)],
         ["count", chosen.count > 1 ? thousands(chosen.count) : null],
         ["sent at", send ? sayWhen(send, model) : "before this window"],
         ["group", some.name("group")], ["object", some.name("object")], ["operation", some.name("op")], ["transaction", some.name("txn")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck
 from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
-from quire.pipeline.auditing.explanations import Explanation, Log, witness_of
+from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.results import Results
 from quire.trace.schema import DELIVER, SEND
@@ -16,11 +16,12 @@ def _explain(results: Results, log: Log) -> Explanation:
     assert lost is not None
     message, process = lost.message, lost.process
     events = log.first(message.origin, SEND, message)
-    because = f"member {process} never delivered {message}, which member {message.origin} had sent to it"
+    sender = log.member(message.origin)
+    because = f"{log.member(process)} never delivered {log.message(message)}, which {sender} had sent to it"
     if lost.because_of != message.origin:
         events = [*events, *log.first(lost.because_of, DELIVER, message)]
-        because += f" and member {lost.because_of} delivered"
-    return Explanation(witness_of([message], events, members=[process], missing=message), because)
+        because += f" and {log.member(lost.because_of)} delivered"
+    return Explanation(log.witness([message], events, members=[process], missing=message), because)
 
 
 AGREEMENT = AuditCheck(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Need
-from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
+from quire.pipeline.auditing.checks.needs import NUMBERS, as_delivered
 from quire.pipeline.auditing.checks.precedence import contradiction, explain_causal, late_messages
 from quire.pipeline.auditing.checks.total import DELIVERIES, disagreeing_messages, explain_disagreement
 from quire.pipeline.auditing.deliveries import DeliveriesResult
@@ -26,13 +26,16 @@ def _explain(results: Results, log: Log) -> Explanation:
     return Explanation(witness, f"within group {within.group}, {because}")
 
 
+_HOLDS = "every group was delivered in one order, and no member delivered a message before one that had caused it"
+
 HYBRID = AuditCheck(
     guarantee=Guarantee.HYBRID,
-    holds="every group was delivered in one order, and no member delivered a message before one that had caused it",
+    holds=_HOLDS,
     needs=(NUMBERS, GROUPS),
     tasks=(DELIVERIES,),
     count=lambda results: results.of(DeliveriesResult).within.pairs + results.of(Orders).causal.count,
-    undecided=lambda results: contradiction(results) or unaddressed(results),
+    undecided=contradiction,
+    partly=as_delivered(_HOLDS),
     mentions=lambda results: [
         *disagreeing_messages(results.of(DeliveriesResult).within.disagreement),
         *late_messages(results.of(Orders).causal.first),

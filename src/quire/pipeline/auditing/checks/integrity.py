@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.check import AuditCheck
 from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
-from quire.pipeline.auditing.explanations import Explanation, Log, list_members, witness_of
+from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.results import Results
+from quire.pipeline.auditing.search import Found
 from quire.trace.schema import DELIVER, SEND
 
 
@@ -23,27 +26,38 @@ def _explain(results: Results, log: Log) -> Explanation:
         events = deliveries
     else:
         events = [*log.first(message.origin, SEND, message), *deliveries[:1]]
-    positions = [event.pos for event in events]
+    who, what, where = log.member(process), log.message(message), [log.position(event) for event in events]
     match breach.kind:
         case kernel.MISATTRIBUTED:
-            because = f"member {process} sent {message} at position {positions[0]} in the name of member {message.origin}"
+            because = f"{who} sent {what} {where[0]} in the name of {log.member(message.origin)}"
         case kernel.SENT_AGAIN:
-            because = f"member {process} sent {message} twice, at positions {positions[0]} and {positions[1]}"
+            because = f"{who} sent {what} twice, {_both(events, log)}"
         case kernel.REPEATED:
-            because = f"member {process} delivered {message} twice, at positions {positions[0]} and {positions[1]}"
+            because = f"{who} delivered {what} twice, {_both(events, log)}"
         case kernel.PHANTOM:
-            because = f"member {process} delivered {message} at position {positions[-1]}, though it was never sent"
+            because = f"{who} delivered {what} {where[-1]}, though it was never sent"
         case _:
-            addressed = _addressed(events[0].dests)
-            because = f"member {process} delivered {message} at position {positions[-1]}, though it was {addressed}"
-    return Explanation(witness_of([message], events, members=[process]), because)
+            because = f"{who} delivered {what} {where[-1]}, though it was {_addressed(events[0].dests, log)}"
+    return Explanation(log.witness([message], events, members=[process]), because)
 
 
-def _addressed(dests: tuple[int, ...] | None) -> str:
+def _both(events: Sequence[Found], log: Log) -> str:
+    if events[0].said is None:
+        return f"at positions {events[0].pos} and {events[1].pos}"
+    return f"{log.position(events[0])} and {log.position(events[1])}"
+
+
+def _addressed(dests: tuple[int, ...] | None, log: Log) -> str:
     if dests is None:
         # The destinations were found from the logs.
         return "not addressed to it"
-    return f"addressed only to {list_members(sorted(set(dests)))}" if dests else "addressed to no member"
+    return f"addressed only to {log.members(sorted(set(dests)))}" if dests else "addressed to no member"
+
+
+def _as_sent(results: Results) -> str:
+    why = unaddressed(results)
+    known = "every delivery was of a message that had been sent, and happened once"
+    return why and f"{known}; whether it was for that member is not known, because {why}"
 
 
 INTEGRITY = AuditCheck(
@@ -51,7 +65,7 @@ INTEGRITY = AuditCheck(
     holds="every delivery was of a message sent to that member, and happened once",
     needs=(NUMBERS,),
     count=lambda results: results.of(Orders).integrity.count,
-    undecided=unaddressed,
+    partly=_as_sent,
     mentions=lambda results: [breach.message for breach in (results.of(Orders).integrity.first,) if breach],
     explain=_explain,
 )

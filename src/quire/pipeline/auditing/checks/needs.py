@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quire.pipeline.auditing.check import Need
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.results import Results
@@ -14,4 +16,14 @@ def unaddressed(results: Results) -> str:
     found = results.of(Orders)
     if not found.unrecorded:
         return ""
-    return f"the trace does not say to whom {found.unrecorded} of its {found.messages} messages were addressed"
+    return f"the trace does not say to whom {found.unrecorded:,} of its {found.messages:,} messages were addressed"
+
+
+def as_delivered(holds: str) -> Callable[[Results], str]:
+    """An order of what was delivered, which can be decided although some destinations are not recorded."""
+
+    def partly(results: Results) -> str:
+        why = unaddressed(results)
+        return why and f"{holds}; whether every destination got everything is not known, because {why}"
+
+    return partly

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck
-from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
-from quire.pipeline.auditing.explanations import Explanation, Log, witness_of
+from quire.pipeline.auditing.checks.needs import NUMBERS, as_delivered
+from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Late, Orders
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.search import Link
@@ -29,21 +29,30 @@ def explain_causal(results: Results, log: Log) -> Explanation:
     late = results.of(Orders).causal.first
     assert late is not None
     links = log.chain(late.missed, late.message)
-    steps = (f"member {link.member} had {_did(link)} {link.message} before it sent {link.then}" for link in links)
+    steps = (
+        f"{log.member(link.member)} had {_did(link)} {log.message(link.message)} before it sent {log.message(link.then)}"
+        for link in links
+    )
     return _explain(late, log, links, ", and ".join(steps))
 
 
 def _explain_fifo(results: Results, log: Log) -> Explanation:
     late = results.of(Orders).fifo.first
     assert late is not None
-    return _explain(late, log, [], f"member {late.message.origin} had sent {late.missed} before {late.message}")
+    return _explain(
+        late,
+        log,
+        [],
+        f"{log.member(late.message.origin)} had sent {log.message(late.missed)} before {log.message(late.message)}",
+    )
 
 
 def _explain(late: Late, log: Log, links: Sequence[Link], though: str) -> Explanation:
     process, message, missed = late.process, late.message, late.missed
     afterwards = log.first(process, DELIVER, missed)
-    what = f"before {missed}" if afterwards else f"and never {missed}, which was addressed to it"
-    witness = witness_of(
+    name = log.message(missed)
+    what = f"before {name}" if afterwards else f"and never {name}, which was addressed to it"
+    witness = log.witness(
         [missed, *(link.message for link in links[1:]), message],
         [
             *log.first(missed.origin, SEND, missed),
@@ -53,35 +62,39 @@ def _explain(late: Late, log: Log, links: Sequence[Link], though: str) -> Explan
         ],
         members=[process, *(link.member for link in links)],
         chain=(
-            f"member {link.member} {_did(link)} {link.message} at position {link.pos}, "
-            f"then sent {link.then} at position {link.then_pos}"
+            f"{log.member(link.member)} {_did(link)} {log.message(link.message)} {log.position_of(link.member, link.pos)}, "
+            f"then sent {log.message(link.then)} {log.position_of(link.member, link.then_pos)}"
             for link in links
         ),
         missing=None if afterwards else missed,
     )
-    return Explanation(witness, f"member {process} delivered {message} {what}, though {though}")
+    return Explanation(witness, f"{log.member(process)} delivered {log.message(message)} {what}, though {though}")
 
 
 def _did(link: Link) -> str:
     return "delivered" if link.delivered else "sent"
 
 
+_FIFO_HOLDS = "no member delivered a message before an earlier one of the same sender"
+_CAUSAL_HOLDS = "no member delivered a message before one that had happened before it"
+
 FIFO = AuditCheck(
     guarantee=Guarantee.FIFO,
-    holds="no member delivered a message before an earlier one of the same sender",
+    holds=_FIFO_HOLDS,
     needs=(NUMBERS,),
     count=lambda results: results.of(Orders).fifo.count,
-    undecided=unaddressed,
+    partly=as_delivered(_FIFO_HOLDS),
     mentions=lambda results: late_messages(results.of(Orders).fifo.first),
     explain=_explain_fifo,
 )
 
 CAUSAL = AuditCheck(
     guarantee=Guarantee.CAUSAL,
-    holds="no member delivered a message before one that had happened before it",
+    holds=_CAUSAL_HOLDS,
     needs=(NUMBERS,),
     count=lambda results: results.of(Orders).causal.count,
-    undecided=lambda results: contradiction(results) or unaddressed(results),
+    undecided=contradiction,
+    partly=as_delivered(_CAUSAL_HOLDS),
     mentions=lambda results: late_messages(results.of(Orders).causal.first),
     explain=explain_causal,
 )

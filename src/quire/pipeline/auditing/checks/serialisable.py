@@ -105,13 +105,23 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
     begin, order = outgoing(edges, len(rows.words["txn"]))
     component, count = strongly_connected(begin, edges[order, 1])
     result = SerialisableResult(cycles=int(count))
-    if history.unsaid:
-        result.why = f"{history.unsaid} reads of committed transactions do not say what they saw"
+    result.why = _not_said(history)
     if count:
         steps = shortest(edges, begin, order, component, _SEARCH_STEPS_MAX)
         result.cycle = tuple(_step(rows, edges[edge], about[edge]) for edge in steps.tolist())
     _add_wrong(rows, history, result)
     return result
+
+
+def _not_said(history: TransactionHistory) -> str:
+    """What a history would have to say so that it could be explained, and does not."""
+    if not history.committed.any():
+        return "no event says that a transaction committed: there is none with the op commit"
+    if history.unsaid:
+        return f"{history.unsaid} reads of committed transactions do not say what they saw"
+    if not len(history.read):
+        return "no event says what a committed transaction read: there is no view with the op r"
+    return ""
 
 
 def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Question, TaskKind
 from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask, judge_all_deliveries
-from quire.pipeline.auditing.explanations import Explanation, Log, witness_of
+from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.total import Disagreement, InOrder
 from quire.pipeline.auditing.verdicts import Witness
@@ -34,7 +34,8 @@ def explain_disagreement(found: Disagreement, log: Log) -> Explanation:
     witness = _witness(found.steps(), log)
     return Explanation(
         witness,
-        f"member {found.one} delivered {found.before} before {found.after}, but member {found.other} the other way round",
+        f"{log.member(found.one)} delivered {log.message(found.before)} before {log.message(found.after)}, "
+        f"but {log.member(found.other)} the other way round",
     )
 
 
@@ -49,14 +50,15 @@ def _explain_acyclic(results: Results, log: Log) -> Explanation:
     if found.disagreement is not None:
         return explain_disagreement(found.disagreement, log)
     steps = ", ".join(
-        f"member {step.member} {'delivered ' if index == 0 else ''}{step.before} before {step.after}"
+        f"{log.member(step.member)} {'delivered ' if index == 0 else ''}"
+        f"{log.message(step.before)} before {log.message(step.after)}"
         for index, step in enumerate(found.cycle)
     )
     return Explanation(_witness(found.cycle, log), steps)
 
 
 def _witness(steps: Sequence[InOrder], log: Log) -> Witness:
-    return witness_of(
+    return log.witness(
         [step.before for step in steps],
         [
             event

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
+import re2
 
+from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import Chunk
+from quire.pipeline.importing.inputs import Input
 from quire.pipeline.importing.request import ImportRequest
+from quire.trace.schema import LOCAL
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
@@ -31,7 +34,7 @@ class Likeness(IntEnum):
 class Log(NamedTuple):
     """A file, and its beginning."""
 
-    path: Path
+    file: Input
     head: bytes
 
 
@@ -48,6 +51,15 @@ class Piece(NamedTuple):
     """Where in the file the first event is sought, if not at the beginning of the piece."""
 
 
+class SetApart(msgspec.Struct, frozen=True):
+    """A line that is no event, and why."""
+
+    file: str
+    line: int
+    reason: str
+    text: str
+
+
 class Found:
     """The events of a piece, as they are found."""
 
@@ -56,23 +68,38 @@ class Found:
         """By execution and host."""
         self.executions: list[str] = []
         """Their labels."""
+        self._numbers: dict[str, int] = {}
         self.dests: set[tuple[int, str]] = set()
         """Hosts that are named as destinations, by execution."""
         self.clocked = False
         """Whether there are vector clocks."""
+        self.caused = False
+        """Whether there are records that name others as their causes, instead of messages."""
+        self.apart: list[SetApart] = []
+        """Lines that could not be read, if the others are wanted nevertheless."""
+        self.untimed: list[tuple[int, str, str]] = []
+        """Line, host, and a time that nobody understands."""
+        self.used: set[str] = set()
+        """What was mapped, and was there; for formats with columns."""
+        self.unused: set[str] = set()
+        """Columns that nobody asked for."""
         self.first = self.resume = 0
         """Where in the file the first event begins, or the piece ends; and where the search for the next goes on."""
 
     def execution(self, label: str) -> int:
-        if label not in self.executions:
+        number = self._numbers.setdefault(label, len(self._numbers))
+        if number == len(self.executions):
             self.executions.append(label)
-        return self.executions.index(label)
+        return number
 
     def add(self, execution: int, host: str, line: int, record: dict[str, Any]) -> None:
         record["line"] = line
+        if (text := record.pop("untimed", None)) is not None:
+            self.untimed.append((line, host, text))
         self.rows.setdefault((execution, host), []).append(record)
         self.dests.update((execution, dest) for dest in record.get("dests") or ())
         self.clocked = self.clocked or "clock_hosts" in record
+        self.caused = self.caused or (record["kind"] == LOCAL and "key" in record)
 
 
 class Format(ABC, Generic[Settings]):
@@ -80,8 +107,6 @@ class Format(ABC, Generic[Settings]):
 
     settings: type[Settings]
     """How files of this format are read, once that is known; the same for all of them."""
-    unit: ClassVar[str] = "line"
-    """What the numbers of events count in sentences."""
     delimited: ClassVar[bool] = False
     """Whether executions follow each other. Then the first of a piece is the one that was open when it began."""
 
@@ -92,6 +117,10 @@ class Format(ABC, Generic[Settings]):
     @abstractmethod
     def settle(self, logs: Sequence[Log], request: ImportRequest) -> Settings:
         """How all the files are to be read; raises BadInput where they do not fit together, or what was asked does not."""
+
+    def unit(self, settings: Settings) -> str:  # noqa: ARG002
+        """What the numbers of events count in sentences."""
+        return "line"
 
     def in_one_piece(self, settings: Settings) -> bool:  # noqa: ARG002
         """Whether a file cannot be cut at the ends of lines."""
@@ -106,13 +135,23 @@ class LineFormat(Format[Settings]):
     """A format whose events each lie within lines of their own, so that none goes over the end of a piece."""
 
     @abstractmethod
-    def events(self, piece: Piece, settings: Settings) -> Iterator[Event]:
-        """The events of the piece."""
+    def events(self, piece: Piece, settings: Settings, found: Found) -> Iterator[Event]:
+        """The events of the piece. What else is to be said of it goes to what was found."""
 
     def read(self, piece: Piece, settings: Settings, found: Found) -> None:
-        for line, execution, host, record in self.events(piece, settings):
+        for line, execution, host, record in self.events(piece, settings, found):
             found.add(found.execution(execution), host, line, record)
         found.first = found.resume = piece.chunk.end
+
+
+def compile_where(where: str | None) -> Any:
+    """An expression for the lines that are wanted, ready to be searched for; None where all are."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return None if where is None else re2.compile(where.encode(), options)
+    except re2.error as error:
+        raise BadInput(f"--where is not a regular expression of RE2 (no look-around, no back-references): {where}") from error
 
 
 def starts_like_json(log: Log) -> bool:

@@ -14,8 +14,19 @@ import numpy as np
 
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import RECORD_MAX, decode_text, read_chunk
-from quire.pipeline.importing.formats.contract import Event, Likeness, LineFormat, Log, Piece, first_line, starts_like_json
-from quire.pipeline.importing.mapping import usual_columns
+from quire.pipeline.importing.formats.contract import (
+    Event,
+    Found,
+    Likeness,
+    LineFormat,
+    Log,
+    Piece,
+    SetApart,
+    compile_where,
+    first_line,
+    starts_like_json,
+)
+from quire.pipeline.importing.mapping import usual_columns, with_following
 from quire.pipeline.importing.request import ImportRequest
 
 SEPARATORS = ",\t;"
@@ -26,6 +37,9 @@ class CsvSettings(msgspec.Struct, frozen=True):
     header: list[str]
     separator: str
     columns: dict[str, str]
+    header_line: int = 1
+    where: str | None = None
+    lenient: bool = False
 
 
 class Csv(LineFormat[CsvSettings]):
@@ -34,26 +48,35 @@ class Csv(LineFormat[CsvSettings]):
     def recognise(self, log: Log) -> Likeness:
         if starts_like_json(log):
             return Likeness.NONE
-        if log.path.suffix.lower() in (".csv", ".tsv"):
+        if log.file.suffix in (".csv", ".tsv"):
             return Likeness.CERTAIN
         header = first_line(log.head).decode(errors="replace")
         return Likeness.POSSIBLE if any(separator in header for separator in SEPARATORS) else Likeness.NONE
 
     def settle(self, logs: Sequence[Log], request: ImportRequest) -> CsvSettings:
-        headers = [read_header(first_line(log.head), str(log.path)) for log in logs]
-        first, (names, separator) = logs[0].path, headers[0]
+        headers = [read_header(first_line(log.head), log.file.name) for log in logs]
+        first, (names, separator) = logs[0].file.name, headers[0]
         for log, (columns, _) in zip(logs, headers, strict=True):
             if columns != names:
-                raise BadInput(f"{first} and {log.path} do not have the same columns")
+                raise BadInput(f"{first} and {log.file.name} do not have the same columns")
         for field, column in request.columns.items():
             if column not in names:
                 raise BadInput(f"{first} has no column {column!r} for {field}, only {', '.join(names)}")
-        return CsvSettings(names, separator, request.columns)
+        given = with_following(names, request.columns)
+        if not {"host", "id"} & usual_columns(names, given).columns.keys():
+            raise BadInput(
+                f"{first} has no column for the host, only {', '.join(names)}; say which it is with --map host=COLUMN"
+            )
+        compile_where(request.where)  # Says what is wrong with it.
+        return CsvSettings(names, separator, given, 1 + request.skip_lines, request.where, request.lenient)
 
-    def events(self, piece: Piece, settings: CsvSettings) -> Iterator[Event]:
+    def events(self, piece: Piece, settings: CsvSettings, found: Found) -> Iterator[Event]:
         data, own, _ = read_chunk(piece.chunk, RECORD_MAX)
+        found.used.update(settings.columns)
+        columns = usual_columns(settings.header, settings.columns).columns.values()
+        found.unused.update(name for name in settings.header if name not in columns)
         begin, end = own_records(data, own, piece.inside_quotes)
-        return _parse(data[begin:end], piece.name, piece.first_line + data.count(b"\n", 0, begin), settings)
+        return _parse(data[begin:end], piece.name, piece.first_line + data.count(b"\n", 0, begin), settings, found)
 
 
 def read_header(line: bytes, path: str) -> tuple[list[str], str]:
@@ -82,22 +105,30 @@ def own_records(data: bytes, own: int, inside: bool) -> tuple[int, int]:
     return min(first, len(data)), int(later[0]) if len(later) else len(data)
 
 
-def _parse(data: bytes, path: str, first_line: int, settings: CsvSettings) -> Iterator[Event]:
+def _parse(data: bytes, path: str, first_line: int, settings: CsvSettings, found: Found) -> Iterator[Event]:
     """The events of whole records of a file; the header is none of them."""
     names = settings.header
     columns = usual_columns(names, settings.columns)
     text = decode_text(data, path, first_line)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=settings.separator, strict=True)
-    line = first_line
+    line, wanted = first_line, compile_where(settings.where)
     try:
         for row in reader:
             at, line = line, first_line + reader.line_num
-            if not row or (at == 1):
+            said = settings.separator.join(row)
+            if not row or at == settings.header_line or (wanted is not None and wanted.search(said.encode()) is None):
                 continue
             where = f"{path} line {at}"
-            if len(row) != len(names):
-                raise BadInput(f"{where} has {len(row)} columns, but the header has {len(names)}")
-            yield (at, *columns.record(dict(zip(names, row, strict=True)), where))
+            try:
+                if len(row) != len(names):
+                    raise BadInput(f"{where} has {len(row)} columns, but the header has {len(names)}")
+                event = (at, *columns.record(dict(zip(names, row, strict=True)), where))
+            except BadInput as error:
+                if not settings.lenient:
+                    raise
+                found.apart.append(SetApart(path, at, str(error), said))
+                continue
+            yield event
     except csv.Error as error:
         raise BadInput(f"{path} line {line} is not CSV: {error}") from error
 

@@ -41,9 +41,11 @@ class _JaegerTrace(msgspec.Struct):
 
 
 class Jaeger(msgspec.Struct):
-    """A document, or a line, of Jaeger's JSON."""
+    """A document, or a line, of Jaeger's JSON: traces, or a single one by itself."""
 
-    data: list[_JaegerTrace]
+    data: list[_JaegerTrace] | None = None
+    spans: list[_JaegerSpan] = []
+    processes: dict[str, _Process] = {}
 
 
 class JaegerFormat(SpanFormat[Jaeger]):
@@ -57,7 +59,9 @@ class JaegerFormat(SpanFormat[Jaeger]):
         return Likeness.POSSIBLE if b'"data"' in log.head else Likeness.NONE
 
     def spans(self, document: Jaeger) -> Iterator[Span]:
-        for trace in document.data:
+        if document.data is None and not document.spans:
+            raise BadSpan("there is none: neither data nor spans")
+        for trace in document.data or [_JaegerTrace(document.spans, document.processes)]:
             for span in trace.spans:
                 process = trace.processes.get(span.process)
                 if process is None:

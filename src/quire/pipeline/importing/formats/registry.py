@@ -30,8 +30,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 FORMATS: tuple[Entry, ...] = (
     Entry("shiviz", "text with vector clocks", "shiviz", ("regex", "parser", "delimiter"), implied_by=("regex", "parser")),
-    Entry("jsonl", "one JSON object per line", "jsonl", ("columns",)),
-    Entry("csv", "columns with a header", "csv", ("columns",)),
+    Entry("jsonl", "one JSON object per line", "jsonl", ("columns", "where", "lenient")),
+    Entry("csv", "columns with a header", "csv", ("columns", "where", "lenient")),
     Entry("otel", "OpenTelemetry spans", "otel"),
     Entry("jaeger", "Jaeger spans", "jaeger"),
 )

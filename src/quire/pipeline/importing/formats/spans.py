@@ -1,7 +1,8 @@
 """Spans: what a service began to do, and because of what.
 
 The beginning of a span is an event of its service (of its instance, where that is named). It happened after its parent
-and the spans that it links to had begun. That is all that a span proves: whether its parent waited for its end is not said.
+and the spans that it links to had begun. That is all that a span proves: whether its parent waited for its end is not said,
+and clocks of services differ.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from quire.model.errors import BadInput
-from quire.pipeline.importing.chunks import read_chunk
-from quire.pipeline.importing.formats.contract import Event, LineFormat, Log, Piece
+from quire.pipeline.importing.chunks import LINE_MAX, read_chunk
+from quire.pipeline.importing.formats.contract import Event, Found, LineFormat, Log, Piece
 from quire.pipeline.importing.records import check_name
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.values import NotJson, read_json
 from quire.trace.schema import LOCAL
 
 Document = TypeVar("Document", bound=msgspec.Struct)
@@ -48,7 +50,6 @@ class SpanFormat(LineFormat[SpanSettings], Generic[Document]):
     """Documents of JSON that hold spans."""
 
     settings = SpanSettings
-    unit = "span"
     document: type[Document]
     """What a document, or a line, is decoded to."""
 
@@ -57,32 +58,32 @@ class SpanFormat(LineFormat[SpanSettings], Generic[Document]):
         """The spans of a document; raises BadSpan for what is none."""
 
     def settle(self, logs: Sequence[Log], request: ImportRequest) -> SpanSettings:  # noqa: ARG002
-        return SpanSettings(document=not _is_lines(logs[0].head))
+        return SpanSettings(document=not _is_lines(logs[0]))
+
+    def unit(self, settings: SpanSettings) -> str:
+        return "span" if settings.document else "line"
 
     def in_one_piece(self, settings: SpanSettings) -> bool:
         return settings.document
 
-    def events(self, piece: Piece, settings: SpanSettings) -> Iterator[Event]:
+    def events(self, piece: Piece, settings: SpanSettings, found: Found) -> Iterator[Event]:  # noqa: ARG002
         data, own, _ = read_chunk(piece.chunk)
-        number = piece.first_line
-        for document in self._decode([data] if settings.document else data[:own].split(b"\n"), piece):
+        documents = [data] if settings.document else data[:own].split(b"\n")
+        for line, text in enumerate(documents, piece.first_line):
+            if not text.strip():
+                continue
+            where = piece.name if settings.document else f"{piece.name} line {line}"
+            try:
+                document = read_json(text, self.document)
+            except NotJson as error:
+                raise BadInput(f"{where} does not hold spans: {error}") from error
+            number = 0
             try:
                 for span in self.spans(document):
-                    yield _event(number, span, f"{piece.name} span {number}")
                     number += 1
+                    yield _event(number if settings.document else line, span, f"{where} span {number}")
             except BadSpan as error:
-                raise BadInput(f"{piece.name} span {number}: {error}") from error
-
-    def _decode(self, documents: Sequence[bytes], piece: Piece) -> Iterator[Document]:
-        decoder = msgspec.json.Decoder(self.document)
-        for number, document in enumerate(documents, piece.first_line):
-            if not document.strip():
-                continue
-            try:
-                yield decoder.decode(document)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                where = piece.name if len(documents) == 1 else f"{piece.name} line {number}"
-                raise BadInput(f"{where} does not hold spans: {error}") from error
+                raise BadInput(f"{where} span {number + 1}: {error}") from error
 
 
 def _event(number: int, span: Span, where: str) -> Event:
@@ -103,10 +104,13 @@ def _key(span: SpanId, where: str) -> str:
     return check_name(f"{span[0]}:{span[1]}".lower(), "span's id", where)
 
 
-def _is_lines(head: bytes) -> bool:
-    first, newline, _ = head.partition(b"\n")
+def _is_lines(log: Log) -> bool:
+    """Whether each line is a document: then the first is one, however long it is, and another follows."""
+    with log.file.path.open("rb") as file:
+        file.seek(log.file.begin)
+        first = file.readline(LINE_MAX)
     try:
-        msgspec.json.decode(first)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return bool(newline)
+        read_json(first)
+    except NotJson as error:
+        return "nested" in str(error)
+    return first.endswith(b"\n")

@@ -4,6 +4,8 @@ An event's vector says how many events of each source it has behind it, so it ma
 leave does not depend on the order in which one asks. Of the events that leave together, those with fewer events behind
 them go first, and then by source: that extends causality, because whatever happens after an event has more behind it.
 Source: Birman, Schiper and Stephenson 1991, with sources for senders.
+
+Vectors that contradict each other may put events in a circle. None of them could ever leave, so they are set apart.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ import numpy as np
 import pyarrow as pa
 
 from quire.pipeline.compiled import compiled
+from quire.pipeline.ordering.keys import circle
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.intake import KEY_CLOCK, KEY_RANK, KEY_VECTOR, KEYS, Waiting, open_waiting, write_waiting
-from quire.pipeline.ordering.stream.release import keep_one_of_each, with_positions
+from quire.pipeline.ordering.stream.release import keep_one_of_each, set_apart, with_positions
 from quire.pipeline.ordering.stream.writing import write_events
 
 
 class CausalTask(msgspec.Struct, frozen=True, tag="causal"):
     directory: str
     waiting: tuple[Waiting, ...]
+    sources: tuple[str, ...]
     left: tuple[int, ...]
     """How many events of each source have left."""
     position: int
@@ -91,9 +95,41 @@ def release_causally(task: CausalTask) -> CausallyReleased:
     if len(going):
         out = events.take(going).drop_columns(list(KEYS))
         write_events(with_positions(out, task.position), Path(task.out), task.format)
-    staying = events.take(np.flatnonzero(~leaving))
-    waiting = (write_waiting(task.directory, staying),) if staying.num_rows else ()
+    staying = np.flatnonzero(~leaving)
+    for found in circles(rank[staying], number[staying], vectors[staying], left):
+        names = [f"event {number[event]} of source {task.sources[rank[event]]}" for event in staying[found].tolist()]
+        rejected = (*rejected, set_apart(task.directory, events.take(staying[found]), circle(names)))
+        leaving[staying[found]] = True
+    waiting_events = events.take(np.flatnonzero(~leaving))
+    waiting = (write_waiting(task.directory, waiting_events),) if waiting_events.num_rows else ()
     return CausallyReleased(len(going), tuple(left.tolist()), waiting, rejected)
+
+
+def circles(rank: np.ndarray, number: np.ndarray, vectors: np.ndarray, left: np.ndarray) -> list[list[int]]:
+    """Events that wait for each other, each for the next and the last for the first, given those that could not leave.
+
+    Only the next event of each source matters: whoever waits for a later one waits for that one too.
+    """
+    following = np.flatnonzero(number == left[rank] + 1)
+    head = dict(zip(rank[following].tolist(), following.tolist(), strict=True))
+    waits = {
+        source: {other for other in np.flatnonzero(vectors[event] > left).tolist() if other != source and other in head}
+        for source, event in head.items()
+    }
+    found: list[list[int]] = []
+    while True:
+        while free := [source for source, others in waits.items() if not others]:
+            for source in free:
+                del waits[source]
+            waits = {source: others & waits.keys() for source, others in waits.items()}
+        if not waits:
+            return found
+        path = [min(waits)]
+        while (step := min(waits[path[-1]])) not in path:
+            path.append(step)
+        path = path[path.index(step) :]
+        found.append([head[source] for source in path])
+        waits = {source: others - set(path) for source, others in waits.items() if source not in path}
 
 
 def _vectors(column: Any) -> np.ndarray:

@@ -190,7 +190,8 @@ class Operator:
             return state, ()
         file = self._file(state.batch, 0)
         staged = str(self._ledger.out / file.staged)
-        task = CausalTask(str(self._ledger.waiting), state.waiting, state.marks, state.left, staged, self._format)
+        sources = tuple(map(str, self._options.sources))
+        task = CausalTask(str(self._ledger.waiting), state.waiting, sources, state.marks, state.left, staged, self._format)
         result: CausallyReleased = run([task])[0]
         state = msgspec.structs.replace(
             state, marks=result.left, left=state.left + result.rows, waiting=result.waiting,

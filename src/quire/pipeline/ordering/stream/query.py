@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.codec import decode, encode
+from quire.pipeline.ordering.keys import with_map
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.intake import TICK, Intake, IntakeTask, take_in
 from quire.pipeline.ordering.stream.ledger import Ledger, State
 from quire.pipeline.ordering.stream.operator import RELEASE, Operator
-from quire.pipeline.ordering.stream.options import OrderOptions, TotalOrder, settle
+from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder, settle
 from quire.pipeline.ordering.stream.writing import FORMATS
 from quire.pipeline.ordering.writing import POSITION
 from quire.pipeline.tasks import Runner, binary_column, run_here, run_on
@@ -49,6 +50,8 @@ def order_stream(
         raise BadInput("these events are not a stream; read them with spark.readStream")
     if form not in FORMATS:
         raise BadInput(f"the format must be one of {', '.join(FORMATS)}, not {form}")
+    if isinstance(by, CausalOrder) and by.vector in events.columns:
+        events = with_map(events, by.vector)
     options = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
     ledger = Ledger(Path(out).absolute())
     ledger.prepare(options, form)

@@ -1,0 +1,142 @@
+"""Files as people have them: in directories, compressed, through pipes, in UTF-16. Tasks cut plain files of UTF-8 into chunks,
+so whatever is none is first made into one."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import pyarrow as pa
+
+from quire.files.errors import writing
+from quire.model.errors import BadInput
+
+STDIN = "-"
+BOM = codecs.BOM_UTF8
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_SUFFIXES = {".gz", ".zst", ".zstd", ".bz2"}
+_PIECE = 1 << 20
+
+
+class Input(NamedTuple):
+    """A plain file, and what it is called in sentences."""
+
+    path: Path
+    name: str
+    begin: int = 0
+    """Where in it the log begins: after a byte order mark, and the lines that are to be skipped."""
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name, that of a compression aside."""
+        name = PurePath(self.name)
+        return (name.with_suffix("") if name.suffix.lower() in _SUFFIXES else name).suffix.lower()
+
+
+def plain_files(files: Sequence[Path], skip_lines: int = 0) -> list[Input] | None:
+    """The files as they are, without so many lines; None where one must be unpacked first. Raises BadInput where one cannot
+    be read."""
+    if not files:
+        raise BadInput("name at least one file to import")
+    found = _expand(files)
+    if not all(path.is_file() and not _kind(_head(path)) for path in found):
+        return None
+    return [Input(path, str(path), _beginning(path, skip_lines)) for path in found]
+
+
+def unpacked_files(files: Sequence[Path], spool: Path, skip_lines: int = 0, limit: int | None = None) -> list[Input]:
+    """The files, those that must be unpacked as copies in a new directory, up to so many bytes if there is a limit."""
+    found = []
+    with writing(spool):
+        spool.mkdir()
+    for number, path in enumerate(_expand(files)):
+        if path.is_file() and not _kind(_head(path)):
+            found.append(Input(path, str(path), _beginning(path, skip_lines)))
+            continue
+        name = "standard input" if str(path) == STDIN else str(path)
+        try:
+            with sys.stdin.buffer if str(path) == STDIN else path.open("rb") as source, writing(spool):
+                _unpack(source, spool / f"{number:05d}", limit)
+        except (EOFError, gzip.BadGzipFile, pa.ArrowException, UnicodeDecodeError, ValueError) as error:
+            raise BadInput(f"{name} cannot be unpacked: {error}") from error
+        found.append(Input(spool / f"{number:05d}", name, _beginning(spool / f"{number:05d}", skip_lines)))
+    return found
+
+
+def _beginning(path: Path, skip_lines: int) -> int:
+    with path.open("rb") as file:
+        if file.read(len(BOM)) != BOM:
+            file.seek(0)
+        for _ in range(skip_lines):
+            file.readline()
+        return file.tell()
+
+
+def _expand(files: Sequence[Path]) -> list[Path]:
+    """The files, and those in the directories."""
+    found: list[Path] = []
+    for path in files:
+        if not path.exists() and str(path) != STDIN:
+            raise BadInput(f"cannot read {path}: No such file or directory")
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+        if not inside:
+            raise BadInput(f"{path} is a directory without files")
+        found += inside
+    return found
+
+
+def _hidden(file: Path, top: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(top).parts)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+
+
+def _kind(head: bytes) -> str:
+    """How the bytes of a file are packed, by the first of them; empty if they are not."""
+    if head.startswith(_UTF_16):
+        return "utf-16"
+    return next((kind for mark, kind in _COMPRESSED.items() if head.startswith(mark)), "")
+
+
+def _unpack(source: Any, target: Path, limit: int | None) -> None:
+    reader = source if isinstance(source, io.BufferedReader) else io.BufferedReader(source)
+    while (kind := _kind(reader.peek(4)[:4])) in _COMPRESSED.values():
+        reader = _decompress(reader, kind)
+    with target.open("wb") as out:
+        if limit is not None:
+            data = reader.read(limit)
+            text = data.decode("utf-16", "ignore").encode() if kind else data
+            out.write(text if len(data) < limit else text[: text.rfind(b"\n") + 1])
+            return
+        if not kind:
+            shutil.copyfileobj(reader, out, _PIECE)
+            return
+        decoded = codecs.getreader("utf-16")(cast(BinaryIO, reader))
+        while piece := decoded.read(_PIECE):
+            out.write(piece.encode())
+
+
+def _decompress(reader: io.BufferedReader, kind: str) -> io.BufferedReader:
+    if kind == "gzip":
+        return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=reader, mode="rb")))
+    if kind == "bz2":
+        return io.BufferedReader(cast(Any, bz2.BZ2File(reader)))
+    return io.BufferedReader(cast(Any, pa.CompressedInputStream(pa.PythonFile(reader), "zstd")))

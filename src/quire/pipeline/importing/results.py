@@ -1,0 +1,72 @@
+"""What an import has made: what of it is told, and which files it consists of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from quire.files.replacing import check_replaceable
+from quire.model.errors import BadInput
+from quire.pipeline.importing.arranging import Skew
+from quire.pipeline.importing.defects import Defect
+from quire.trace.store import run_parts
+
+INDEX = "executions.json"
+WHAT = "a run directory"
+
+
+class Execution(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one execution."""
+
+    directory: str
+    label: str
+    hosts: tuple[str, ...]
+    events: int
+    rows: int
+    messages: int
+    deliveries: int
+    """Those that the log has."""
+    links: int
+    """How often an event followed one of another host otherwise, as clocks and spans say; rows of the trace, but no events."""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """An execution in the index of several."""
+
+    directory: str
+    label: str
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    format: str
+    executions: tuple[Execution, ...]
+    defects: tuple[Defect, ...]
+    defect_counts: dict[str, int]
+    set_apart: int = 0
+    """How many lines could not be read."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know, because it may not be what was meant."""
+    skews: tuple[Skew, ...] = ()
+    """What is known of clocks that differ, the worst first in each execution."""
+
+
+def check_out(out: Path, *, force: bool) -> None:
+    """Refuse a directory that exists, unless it is to be replaced and is a run, or runs (or empty)."""
+    check_replaceable(out, imported_parts, WHAT, force=force)
+
+
+def imported_parts(directory: Path) -> list[str]:
+    """The files of which the run in this directory consists, or the runs; raises BadInput where there is none."""
+    index = directory / INDEX
+    if not index.is_file():
+        return run_parts(directory)
+    try:
+        listed = msgspec.json.decode(index.read_bytes(), type=list[Listed])
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadInput(f"{index} does not list executions: {error}") from error
+    names = [each.directory for each in listed if Path(each.directory).name == each.directory]
+    runs = [name for name in names if (directory / name / "run.json").is_file()]
+    if not runs:
+        raise BadInput(f"{index} lists no existing run")
+    return [INDEX, *(f"{name}/{part}" for name in runs for part in run_parts(directory / name))]

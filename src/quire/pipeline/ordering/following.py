@@ -1,0 +1,106 @@
+"""Events that say which others they follow, put in one order in which causes come first.
+
+Names and what they follow are read by one task, with about 150 bytes per event and the names; nothing else of the events goes
+there. The order is by depth (the longest chain of events behind an event), or by the time of the event where one is named,
+unless that of an event that it follows is later; ties are broken by name. So it depends neither on files nor on clocks that run
+backwards.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quire.model.errors import BadInput
+from quire.pipeline.causes import arrange, circle
+from quire.pipeline.ordering.columns import column, quoted, type_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ID, AFTER, TIME, PLACE = "quire_id", "quire_after", "quire_time", "quire_place"
+_UNTIMED = -(1 << 62)
+
+
+class FollowTask(msgspec.Struct, frozen=True, tag="follow"):
+    """Give every event of these files its place, in a file."""
+
+    directory: str
+    out: str
+
+
+class Placed(msgspec.Struct, frozen=True):
+    events: int
+    missing: int
+    """How often an event follows one that is not there."""
+    missing_first: str
+
+
+def names_and_causes(frame: DataFrame, own: str, after: str, time: str | None) -> DataFrame:
+    """What the task has to know of the events. Raises BadInput where the columns cannot say it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    follows = column(frame, after)
+    kind = type_of(frame, follows)
+    if kind == "string":
+        inner = F.regexp_replace(follows, r'[\[\]"]', " ")
+        follows = F.filter(F.split(inner, r"[\s;,]+"), lambda name: name != "")
+    elif not kind.startswith("array<"):
+        raise BadInput(f"column {after!r} must hold names, or arrays of them, but is {kind}")
+    when = F.lit(None) if time is None else column(frame, time)
+    if time is not None and type_of(frame, when) not in ("tinyint", "smallint", "int", "bigint"):
+        raise BadInput(f"column {time!r} must hold whole numbers, but is {type_of(frame, when)}")
+    return frame.select(
+        column(frame, own).cast("string").alias(ID), follows.cast("array<string>").alias(AFTER), when.cast("long").alias(TIME)
+    )
+
+
+def with_places(frame: DataFrame, places: DataFrame, own: str) -> DataFrame:
+    """The events with the places that the task found."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    joined = frame.withColumn(ID, column(frame, own).cast("string")).join(places.hint("merge"), ID)
+    return joined.select(*(F.col(quoted(name)) for name in frame.columns), PLACE)
+
+
+def place(task: FollowTask) -> Placed:
+    files = sorted(Path(task.directory).glob("part-*.parquet"))
+    events = pa.concat_tables([pq.read_table(file) for file in files]).combine_chunks()
+    if not events.num_rows:
+        return Placed(0, 0, "")
+    if events[ID].null_count:
+        raise BadInput(f"{events[ID].null_count:,} events have no name")
+    names = events[ID].combine_chunks()
+    order = np.asarray(pc.sort_indices(names))
+    names, events = names.take(pa.array(order)), events.take(pa.array(order))
+    twice = np.flatnonzero(np.asarray(pc.equal(names.slice(1), names.slice(0, len(names) - 1))))
+    if len(twice):
+        raise BadInput(f"{len(twice) + 1:,} events have the names of others; {names[int(twice[0])].as_py()!r} comes twice")
+    after = events[AFTER].combine_chunks()
+    effect = np.repeat(np.arange(len(names)), np.asarray(pc.list_value_length(after).fill_null(0)))
+    wanted = pc.list_flatten(after)
+    cause = np.asarray(pc.index_in(wanted, names).fill_null(-1)).astype(np.int64)
+    there = cause >= 0
+    lacking = np.flatnonzero(~there)
+    missing = "" if not len(lacking) else f"{names[int(effect[lacking[0]])].as_py()} follows {wanted[int(lacking[0])].as_py()}"
+    effect, cause = effect[there], cause[there]
+    own_time = np.asarray(events[TIME].fill_null(pa.scalar(_UNTIMED, pa.int64())))
+    found = arrange(effect, cause, own_time)
+    if (found.depth < 0).any():
+        raise BadInput(_explain([names[event].as_py() for event in circle(effect, cause, found.depth)]))
+    in_order = np.lexsort((np.arange(len(names)), found.depth, found.time))
+    place_of = np.empty(len(names), np.int64)
+    place_of[in_order] = np.arange(len(names))
+    pq.write_table(pa.table({ID: names, PLACE: place_of}), task.out)
+    return Placed(len(names), len(lacking), missing)
+
+
+def _explain(names: list[str]) -> str:
+    steps = [f"{one} follows {other}" for one, other in zip(names, [*names[1:], names[0]], strict=True)]
+    return f"{', and '.join(steps)}: a circle, so they have no order"

@@ -1,0 +1,167 @@
+"""Events that say what they follow: spans, commits, and whatever has names and the names of causes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quire.model.orders import Guarantee
+from quire.pipeline import Verdict
+from quire.pipeline.auditing.auditor import audit_with
+from quire.pipeline.auditing.registry import audit_job
+from quire.pipeline.causality.events import Named
+from quire.pipeline.causality.times import Causality, follow
+from quire.pipeline.importing.results import Imported
+from quire.pipeline.tasks import run_here
+from tests.causality.test_oracle import all_clocks
+from tests.importing.test_formats import FOLLOW, otel, otel_span, rows, take_in
+
+Graph = Mapping[str, Sequence[str]]
+
+
+def lines(events: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(event) + "\n" for event in events)
+
+
+def places(run: Path) -> dict[str, tuple[int, int]]:
+    return {row["message"]: (row["process"], row["event"]) for row in rows(run) if not row["implied"]}
+
+
+def before(found: Causality, where: Mapping[str, tuple[int, int]]) -> set[tuple[str, str]]:
+    """All pairs of which the first happened before the second."""
+    clocks = all_clocks(found)
+    return {
+        (one, other)
+        for one, (process, number) in where.items()
+        for other, place in where.items()
+        if one != other and clocks[place][process] > number
+    }
+
+
+def reaches(graph: Graph) -> set[tuple[str, str]]:
+    """The same by brute force."""
+    found: set[tuple[str, str]] = set()
+    for event in graph:
+        todo = list(graph[event])
+        while todo:
+            cause = todo.pop()
+            if (cause, event) not in found:
+                found.add((cause, event))
+                todo += graph[cause]
+    return found
+
+
+def random_graph(rng: random.Random) -> dict[str, list[str]]:
+    graph: dict[str, list[str]] = {}
+    for number in range(rng.randint(1, 25)):
+        graph[f"e{number}"] = rng.sample(list(graph), min(len(graph), rng.choice((0, 1, 1, 1, 2, 3))))
+    return graph
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_hosts_exactly_what_is_said_is_ordered(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    graph = random_graph(rng)
+    events = [{"id": event, "after": rng.choice((" ", ";", ", ")).join(causes)} for event, causes in graph.items()]
+
+    done = take_in(tmp_path, lines(rng.sample(events, len(events))), "log.jsonl", columns={"id": "id", "after": "after"})
+
+    assert done.executions[0].events == len(graph)
+    for segments in (1, 3):
+        found = follow(FOLLOW, tmp_path / "run", segments=segments)
+        assert before(found, places(tmp_path / "run")) == reaches(graph)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_with_hosts_causes_come_first_whatever_their_clocks_say_and_nothing_is_called_wrong(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    graph = random_graph(rng)
+    spans = [
+        {"TraceID": "t", "SpanID": name, "ParentID": causes, "PodName": rng.choice("ab"), "StartTimeUnixNano": rng.randrange(4)}
+        for name, causes in graph.items()
+    ]
+
+    take_in(tmp_path, lines(rng.sample(spans, len(spans))), "log.jsonl", columns={"id": "SpanID"})
+
+    where = places(tmp_path / "run")
+    found = before(follow(FOLLOW, tmp_path / "run"), where)
+    assert {(f"t:{one}", f"t:{other}") for one, other in reaches(graph)} <= found
+    checks = audit_with(run_here(audit_job()), tmp_path / "run", expect=["causal", "integrity"])
+    assert checks.verdict is Verdict.HOLDS, checks
+
+
+def test_a_history_of_commits_needs_no_clocks(tmp_path: Path) -> None:
+    commits = [
+        {"id": "d", "after": "b c", "time": "2020-01-01T00:00:00Z", "event": "merge"},
+        {"id": "b", "after": "a", "time": "2020-01-03T00:00:00Z", "event": "left"},
+        {"id": "c", "after": "a", "time": "2020-01-02T00:00:00Z", "event": "right"},
+        {"id": "a", "after": "", "time": "2020-01-05T00:00:00Z", "event": "root"},
+    ]
+
+    done = take_in(tmp_path, lines(commits), "log.jsonl")
+
+    assert done.executions[0].hosts == ("lane-1", "lane-2")
+    found = follow(FOLLOW, tmp_path / "run")
+    assert (found.pairs().ordered, found.pairs().concurrent) == (5, 1)
+    assert found.relation(found.at(Named("b")), found.at(Named("c"))) == "concurrent"
+    assert found.relation(found.at(Named("a")), found.at(Named("d"))) == "before"
+
+
+def test_columns_of_spans_are_found_by_their_usual_names(tmp_path: Path) -> None:
+    text = (
+        "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,OperationName\n"
+        "t1,1,,A,100,root\nt1,2,1,B,90,early\nt1,3,1,B,130,again\nt1,4,1,A,80,own\n"
+        "t1,4,1,A,80,own\nt1,3,2,B,131,other\nt1,9,77,B,5,lost\n"
+    )
+
+    done = take_in(tmp_path, text, "spans.csv")
+
+    assert done.executions[0].events == 5
+    assert done.defect_counts == {"begins too early": 2, "contradicts another": 1, "not there": 1, "repeated": 1}
+    assert [(skew.behind, skew.ahead, skew.events, skew.at_least_ns) for skew in done.skews] == [("B", "A", 1, 10)]
+    found = follow(FOLLOW, tmp_path / "run")
+    where = places(tmp_path / "run")
+    assert ("t1:1", "t1:4") in before(found, where), "a child of its own host is not turned round"
+    said = {str(defect.kind): str(defect) for defect in done.defects}
+    assert f"spans.csv line 6, host A: t1:4 repeats {tmp_path / 'spans.csv'} line 5" in said["repeated"]
+    assert "is also the name of" in said["contradicts another"]
+    assert "it names t1:77, which does not exist" in said["not there"]
+
+
+def as_otel(*spans: tuple[str, dict[str, Any]]) -> str:
+    return "".join(json.dumps(otel({service: [span]})) + "\n" for service, span in spans)
+
+
+def audited(tmp_path: Path) -> dict[str, Verdict]:
+    return {name: check.verdict for name, check in audit_with(run_here(audit_job()), tmp_path / "run").checks.items()}
+
+
+def test_two_children_in_one_service_are_no_repeated_delivery(tmp_path: Path) -> None:
+    take_in(tmp_path, as_otel(("a", otel_span("1", 5)), ("b", otel_span("2", 6, "1")), ("b", otel_span("3", 7, "1"))), "s.json")
+
+    assert audited(tmp_path)[Guarantee.INTEGRITY] is Verdict.HOLDS
+
+
+def test_equal_times_are_no_causes(tmp_path: Path) -> None:
+    spans = [("a", otel_span("1", 5, "4")), ("a", otel_span("2", 5)), ("b", otel_span("3", 5, "2")), ("b", otel_span("4", 5))]
+
+    done = take_in(tmp_path, as_otel(*spans), "s.json")
+
+    assert done.executions[0].events == 4
+    assert audited(tmp_path)[Guarantee.CAUSAL] is Verdict.HOLDS
+
+
+def test_clocks_that_differ_are_estimated_from_both_ways(tmp_path: Path) -> None:
+    spans = [
+        ("a", otel_span("1", 1000)), ("b", otel_span("2", 600, "1")), ("a", otel_span("3", 1700, "2")),
+    ]  # fmt: skip
+
+    done: Imported = take_in(tmp_path, as_otel(*spans), "s.json")
+
+    (skew,) = done.skews
+    assert (skew.behind, skew.ahead, skew.at_least_ns, skew.estimate_ns) == ("b", "a", 400, 750)

@@ -38,6 +38,8 @@ with imported_when_used(globals()):
     from quire.live.held import Held as Held
     from quire.live.joining import join as join
     from quire.live.network_options import Certificates as Certificates
+    from quire.live.observing.status import HeldBack as HeldBack
+    from quire.live.observing.status import Status as Status
     from quire.live.services.objects import ObjectGroup as ObjectGroup
     from quire.live.services.objects import join_objects as join_objects
     from quire.live.services.sequencers import Connected as Connected

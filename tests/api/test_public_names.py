@@ -39,6 +39,7 @@ INSIDE = {
     "Misfit": "the connection is closed; joining raises BadInput",
     "FleetFailed": "`quire run` prints it",
     "BenchFailed": "`quire bench` prints it",
+    "Unanswered": "`quire watch` shows the process as unreachable",
     "Unusable": "`quire import` prints it, and else it is a BadInput",
 }
 """Errors that never reach an application, and what happens instead."""

@@ -18,6 +18,9 @@ from quire.views.core import GroupSettings
 from quire.views.effects import Close, Effect, Leave, LeaveRefused
 from quire.views.membership import Membership
 from quire.views.packets import (
+    ASKING_HOW_IT_ENDED,
+    IN_ORDER,
+    IN_VIEW,
     Accept,
     AskHeld,
     AskHistory,
@@ -46,13 +49,6 @@ from quire.views.packets import (
 )
 from quire.views.records import Kept, Record, Submitted
 from quire.views.view import Participant
-
-_IN_ORDER = (Data, Control, Have, Status, AskHeld, Held)
-"""Packets that only a member of the view may send, and only while it is normal."""
-_IN_VIEW = (Data, Control, Have, Prepare, Promise, Refuse, Accept, Vote, Decide, Fetch, Fill, AskHeld, Held)
-"""Packets that mean something only in the view of their epoch."""
-_ASKING_HOW_IT_ENDED = (Status, Prepare, Fetch)
-"""Packets by which somebody shows that it is still in an earlier view."""
 
 
 class Member:
@@ -242,9 +238,9 @@ class Member:
         core = self.core
         core.names.add(name)
         core.heard[name] = max(core.heard.get(name, 0), incarnation)
-        if packet.epoch > core.view.epoch and isinstance(packet, _IN_VIEW):
+        if packet.epoch > core.view.epoch and isinstance(packet, IN_VIEW):
             self._future.append((name, incarnation, packet))
-        elif isinstance(packet, _ASKING_HOW_IT_ENDED) and packet.epoch < core.view.epoch:
+        elif isinstance(packet, ASKING_HOW_IT_ENDED) and packet.epoch < core.view.epoch:
             self._answer_late(name, packet)
         elif self.membership.takes_part():
             self._receive_as_member(name, incarnation, packet, hasty=hasty)
@@ -269,7 +265,7 @@ class Member:
             case Installed():
                 membership.aftermath.has_installed(name, packet.epoch)
             case _ if packet.epoch == core.view.epoch:
-                if not isinstance(packet, _IN_ORDER):
+                if not isinstance(packet, IN_ORDER):
                     self._receive_in_ballot(name, packet, hasty=hasty)
                 elif here and core.is_myself_in_view():
                     self._receive_in_order(name, packet)
@@ -356,7 +352,7 @@ class Member:
         core, aftermath = self.core, self.membership.aftermath
         if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
             aftermath.installed.add(name)
-        elif isinstance(packet, _ASKING_HOW_IT_ENDED) and aftermath.is_of(packet.epoch):
+        elif isinstance(packet, ASKING_HOW_IT_ENDED) and aftermath.is_of(packet.epoch):
             aftermath.tell(name, packet)
         elif core.mode == "closed" and isinstance(packet, (Join, AskState, AskHistory)):
             core.send(Closed(core.view.epoch, dict(core.table)), (name,))

@@ -233,3 +233,9 @@ ORDERED = (Data, Control, Have)
 """Packets by which nothing but the order goes on: there is never a reason to hurry after them."""
 REPEATED = (Status, Decide, Welcome, Stale, Join, AskState, StatePart, AskHistory, History, Gone, Closed)
 """Packets that are sent again until they have had their effect, so that it costs only time where one is dropped."""
+IN_ORDER = (Data, Control, Have, Status, AskHeld, Held)
+"""Packets that only a member of the view may send, and only while it is normal."""
+IN_VIEW = (Data, Control, Have, Prepare, Promise, Refuse, Accept, Vote, Decide, Fetch, Fill, AskHeld, Held)
+"""Packets that mean something only in the view of their epoch."""
+ASKING_HOW_IT_ENDED = (Status, Prepare, Fetch)
+"""Packets by which somebody shows that it is still in an earlier view."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quire.live.observing.status import Held, Status
+from quire.live.observing.status import HeldBack, Status
 from quire.trace.log import Names
 from quire.trace.parts.frames import NewNames
 from quire.trace.records import as_records
@@ -29,7 +29,7 @@ class WatchedProcess:
         self.names = Names()
         self.recent = Recent()
         self.series = {measure: Series() for measure in MEASURES}
-        self.lasting: tuple[Held, ...] = ()
+        self.lasting: tuple[HeldBack, ...] = ()
         """What is held back now and was so when it was asked before: everything waits for a moment."""
         self._counted: tuple[float, int, int] | None = None
 

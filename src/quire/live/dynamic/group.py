@@ -25,7 +25,7 @@ from quire.live.errors import GroupClosed, NotDelivered
 from quire.live.events import Event, Listener, Reporter
 from quire.live.inbox import Inbox
 from quire.live.observing.observer import Observer
-from quire.live.observing.status import Held, Status
+from quire.live.observing.status import HeldBack, Status
 from quire.model.errors import BadInput, OutcomeUnknown, QuireError
 from quire.model.payloads import BytesLike, Messages, as_bytes, as_messages
 from quire.views import effects
@@ -382,7 +382,7 @@ class DynamicGroup:
         if not self.settings.rejoin:
             self._fail(MemberExcluded(epoch))
 
-    def waiting(self) -> Sequence[Held]:
+    def waiting(self) -> Sequence[HeldBack]:
         """Everything held back here: what for, and for whom. What this member's own application does not take comes first."""
         return self._standing.waiting()
 

@@ -14,7 +14,7 @@ from quire.live.dynamic.submitting import UNSETTLED_MESSAGES_MAX, Submitting
 from quire.live.inbox import Inbox
 from quire.live.metrics import exposition
 from quire.live.observing.feed import Feed
-from quire.live.observing.status import Condition, Held, JournalStatus, LinkStatus, Queue, Status, ViewStatus, first_held
+from quire.live.observing.status import Condition, HeldBack, JournalStatus, LinkStatus, Queue, Status, ViewStatus, first_held
 
 
 class Standing:
@@ -31,12 +31,12 @@ class Standing:
         self._node, self._quorum, self._submitting, self._inbox = node, quorum, submitting, inbox
         self._delivered = delivered
 
-    def waiting(self) -> Sequence[Held]:
+    def waiting(self) -> Sequence[HeldBack]:
         """Everything that is held back. What the application does not take comes first: it waits for this member itself."""
         member = self._node.process.member
         hindrances = member.membership.ordering.hindrances() if member.core.mode == "normal" else []
         found = [
-            Held(origin=each.origin, first=each.first, count=each.count, waits_for=each.waits_for, because=each.because)
+            HeldBack(origin=each.origin, first=each.first, count=each.count, waits_for=each.waits_for, because=each.because)
             for each in hindrances
         ]
         first = self._inbox.first()
@@ -44,7 +44,7 @@ class Standing:
             run = first if isinstance(first, DeliveredRun) else None
             me, number = self._node.settings.me, 0 if run is None else run.first
             origin, count = me if run is None else run.origin, self._inbox.messages
-            found.insert(0, Held(origin=origin, first=number, count=count, waits_for=(me,), because=self._inbox.why()))
+            found.insert(0, HeldBack(origin=origin, first=number, count=count, waits_for=(me,), because=self._inbox.why()))
         return found
 
     def status(self, view: View | None, ending: str) -> Status:

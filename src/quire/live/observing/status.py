@@ -34,7 +34,7 @@ class LinkStatus(msgspec.Struct, frozen=True, kw_only=True):
     silent_s: float = 0.0
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldBack(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that are held back, for whom, and the reason in words."""
 
     origin: str
@@ -64,6 +64,8 @@ class Tile(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """How things stand at a process: what it runs, whether it can go on, its links and queues, and what is held back."""
+
     kind: Kind
     group: str
     me: str
@@ -80,7 +82,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """By origin."""
     queues: dict[str, Queue] = {}
     links: tuple[LinkStatus, ...] = ()
-    waiting: tuple[Held, ...] = ()
+    waiting: tuple[HeldBack, ...] = ()
     """The first that are held back."""
     waiting_in_all: int = 0
     journal: JournalStatus | None = None
@@ -97,9 +99,9 @@ class Observed(Protocol):
 WAITING_MAX = 20
 
 
-def shown(each: held.Held) -> Held:
+def shown(each: held.Held) -> HeldBack:
     """What a process whose members have numbers says when it is asked, with names."""
-    return Held(
+    return HeldBack(
         origin=str(each.origin),
         first=each.first,
         count=each.count,
@@ -108,6 +110,6 @@ def shown(each: held.Held) -> Held:
     )
 
 
-def first_held(waiting: Sequence[Held]) -> tuple[Held, ...]:
+def first_held(waiting: Sequence[HeldBack]) -> tuple[HeldBack, ...]:
     """As many as somebody will read."""
     return tuple(waiting[:WAITING_MAX])

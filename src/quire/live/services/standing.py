@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from quire.live import held
 from quire.live.metrics import Sample, exposition
-from quire.live.observing.status import Condition, Held, Kind, LinkStatus, Queue, Status, Tile, first_held, shown
+from quire.live.observing.status import Condition, HeldBack, Kind, LinkStatus, Queue, Status, Tile, first_held, shown
 from quire.live.services.nodes import Host
 from quire.protocols.node import Node
 from quire.protocols.objects.node import ObjectNode
@@ -27,7 +27,7 @@ def _status(
     host: Host,
     kind: Kind,
     tiles: Sequence[Tile],
-    waiting: Sequence[Held] = (),
+    waiting: Sequence[HeldBack] = (),
     queues: dict[str, Queue] | None = None,
     sent: int = 0,
     delivered: dict[str, int] | None = None,
@@ -71,7 +71,9 @@ class ObservedSequencer:
         if isinstance(node, CombinedSequencer):
             tiles.append(Tile("groups moved", node.directory.moved, "by the directory, so far"))
         waiting = [
-            Held(origin=str(client), first=reached, count=0, waits_for=(str(client),), because=_laggard(client, group, reached))
+            HeldBack(
+                origin=str(client), first=reached, count=0, waits_for=(str(client),), because=_laggard(client, group, reached)
+            )
             for client, (group, reached) in sequencer.holding_up().items()
         ]
         return _status(self._host, "sequencer", tiles, waiting)
@@ -110,7 +112,7 @@ def store_status(host: Host, node: Node, store: Store | None) -> Status:
     cells = replica.cells if isinstance(replica, Replica) else replica.state.cells
     queued = replica.waiting_keys()
     why = "reads and writes of it wait for an older transaction to end"
-    waiting = [Held(origin=key, first=0, count=count, waits_for=(), because=why) for key, count in queued.items()]
+    waiting = [HeldBack(origin=key, first=0, count=count, waits_for=(), because=why) for key, count in queued.items()]
     return _status(host, "store", [Tile("keys", len(cells)), Tile("requests that wait", sum(queued.values()))], waiting)
 
 
@@ -127,7 +129,7 @@ def objects_status(host: Host, node: ObjectNode, delivered: int, retries: int) -
     return _status(host, "objects", tiles, waiting, delivered={"all": delivered})
 
 
-def _conflicts(queue: ObjectQueue) -> Iterator[Held]:
+def _conflicts(queue: ObjectQueue) -> Iterator[HeldBack]:
     """The calls at an object that wait for one that they conflict with, running or older."""
     for copy in queue.copies:
         running = next(queue.in_the_way(copy), None)
@@ -140,7 +142,7 @@ def _conflicts(queue: ObjectQueue) -> Iterator[Held]:
             continue
         origin, number = copy.request.id
         why = f"{copy.op} at {copy.object} conflicts with {what}"
-        yield Held(origin=str(origin), first=number, count=1, waits_for=(str(member),), because=why)
+        yield HeldBack(origin=str(origin), first=number, count=1, waits_for=(str(member),), because=why)
 
 
 def _words(name: str) -> str:

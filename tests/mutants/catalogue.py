@@ -7,6 +7,7 @@ from tests.mutants import (
     dynamic,
     groups,
     hierarchy,
+    imported,
     journals,
     live,
     objects,
@@ -35,4 +36,5 @@ MUTATIONS: list[Mutation] = [
     *traces.MUTATIONS,
     *journals.MUTATIONS,
     *auditing.MUTATIONS,
+    *imported.MUTATIONS,
 ]

@@ -22,6 +22,7 @@ demo: .venv/run.stamp ## Run a live group of three processes, and prove its orde
 	  '  $(BIN)/quire --help' \
 	  '  $(BIN)/quire simulate --members 5 --crash 2@500 --out runs/five      # a member crashes in the simulator' \
 	  '  $(BIN)/quire audit runs/five                                         # which orders hold all the same' \
+	  '  $(BIN)/quire run --watch --messages 6000 --out runs/watched           # a page about a live group while it runs' \
 	  '  $(BIN)/quire report runs/five                                        # and what it looks like'
 
 test: .venv/dev.stamp ## Run the tests
@@ -67,6 +68,7 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/quire bench
 	$(BIN)/python -m benchmarks.failover
 	$(BIN)/python -m benchmarks.journal
+	$(BIN)/python -m benchmarks.watching
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.audit
 	$(BIN)/python -m benchmarks.hierarchy

@@ -25,6 +25,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """How often to tell how far it is; never if not given."""
     directory: str | None = None
     """Where it puts its part of a trace, or its journal; nowhere if not given."""
+    observe: tuple[str, ...] = ()
+    """Where each member can be looked at; nowhere if not given."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

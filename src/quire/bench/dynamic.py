@@ -15,7 +15,9 @@ from quire.journal.disk import Directory
 from quire.live.dynamic.events import View
 from quire.live.dynamic.group import DynamicGroup
 from quire.live.dynamic.joining import Delivery, read_dynamic_settings
+from quire.live.dynamic.recording import record_member
 from quire.live.network_options import Network
+from quire.live.observing.observer import observer_of
 
 DURABLE_TRIPS_MAX = 100
 """Each takes as long as a disk does, which may be slow."""
@@ -23,6 +25,8 @@ DURABLE_TRIPS_MAX = 100
 
 def make_group(assignment: Assignment, delivery: Delivery) -> DynamicGroup:
     """A founder. Where the assignment has a directory, its journal is there."""
+    observe = assignment.observe[assignment.me] if assignment.observe else None
+    network = Network(timeout_s=TIMEOUT_S, observe=observe)
     settings = read_dynamic_settings(
         "bench",
         str(assignment.me),
@@ -36,9 +40,10 @@ def make_group(assignment: Assignment, delivery: Delivery) -> DynamicGroup:
         delivery=delivery,
         weights=None,
         rejoin=True,
-        network=Network(timeout_s=TIMEOUT_S),
+        network=network,
     )
-    return DynamicGroup(settings)
+    observer = observer_of(network)
+    return DynamicGroup(settings, recording=record_member(settings, None, observer), observer=observer)
 
 
 def _own(assignment: Assignment, name: str) -> Path:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from quire.cli.observing import Observe, ObserveTokenFile
+
 if TYPE_CHECKING:
     from quire.live.runs.progress import Ended
 
@@ -32,6 +34,8 @@ def member(
     listen: Annotated[str | None, typer.Option(help="HOST:PORT to listen at, if not the member's address.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Use neither a secret nor certificates between hosts.")] = False,
     out: Annotated[Path | None, typer.Option(help="Directory for this member's part of the trace.")] = None,
+    observe: Observe = None,
+    observe_token_file: ObserveTokenFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run one member of a group over several hosts, as described by a TOML file.
@@ -49,6 +53,11 @@ def member(
         read_plan(file), protocol=protocol, option=option, senders=senders, insecure=insecure,
         messages=messages, size=size, rate=rate, timeout_s=timeout, join_s=join, listen=listen,
     )  # fmt: skip
+    if observe is not None:
+        addresses = tuple(observe if member == me else "" for member in range(len(plan.members)))
+        plan = msgspec.structs.replace(plan, observe=addresses)
+    if observe_token_file is not None:
+        plan = msgspec.structs.replace(plan, observe_token_file=str(observe_token_file))
     parts = out or (None if plan.out is None else Path(plan.out))
     plan.settings(me)
     ended, interrupted = run(take_part_here(plan, me, parts, json=json))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,12 @@ def run(
     insecure: Annotated[bool, typer.Option("--insecure", help="Use neither a secret nor certificates between hosts.")] = False,
     out: Annotated[Path | None, typer.Option(help="Directory for the run; runs/NAME if not given.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Open a page about the run while it is made; 200 messages a second if --rate is not given."
+        ),
+    ] = False,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not check the orders, and write no report.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     master: Master = None,
@@ -56,6 +63,7 @@ def run(
     from quire.cli.ending import conclude
     from quire.cli.planning import complete, make_plan, override, plan_faults
     from quire.cli.running import run_members, run_with_faults
+    from quire.cli.watching import observable, watching
     from quire.model.errors import BadInput
     from quire.trace.store import check_new
 
@@ -77,6 +85,12 @@ def run(
     plan = complete(plan, grow=hosts is None)
     out = out or Path("runs") / plan.run_name(plan.settings(0))
     check_new(out, force=force)
-    summary = run_with_faults(plan, wrong, out, force=force) if wrong else run_members(plan, hosts, out, force=force, json=json)
+    if watch:
+        plan = observable(plan, hosts, faults=bool(wrong))
+    with watching(plan, out) if watch else nullcontext():
+        if wrong:
+            summary = run_with_faults(plan, wrong, out, force=force)
+        else:
+            summary = run_members(plan, hosts, out, force=force, json=json)
     summary = msgspec.structs.replace(summary, wall_s=round(time.perf_counter() - began, 6))
     conclude(summary, out, where, audited=not no_audit, reported=not no_report, json=json)

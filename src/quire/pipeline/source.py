@@ -3,6 +3,7 @@
     register(spark)
     spark.read.format("quire").load("runs/demo")
     spark.readStream.format("quire").load("runs/demo")
+    spark.readStream.format("quire").option("members", "127.0.0.1:9400,127.0.0.1:9401").load()
 
 The path is a run directory, one in which members leave their parts, or one where `quire run` is about to put a run. Rows
 of a process are numbered from 0 whatever file they are in, so a stream that began with the log of a running process goes on
@@ -21,6 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from quire.model.errors import BadInput
 from quire.pipeline.layout import lay_out
+from quire.pipeline.members_source import OPTION, TOKEN_OPTION, MembersStreamReader
 from quire.pipeline.reading import TraceReader
 from quire.trace.parts.reader import Part, Reach, part_path
 from quire.trace.parts.runs import live_logs, runs_in
@@ -82,9 +84,10 @@ class Span(InputPartition):
 class QuireDataSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        if "path" not in options:
-            raise BadInput("the format quire needs a path: load(PATH)")
-        self._path = Path(options["path"]).absolute()
+        self._members, self._token = options.get(OPTION), options.get(TOKEN_OPTION)
+        if ("path" in options) == (self._members is not None):
+            raise BadInput(f"the format quire needs a path, load(PATH), or addresses: option({OPTION!r}, 'HOST:PORT,…').load()")
+        self._path = Path(options.get("path", ".")).absolute()
 
     @classmethod
     def name(cls) -> str:
@@ -94,9 +97,13 @@ class QuireDataSource(DataSource):
         return from_arrow_schema(_plain(SCHEMA))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if self._members is not None:
+            raise BadInput("members that run can be followed: use readStream")
         return _Reader(self._path, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name.
+        if self._members is not None:
+            return MembersStreamReader(self._members, self._token, schema)
         return _StreamReader(self._path, schema)
 
 

@@ -20,6 +20,7 @@ from quire.live.dynamic.joining import DynamicSettings, read_dynamic_settings
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
 from quire.live.load import Pace
+from quire.live.observing.observer import observer_of
 from quire.live.runs.member import run, say, stop_on_signals, stop_with_parent
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import PROGRESS_S, Ended, Standing, sentence
@@ -54,8 +55,10 @@ class DynamicMember:
         self._plan = plan
         self._me = me
         settings = dynamic_settings(plan, me, journal)
-        self._recording = MemberRecording(settings, parts, plan.described())
-        self._group = DynamicGroup(settings, recording=self._recording)
+        observer = observer_of(plan.network(me))
+        tail = None if observer is None else observer.tail
+        self._recording = MemberRecording(settings, parts, plan.described(), tail)
+        self._group = DynamicGroup(settings, recording=self._recording, observer=observer)
         self._delivered = 0
         self._stop = asyncio.Event()
         self._joining: asyncio.Task[Ended] | None = None

@@ -24,6 +24,7 @@ from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
 from quire.live.groups.group import Group
 from quire.live.groups.joining import record_group
 from quire.live.load import Pace
+from quire.live.observing.observer import observer_of
 from quire.live.recording import Recording
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Standing, Tell, sentence
@@ -79,11 +80,13 @@ class Member:
 
     async def take_part(self, source: Source, sink: Sink) -> Ended:
         """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
-        if self._parts is not None:
-            self._recording = record_group(self.settings, self._parts, self.plan.described())
+        observer = observer_of(self.plan.network(self.settings.me))
+        if self._parts is not None or observer is not None:
+            tail = None if observer is None else observer.tail
+            self._recording = record_group(self.settings, self._parts, self.plan.described(), tail)
         try:
             self._joining = asyncio.current_task()
-            self._group = Group(self.settings, self._recording)
+            self._group = Group(self.settings, self._recording, observer=observer)
             async with self._group:
                 self._joining = None
                 await self._exchange(self._group, source, sink)

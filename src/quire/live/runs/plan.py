@@ -43,7 +43,9 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     join_s: float = JOIN_S
     """How long members may take to come."""
     observe: tuple[str, ...] = ()
-    """Where each member can be looked at; nowhere if not given."""
+    """Where each member can be looked at; nowhere if not given, or if it is empty."""
+    observe_token_file: str | None = None
+    """Where the token is that whoever looks must know."""
     out: str | None = None
     """Directory for the member's part of the trace; none is kept if not given."""
 
@@ -53,6 +55,8 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.observe and len(self.observe) != len(self.members):
             raise BadInput(f"observe needs one address for each of the {len(self.members)} members, not {len(self.observe)}")
         service = SERVICES.get(self.protocol or "")
+        if service is not None and self.observe:
+            raise BadInput(f"observe in a plan is for groups, and {self.protocol} is a service: watch the parts that it writes")
         return read_settings(
             self.group,
             me,
@@ -64,6 +68,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def network(self, me: int) -> Network:
+        token = self.observe_token_file if self.observe else None
         folder = None if self.certificates is None else Path(self.certificates.replace("{me}", str(me)))
         return Network(
             secret=None if self.secret_file is None else read_secret_file(Path(self.secret_file)),
@@ -72,7 +77,8 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
             listen=self.listen,
             timeout_s=self.timeout_s,
             join_s=self.join_s,
-            observe=self.observe[me] if self.observe else None,
+            observe=(self.observe[me] or None) if self.observe else None,
+            observe_token=None if token is None else read_secret_file(Path(token)).decode(),
         )
 
     def messages_in_all(self) -> int | None:
@@ -113,5 +119,5 @@ def read_plan(path: Path) -> Plan:
     except msgspec.DecodeError as error:
         raise BadInput(f"{path} does not describe a group: {' '.join(str(error).split())}") from error
     base = path.resolve().parent
-    paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "out")}
+    paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "observe_token_file", "out")}
     return msgspec.structs.replace(plan, **{name: str(base / text) for name, text in paths.items() if text is not None})

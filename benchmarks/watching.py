@@ -1,0 +1,102 @@
+"""What being watched costs: the throughput of a group, observed and with a page open, beside one that is not.
+
+Rounds take turns, so that both see the same machine; the ratio is of the medians. The page is in Chromium, if that is on the
+PATH; otherwise somebody reads what a page would be sent.
+
+    python -m benchmarks.watching [--seconds 3] [--rounds 5] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from statistics import median
+
+import msgspec
+from tests.report.browser import Browser, find_browser
+
+from benchmarks.tables import show
+from quire.bench.assignment import Assignment
+from quire.bench.measure import check
+from quire.bench.processes import Processes
+from quire.http.addresses import read_http_address
+from quire.http.client import Client
+from quire.live.runs.fleet import free_addresses
+from quire.model.errors import QuireError
+
+CONTENDER = "quire dynamic uniform"
+MEMBERS = 3
+TARGET = 0.95
+
+
+async def move_load(seconds: float, observe: tuple[str, ...]) -> float:
+    """Deliveries a second of each member."""
+    addresses = tuple(free_addresses(MEMBERS))
+    each = Assignment(contender=CONTENDER, me=0, members=MEMBERS, addresses=addresses, seconds=seconds, observe=observe)
+    assignments = [msgspec.structs.replace(each, me=me) for me in range(MEMBERS)]
+    reports = await Processes(assignments, seconds).run()
+    check(CONTENDER, reports)
+    return reports[0].delivered / max(report.elapsed_s for report in reports)
+
+
+@asynccontextmanager
+async def page_open(observe: tuple[str, ...]) -> AsyncIterator[None]:
+    """`quire watch` of these, and a page of it."""
+    program = str(Path(sys.executable).with_name("quire"))
+    watch = subprocess.Popen([program, "watch", *observe, "--no-browser"], stderr=subprocess.PIPE, text=True)
+    assert watch.stderr is not None
+    url = (await asyncio.to_thread(watch.stderr.readline)).split()[-1]
+    browser = Browser() if find_browser() else None
+    reading = None
+    if browser is not None:
+        await asyncio.to_thread(browser.open, url)
+    else:
+        reading = asyncio.create_task(read(Client(read_http_address(url))))
+    try:
+        yield
+    finally:
+        if browser is not None:
+            browser.__exit__(None, None, None)
+        if reading is not None:
+            reading.cancel()
+        watch.terminate()
+        watch.communicate()
+
+
+async def read(client: Client) -> None:
+    with suppress(QuireError):
+        async for _ in client.stream("/now"):
+            pass
+
+
+async def main(seconds: float, rounds: int) -> list[dict[str, object]]:
+    plain, watched = list[float](), list[float]()
+    for _ in range(rounds):
+        plain.append(await move_load(seconds, ()))
+        observe = tuple(free_addresses(MEMBERS))
+        async with page_open(observe):
+            watched.append(await move_load(seconds, observe))
+    ratio = median(watched) / median(plain)
+    return [
+        {"what": "not watched", "deliveries_per_s": median(plain), "ratio": 1.0},
+        {"what": "observed, with a page open", "deliveries_per_s": median(watched), "ratio": ratio, "target": TARGET},
+    ]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    show(
+        asyncio.run(main(given.seconds, given.rounds)),
+        [f"{MEMBERS} members, 64 B, {given.rounds} rounds of {given.seconds:g} s", ""],
+        lambda row: f"{row['what']:<28} {row['deliveries_per_s']:>12,.0f} deliveries/s of each member   {row['ratio']:.2f}",
+        as_json=given.json,
+    )

@@ -1,0 +1,113 @@
+"""The stream of the format `quire` from members that run: their events as rows, as they happen.
+
+    spark.readStream.format("quire").option("members", "127.0.0.1:9400,127.0.0.1:9401").load()
+
+A member keeps the end of its trace only: a stream that falls behind by more fails, and says so. What a member that was killed
+has not handed over by then is gone with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from quire.http.addresses import read_http_address
+from quire.http.client import Client, Unanswered
+from quire.model.errors import BadInput
+from quire.trace.log import Names
+from quire.trace.records import as_records
+from quire.trace.rows import spread
+from quire.trace.tail import Excerpt
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+OPTION = "members"
+TOKEN_OPTION = "token"  # noqa: S105 - The name of an option.
+
+
+class Excerpted(InputPartition):
+    """Records of a start of a member, from one to another."""
+
+    def __init__(self, address: str, incarnation: int, since: int, until: int) -> None:
+        self.address = address
+        self.incarnation = incarnation
+        self.since = since
+        self.until = until
+
+
+class MembersStreamReader(DataSourceStreamReader):
+    """The offset has, for each address, how many records of which start of the member were read."""
+
+    def __init__(self, members: str, token: str | None, schema: StructType) -> None:
+        self._addresses = [address.strip() for address in members.split(",")]
+        for address in self._addresses:
+            read_http_address(address)
+        self._token = token
+        self._schema = schema
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name.
+        return {}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802, ARG002
+        end = dict(start)
+        for address in self._addresses:
+            before = start.get(address, {"incarnation": 0, "records": 0})
+            try:
+                excerpt = self._ask(address, before["records"])
+                if excerpt.description is not None and excerpt.description.incarnation != before["incarnation"]:
+                    excerpt = self._ask(address, 0)
+            except Unanswered:
+                continue  # It may come, or come back.
+            if excerpt.description is not None and excerpt.records:
+                end[address] = {"incarnation": excerpt.description.incarnation, "records": excerpt.until}
+        return end
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        found: list[InputPartition] = []
+        for address, until in end.items():
+            before = start.get(address, {"incarnation": 0, "records": 0})
+            since = before["records"] if before["incarnation"] == until["incarnation"] else 0
+            if until["records"] > since:
+                found.append(Excerpted(address, until["incarnation"], since, until["records"]))
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Excerpted)
+        wanted, since = to_arrow_schema(self._schema), partition.since
+        while since < partition.until:
+            try:
+                excerpt = self._ask(partition.address, since)
+            except Unanswered:
+                return
+            described = excerpt.description
+            if described is None or described.incarnation != partition.incarnation:
+                return
+            # Who was not there from the start begins with what is left; who was there must not miss any.
+            if excerpt.first > since and partition.since:
+                raise BadInput(
+                    f"{partition.address} keeps its events from {excerpt.first} on, and {since} is wanted: read faster"
+                )
+            names = Names(excerpt.names.addresses, excerpt.names.packet_types)
+            records = as_records(excerpt.records)[: partition.until - excerpt.first]
+            if not len(records):
+                return
+            table = spread(described.identity.run, described.process, excerpt.rows, names, records)
+            since = excerpt.first + len(records)
+            yield from table.select(wanted.names).cast(wanted).combine_chunks().to_batches()
+
+    def _ask(self, address: str, since: int) -> Excerpt:
+        async def ask() -> bytes:
+            client = Client(read_http_address(address), self._token)
+            try:
+                return await client.get(f"/trace?since={since}")
+            finally:
+                client.close()
+
+        return msgspec.msgpack.decode(asyncio.run(ask()), type=Excerpt)

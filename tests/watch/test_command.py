@@ -1,0 +1,60 @@
+"""`quire watch` on the command line, about a run that `quire member` and `quire run` make."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from quire.live.runs.plan import read_plan
+from quire.model.errors import BadInput
+from tests.kit.patience import PATIENCE_S
+from tests.watch.watched import QUIRE, Processes
+
+
+def watch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([QUIRE, "watch", *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def test_the_same_is_a_table_in_a_terminal() -> None:
+    with Processes(a="reads", b="reads") as processes:
+        done = watch(*processes.observed.values(), "--text", "--once")
+    assert done.returncode == 0, done.stderr
+    assert "board" in done.stdout
+    assert [line.split()[:2] for line in done.stdout.splitlines() if line[:2] in ("a ", "b ")][:2] == [
+        ["a", "running"],
+        ["b", "running"],
+    ]
+
+
+def test_what_cannot_be_watched_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    for arguments, says in (
+        ((), "say what to watch"),
+        (("nowhere/at/all",), "is no directory"),
+        ((str(tmp_path),), "has ended"),
+        (("127.0.0.1:1", "--group", "board.toml"), "not several"),
+        (("127.0.0.1:1", "--once"), "--once is for --text"),
+        (("127.0.0.1:1", "--listen", "0.0.0.0:0"), "give a token"),
+    ):
+        done = watch(*arguments, "--no-browser")
+        assert done.returncode == 2, (arguments, done.stdout, done.stderr)
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_groups_file_says_where_its_members_are_observed(tmp_path: Path) -> None:
+    file = tmp_path / "board.toml"
+    file.write_text('members = ["127.0.0.1:7000", "127.0.0.1:7001"]\nobserve = ["127.0.0.1:9400", "127.0.0.1:9401"]\n')
+    plan = read_plan(file)
+    assert plan.network(1).observe == "127.0.0.1:9401"
+    file.write_text('members = ["127.0.0.1:7000", "127.0.0.1:7001"]\norder = "total"\nobserve = ["127.0.0.1:9400"]\n')
+    with pytest.raises(BadInput, match="one address for each"):
+        read_plan(file).settings(0)
+    assert "does not say where" in watch("--group", str(_without(file))).stderr
+
+
+def _without(file: Path) -> Path:
+    file.write_text('members = ["127.0.0.1:7000", "127.0.0.1:7001"]\n')
+    return file

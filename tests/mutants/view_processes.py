@@ -81,6 +81,16 @@ OVER_CONNECTIONS = [
         tests=(f"{PROCESS}::TestLinks::test_what_has_arrived_is_not_kept",),
     ),
     Mutation(
+        name="a process that has ended takes the place of a later one that is not connected",
+        module="views/peers.py",
+        right="        return self._doubts[theirs.life] <= _DOUBTS_MAX\n",
+        wrong="        return False\n",
+        tests=(
+            f"{PROCESS}::TestLives::test_an_introduction_that_comes_late_changes_nothing",
+            f"{PROCESS}::TestLives::test_a_run_in_which_that_happened",
+        ),
+    ),
+    Mutation(
         name="a process takes the place of one that was started later",
         module="views/process.py",
         right="        if peer is not None and peer.is_older(theirs):\n",

@@ -7,7 +7,10 @@ import pytest
 
 from quire.model.errors import BadInput
 from quire.model.payloads import Messages
+from quire.simulation.membership.chaos import Chaos, ChaosConfig
 from quire.views.effects import Disconnect, Report
+from quire.views.introductions import Introduction
+from quire.views.peers import Peer
 from tests.views.calm import Calm
 
 
@@ -194,6 +197,43 @@ class TestLinks:
         world.until(lambda: world.agree("abc"), 6.0)
         world.submit("a", [b"x"])
         world.until(lambda: everywhere(world, "abc", 2), 1.0)
+
+
+class TestLives:
+    """A process may introduce itself, end, and be read of only when another has taken its place, and is not connected."""
+
+    def peer(self) -> Peer:
+        peer = Peer("c", 0.0, decides=False)
+        peer.meet(introduction(1))
+        peer.meet(introduction(3))
+        return peer
+
+    def test_a_life_that_was_replaced_does_not_come_back(self) -> None:
+        peer = self.peer()
+        assert [peer.is_older(introduction(1)) for _ in range(9)] == [True] * 9
+
+    def test_an_introduction_that_comes_late_changes_nothing(self) -> None:
+        peer = self.peer()
+        assert [peer.is_older(introduction(2)) for _ in range(2)] == [True, True]
+        assert not peer.is_older(introduction(3))
+
+    def test_a_process_whose_disk_has_lost_its_incarnation_is_believed_when_it_insists(self) -> None:
+        peer = self.peer()
+        assert [peer.is_older(introduction(4, incarnation=2)) for _ in range(3)] == [True, True, False]
+        peer.meet(introduction(4, incarnation=2))
+        assert not peer.is_older(introduction(3)), "it was the later one after all"
+
+    def test_a_run_in_which_that_happened(self) -> None:
+        assert Chaos(ChaosConfig(uniform=True, reads=6, journal=True, heavy=True, founders=(3, 3)), 730147031374).run().live
+
+
+def introduction(life: int, incarnation: int | None = None) -> Introduction:
+    return Introduction(group="g", name="c", life=life, incarnation=incarnation or life, address="c:1", facts="", addresses={})
+
+
+def test_whoever_leaves_while_it_is_let_in_is_in_no_view_for_long() -> None:
+    """A run in which it stayed a member, because it was there and nothing waited for it."""
+    assert Chaos(ChaosConfig(leaves=4, journal=True, uniform=True), 315436510504).run().live
 
 
 class TestSuspicion:

@@ -102,6 +102,8 @@ class Member:
             raise BadInput("the group is closing, so members cannot leave it any more")
         core.leaving = True
         if core.mode == "joining":
+            # It may have been let in meanwhile. The others learn from its next incarnation that it does not come.
+            self.membership.come_back(core.me.incarnation + 1)
             core.mode = "left"
             core.out.append(Leave(core.view.epoch))
         return self._effects()

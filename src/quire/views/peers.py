@@ -7,6 +7,7 @@ how much has arrived; the other then answers with its own. Nothing else is writt
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Sequence
 
 import msgspec
@@ -21,6 +22,12 @@ PACKET_BYTES_MAX = 1 << 30
 
 REPEATED_BYTES_MAX = 1 << 22
 """A peer to which so much is under way is not told again what it will be told again anyway."""
+
+_ENDED_MAX = 16
+"""So many lives of a name are remembered that have ended."""
+
+_DOUBTS_MAX = 2
+"""A process that has ended may have left two connections: one that it has made, and one that was made to it."""
 
 _CHANGED = "another connection replaced this one"
 
@@ -42,6 +49,10 @@ class Peer:
         """None: this process has never met any that had the name."""
         self.incarnation = 0
         """The latest that is known of this life."""
+        self._ended: deque[int] = deque(maxlen=_ENDED_MAX)
+        """Lives of which a later one took the place."""
+        self._doubts: Counter[int] = Counter()
+        """How often each life was turned away because it seemed to be earlier."""
         self.address = ""
         self.connection: int | None = None
         """Over which they talk."""
@@ -64,12 +75,24 @@ class Peer:
     # Connections.
 
     def is_older(self, theirs: Introduction) -> bool:
-        """Whether a process that introduces itself under this name was started before the one that is connected."""
-        return self.connection is not None and theirs.life != self.life and theirs.incarnation <= self.incarnation
+        """Whether a process that introduces itself under this name was started before one that was met already: its
+        introduction may have been on its way for long. An earlier incarnation may also be a later process, if a disk has lost
+        what it was; then it comes again and again, which one that has ended does not."""
+        if theirs.life == self.life or self.life is None:
+            return False
+        if self.connection is not None or theirs.life in self._ended:
+            return theirs.incarnation <= self.incarnation
+        if theirs.incarnation >= self.incarnation:
+            return False
+        self._doubts[theirs.life] += 1
+        return self._doubts[theirs.life] <= _DOUBTS_MAX
 
     def meet(self, theirs: Introduction) -> None:
         """It is there, perhaps as another life, for which nothing counts that was before."""
         if theirs.life != self.life:
+            if self.life is not None:
+                self._ended.append(self.life)
+            self._doubts.clear()
             self.life, self.incarnation = theirs.life, theirs.incarnation
             self.outgoing, self.incoming = Outgoing(), Incoming()
             self.spoilt = 0

@@ -33,7 +33,8 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.layout import lay_out, segment_count
 from quire.pipeline.session import session
 from quire.pipeline.tasks import run_on
-from quire.trace.schema import DELIVER, KINDS, SCHEMA, SEND, Outcome, RunInfo
+from quire.trace.kinds import DELIVER, KINDS, SEND
+from quire.trace.schema import SCHEMA, Outcome, RunInfo
 from quire.trace.store import RunWriter, open_run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from quire.pipeline.labels import Labelled
 from quire.pipeline.layout import Layout, RowGroup, World
 from quire.pipeline.slices import Events
-from quire.trace.schema import KINDS, SEND
+from quire.trace.kinds import KINDS, SEND
 from tests.audit.traces import Trace
 
 

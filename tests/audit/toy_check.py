@@ -11,7 +11,7 @@ from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.slices import read_events
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 
 class GreetingTask(msgspec.Struct, tag="greeting"):

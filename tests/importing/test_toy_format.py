@@ -22,7 +22,7 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import read_chunk
 from quire.pipeline.importing.formats.contract import Likeness, LineFormat
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 
 class ArrowSettings(msgspec.Struct, frozen=True):

@@ -19,9 +19,9 @@ from quire.live.services.visiting import HubHost
 from quire.live.settings import Settings, read_settings
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
+from quire.trace.kinds import PACKET
 from quire.trace.parts.reader import Part, Piece, part_files
 from quire.trace.records import KIND
-from quire.trace.schema import PACKET
 from tests.kit.patience import PATIENCE_S
 
 MEMBERS = 3

@@ -17,8 +17,8 @@ from quire.live.observing.feed import Observation
 from quire.live.observing.status import Status
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
+from quire.trace.kinds import DELIVER, SEND
 from quire.trace.records import COUNT, KIND, as_records
-from quire.trace.schema import DELIVER, SEND
 from quire.trace.tail import Excerpt
 from tests.kit.patience import PATIENCE_S
 

@@ -33,7 +33,7 @@ from quire.sweep.figures import Claim, Figure
 from quire.sweep.grid import Grid, GridFile, read_grid
 from quire.sweep.store import SweepStore, open_sweep
 from quire.sweep.sweeper import sweep_into
-from quire.trace.schema import DELIVER, KINDS, SEND
+from quire.trace.kinds import DELIVER, KINDS, SEND
 from quire.trace.store import open_run
 from tests.audit.traces import plain, random_trace, timed, write
 

@@ -7,12 +7,12 @@ import asyncio
 import msgspec
 
 from quire.live.observing.feed import Feed, Observation
-from quire.live.observing.status import Held, LinkStatus, Status, ViewStatus
+from quire.live.observing.status import HeldBack, LinkStatus, Status, ViewStatus
+from quire.trace.kinds import DELIVER
 from quire.trace.log import Address
 from quire.trace.parts.description import RunIdentity, describe_part
 from quire.trace.parts.frames import NewNames
 from quire.trace.records import RECORD_BYTES, pack_record
-from quire.trace.schema import DELIVER
 from quire.trace.tail import Excerpt, TraceTail
 from quire.watch.recent import MARKS_MAX
 from quire.watch.scene import Scene
@@ -33,7 +33,7 @@ def test_a_day_of_looks_is_some_hundred_points() -> None:
 
 def status_of(me: str) -> Status:
     links = tuple(LinkStatus(peer=peer, connected=True, unacknowledged_bytes=1000) for peer in MEMBERS if peer != me)
-    held = tuple(Held(origin=me, first=n, count=9, waits_for=("m1",), because="it is not known yet") for n in range(20))
+    held = tuple(HeldBack(origin=me, first=n, count=9, waits_for=("m1",), because="it is not known yet") for n in range(20))
     return Status(
         kind="group", group="board", me=me, protocol="single-phase", condition="running", view=ViewStatus(7, tuple(MEMBERS)),
         members=tuple(MEMBERS), sent=10**9, delivered=dict.fromkeys(MEMBERS, 10**9), links=links, waiting=held,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quire.pipeline.auditing.following import COUNT, FIRST, LAMPORT, Follower, Found
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 MEMBERS = 3
 Log = list[tuple[int, ...]]

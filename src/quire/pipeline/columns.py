@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire.trace.schema import KINDS
+from quire.trace.kinds import KINDS
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

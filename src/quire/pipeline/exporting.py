@@ -23,7 +23,8 @@ from quire.pipeline.columns import numbers, present
 from quire.pipeline.importing.formats.shiviz import PARSERS
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.tasks import Runner, job_of, run_on
-from quire.trace.schema import DELIVER, EVENT, KINDS, TEXT
+from quire.trace.kinds import DELIVER, KINDS
+from quire.trace.schema import EVENT, TEXT
 from quire.trace.store import read_info
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 
 from quire.model.errors import BadInput
 from quire.pipeline.compiled import compiled
-from quire.trace.schema import SEND
+from quire.trace.kinds import SEND
 
 NUMBER_END = 2**31 - 1
 """Messages of one origin are numbered below this, so that a vector takes four bytes a member."""

@@ -15,7 +15,8 @@ from quire.model.errors import BadInput
 from quire.pipeline.columns import Chunks, destinations, flags, join, kinds, numbers, present, values
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
-from quire.trace.schema import DELIVER, EVENT, IMPLIED, SEND, VIEW
+from quire.trace.kinds import DELIVER, SEND, VIEW
+from quire.trace.schema import EVENT, IMPLIED
 
 
 class Events(msgspec.Struct):

@@ -11,7 +11,7 @@ from quire.pipeline.columns import kinds, numbers
 from quire.pipeline.layout import Layout, RowGroup
 from quire.pipeline.reading import TraceReader
 from quire.report.window import Window
-from quire.trace.schema import VIEW
+from quire.trace.kinds import VIEW
 from quire.trace.views import Happening
 
 _COLUMNS = ("kind", "process", "pos", "seq", "dests", "object", "op", "txn")

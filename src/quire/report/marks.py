@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire.pipeline.columns import Flags, Integers, kinds, numbers
-from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND
+from quire.trace.kinds import DELIVER, PACKET, RECEIVE, SEND
 
 TOGETHER_MIN = 4
 """So many messages in a row become one mark; fewer are as easily read one by one."""

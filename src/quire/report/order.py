@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from quire.trace.schema import DELIVER, RECEIVE, SEND
+from quire.trace.kinds import DELIVER, RECEIVE, SEND
 
 
 class Event(NamedTuple):

@@ -16,8 +16,8 @@ import pyarrow as pa
 from quire.pipeline.columns import Flags, Integers, destinations, join, kinds, numbers
 from quire.pipeline.layout import Layout, RowGroup
 from quire.pipeline.reading import TraceReader
+from quire.trace.kinds import DELIVER, PACKET, RECEIVE, SEND, VIEW
 from quire.trace.latency import Latencies
-from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND, VIEW
 
 BINS = 240
 

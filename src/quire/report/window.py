@@ -21,7 +21,8 @@ from quire.pipeline.columns import kinds, numbers
 from quire.pipeline.layout import Layout, overlapping
 from quire.pipeline.reading import TraceReader
 from quire.report.marks import Marks, to_marks
-from quire.trace.schema import PACKET, SCHEMA, SEND, TEXT
+from quire.trace.kinds import PACKET, SEND
+from quire.trace.schema import SCHEMA, TEXT
 
 EVENTS = 2_000
 EVENTS_MAX = 50_000

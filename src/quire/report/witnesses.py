@@ -10,7 +10,7 @@ from quire.pipeline.auditing.search import Found
 from quire.pipeline.auditing.verdicts import Check, Witness
 from quire.report.html import Html, join, tag
 from quire.report.order import Event, steps
-from quire.trace.schema import DELIVER, KINDS, RECEIVE, SEND, VIEW
+from quire.trace.kinds import DELIVER, KINDS, RECEIVE, SEND, VIEW
 
 _STEP, _ROW, _LEFT, _TOP = 92, 62, 92, 22
 _LETTER = 7.5

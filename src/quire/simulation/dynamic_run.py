@@ -22,11 +22,12 @@ from quire.simulation.membership.timed import TimedWorld
 from quire.simulation.randomness import stream
 from quire.simulation.runs import Progress, Run
 from quire.simulation.workload import due_times, payload
+from quire.trace.kinds import DELIVER, SEND
 from quire.trace.membership_recorder import GROUP, promises
 from quire.trace.parts.reader import Piece
 from quire.trace.parts.rewriting import Counting, Rewriting
 from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS, Integers, as_records
-from quire.trace.schema import DELIVER, SEND, Outcome
+from quire.trace.schema import Outcome
 from quire.trace.store import RunWriter
 from quire.views.core import IN_VIEWS, GroupSettings
 from quire.views.timing import Timing

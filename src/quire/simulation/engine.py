@@ -29,9 +29,9 @@ from quire.simulation.network import Network
 from quire.simulation.receipts import Receipts, Received
 from quire.simulation.site import Site
 from quire.simulation.tally import Tally
+from quire.trace.kinds import DELIVER, PACKET, RECEIVE, SEND
 from quire.trace.log import Address, EventLog
 from quire.trace.records import pack_record
-from quire.trace.schema import DELIVER, PACKET, RECEIVE, SEND
 
 GROUP_NAME = "all"
 _CHUNK_EVENTS = 1 << 14

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from quire.trace.kinds import DELIVER, PACKET, SEND, VIEW
 from quire.trace.records import ADDRESS, RECORD_FIELDS, pack_record
-from quire.trace.schema import DELIVER, PACKET, SEND, VIEW
 from quire.trace.views import Happening, ViewMember, members_word
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from quire.trace.kinds import KINDS, PACKET, SEND, VIEW
 from quire.trace.log import Address, Names
 from quire.trace.records import COUNT, RECORD_FIELDS, Integers
-from quire.trace.schema import KINDS, PACKET, SCHEMA, SEND, VIEW
+from quire.trace.schema import SCHEMA
 
 Flags = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = "pa.Array[Any]"

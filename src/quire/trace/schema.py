@@ -14,10 +14,6 @@ from quire.model.orders import Guarantee
 FORMAT = 1
 """Raised when a reader of older traces would misread newer ones."""
 
-SEND, DELIVER, PACKET, VIEW, LOCAL, RECEIVE = range(6)
-KINDS = ("send", "deliver", "packet", "view", "local", "receive")
-"""Kinds of events by their codes above; the file holds the word."""
-
 ROW_GROUP_ROWS = 65_536
 
 _word = pa.dictionary(pa.int8(), pa.string())

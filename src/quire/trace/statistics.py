@@ -14,10 +14,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from quire.trace.kinds import DELIVER, PACKET, SEND
 from quire.trace.latency import Latencies, Latency
 from quire.trace.log import Names
 from quire.trace.records import ADDRESS, COUNT, FANOUT, FIRST, HEADER, KIND, ORIGIN, PACKET_TYPE, TIME_NS, Integers
-from quire.trace.schema import DELIVER, PACKET, SEND
 
 MULTICASTS = "multicasts"
 

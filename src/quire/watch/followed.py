@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from quire.model.orders import Guarantee, implied_by
+from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.log import Names
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS, Integers
-from quire.trace.schema import DELIVER, SEND, VIEW
 from quire.trace.views import VIEW_BITS, Happening
 
 if TYPE_CHECKING:

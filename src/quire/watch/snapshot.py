@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from quire.report.order import Event, steps
-from quire.trace.schema import VIEW
+from quire.trace.kinds import VIEW
 from quire.watch.member import WatchedProcess
 from quire.watch.recent import Mark
 from quire.watch.scene import Scene

@@ -14,12 +14,13 @@ from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
 from quire.model.moments import Happened
 from quire.model.orders import Guarantee
+from quire.trace.kinds import DELIVER
 from quire.trace.parts.description import PartEnd
 from quire.trace.parts.observing import Observed, Observing
 from quire.trace.parts.runs import RunParts, runs_in
 from quire.trace.parts.survey import RunSurvey
 from quire.trace.records import COUNT, FIRST, KIND, ORIGIN, TIME_NS, Integers
-from quire.trace.schema import DELIVER, Outcome, RunInfo
+from quire.trace.schema import Outcome, RunInfo
 from quire.trace.statistics import Statistics, Summary, arrivals_of, per_message
 from quire.trace.store import RunWriter
 

@@ -23,7 +23,7 @@ from quire.pipeline.auditing.total import (
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.slices import read_events
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 
 class DeliveriesTask(msgspec.Struct, tag="deliveries"):

@@ -15,7 +15,7 @@ from quire.pipeline.auditing.group_history import FIRST, GROUP, LAST, PROCESS, G
 from quire.pipeline.auditing.total import identify, message_ids
 from quire.pipeline.labels import Labelled
 from quire.pipeline.slices import Events
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 
 def with_destinations(events: Events, rows: Labelled) -> Events:

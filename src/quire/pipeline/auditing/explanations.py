@@ -16,7 +16,7 @@ from quire.pipeline.auditing.search import Chain, ChainTask, FindTask, Found, Fo
 from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
 from quire.pipeline.layout import Layout, overlapping
 from quire.pipeline.tasks import Runner
-from quire.trace.schema import KINDS, SEND
+from quire.trace.kinds import KINDS, SEND
 
 _ROWS_PER_TASK = 4_000_000
 

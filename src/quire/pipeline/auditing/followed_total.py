@@ -13,7 +13,7 @@ import numpy as np
 
 from quire.model.messages import MessageId
 from quire.pipeline.auditing.total import disagreements, first_deliveries, judge_sequences
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 K, ORIGIN, FIRST, COUNT = range(4)
 Message = tuple[int, int]

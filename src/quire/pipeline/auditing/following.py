@@ -22,7 +22,7 @@ from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.followed_total import FollowedTotal
 from quire.pipeline.auditing.settling import Bound, settle
 from quire.pipeline.merge import merge_by_lamport
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 from quire.trace.views import VIEW_BITS
 
 IN_FLIGHT_MAX = 200_000

@@ -12,7 +12,7 @@ import numpy as np
 
 from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled
-from quire.trace.schema import DELIVER, SEND, VIEW
+from quire.trace.kinds import DELIVER, SEND, VIEW
 
 FOUND, JOIN, LEAVE = range(3)
 OPS = ("found", "join", "leave")

@@ -14,7 +14,7 @@ import numpy as np
 from quire.pipeline.auditing.group_history import FOUND, GROUP, LAST, LAST_EVENT, OPEN, GroupHistory
 from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled
-from quire.trace.schema import KINDS
+from quire.trace.kinds import KINDS
 
 UNFINISHED, DIFFERENT = 4, 5
 """Beside what is wrong with single events: a member that did not leave lacks the end of the log; two members' events

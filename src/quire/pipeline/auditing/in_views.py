@@ -23,7 +23,7 @@ from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.slices import Events
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 
 class InViews(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ import numpy as np
 
 from quire.pipeline.compiled import compiled, piece
 from quire.pipeline.numbering import NUMBER_END
-from quire.trace.schema import SEND
+from quire.trace.kinds import SEND
 
 NOT_ADDRESSED, OWED, DELIVERED = range(3)
 """Status of a message at a process."""

@@ -26,7 +26,7 @@ import numpy as np
 from quire.pipeline.auditing.total import take
 from quire.pipeline.compiled import compiled
 from quire.pipeline.slices import Events
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 
 class GlobalRank(NamedTuple):

@@ -18,7 +18,7 @@ from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import number_sends
 from quire.pipeline.remarks import Remark, remarks
 from quire.pipeline.slices import read_events
-from quire.trace.schema import SEND
+from quire.trace.kinds import SEND
 
 _KEPT_PER_KIND = 2
 """The first events of a kind are enough; a message delivered a million times is not listed."""

@@ -27,7 +27,7 @@ from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import NUMBER_END, UNKNOWN, gap, number_sends
 from quire.pipeline.slices import read_events
-from quire.trace.schema import SEND
+from quire.trace.kinds import SEND
 
 EXPORT_MAX = 50_000
 """More messages in flight or foreign deliveries than this are not worth sending around: the trace is judged in one piece."""

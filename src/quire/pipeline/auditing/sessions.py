@@ -13,7 +13,7 @@ import numpy as np
 from quire.model.messages import MessageId
 from quire.pipeline.auditing.view_history import ViewHistory
 from quire.pipeline.labels import Labelled
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 from quire.trace.views import parse_operation_word
 
 

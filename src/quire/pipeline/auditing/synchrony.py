@@ -18,7 +18,7 @@ from quire.model.messages import MessageId
 from quire.pipeline.auditing.view_history import Ending, Stay, ViewHistory
 from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled
-from quire.trace.schema import DELIVER, KINDS, SEND
+from quire.trace.kinds import DELIVER, KINDS, SEND
 from quire.trace.views import parse_members
 
 UNSENT, OUTSIDE = -2, -1

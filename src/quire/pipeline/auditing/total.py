@@ -20,7 +20,7 @@ from quire.pipeline.auditing.cycles import strongly_connected
 from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled
 from quire.pipeline.slices import Events
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 _SEARCH_STEPS_MAX = 2_000_000_000
 """The cycle with the fewest members is searched from every message of a component as long as that is affordable."""

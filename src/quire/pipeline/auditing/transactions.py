@@ -10,7 +10,7 @@ import numpy as np
 from quire.model.errors import BadInput
 from quire.pipeline.auditing.total import identify
 from quire.pipeline.labels import Labelled
-from quire.trace.schema import DELIVER, SEND, VIEW
+from quire.trace.kinds import DELIVER, SEND, VIEW
 
 COLUMNS = ("object", "op", "txn")
 TIMESTAMP, DELIVERED = "timestamp", "delivered"

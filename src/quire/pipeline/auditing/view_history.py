@@ -18,7 +18,7 @@ import numpy as np
 
 from quire.model.errors import BadInput
 from quire.pipeline.labels import Labelled
-from quire.trace.schema import DELIVER, VIEW
+from quire.trace.kinds import DELIVER, VIEW
 from quire.trace.views import Happening
 
 COLUMNS = ("group", "object", "op", "txn")

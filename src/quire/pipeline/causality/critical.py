@@ -17,7 +17,7 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import number_sends
 from quire.pipeline.slices import read_events
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 BY = ("events", "time")
 

@@ -10,7 +10,7 @@ import numpy as np
 from quire.model.errors import QuireError
 from quire.model.messages import MessageId
 from quire.pipeline.slices import Events
-from quire.trace.schema import SEND
+from quire.trace.kinds import SEND
 
 Message = tuple[int, int]
 

@@ -18,7 +18,8 @@ from quire.pipeline.columns import flags, kinds, numbers
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.slices import read_events
-from quire.trace.schema import DELIVER, EVENT, FILE, IMPLIED, LINE, MESSAGE, SEND, TEXT
+from quire.trace.kinds import DELIVER, SEND
+from quire.trace.schema import EVENT, FILE, IMPLIED, LINE, MESSAGE, TEXT
 
 _NAME = re.compile(r"(\d{1,9})([@:])(\d{1,18})")
 _POSITION = re.compile(r"\d{1,18}")

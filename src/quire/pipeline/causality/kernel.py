@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from quire.pipeline.compiled import compiled
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 
 @compiled

@@ -25,7 +25,7 @@ from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.codec import decode, encode
 from quire.pipeline.layout import Layout, check_segments, cut, lay_out, overlapping, segment_count
 from quire.pipeline.tasks import Runner, run_on
-from quire.trace.schema import KINDS
+from quire.trace.kinds import KINDS
 from quire.trace.store import open_run
 
 if TYPE_CHECKING:

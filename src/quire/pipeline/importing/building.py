@@ -14,7 +14,7 @@ from quire.pipeline.importing.gathering import DefectReporter, Source, flatten
 from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.slices import Events
-from quire.trace.schema import DELIVER, LOCAL, SEND
+from quire.trace.kinds import DELIVER, LOCAL, SEND
 
 
 class NumberTask(msgspec.Struct, tag="number"):

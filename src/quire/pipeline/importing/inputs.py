@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple, cast
 
-import pyarrow as pa
-
 from quire.files.errors import writing
 from quire.model.errors import BadInput
 
@@ -55,6 +53,8 @@ def plain_files(files: Sequence[Path], skip_lines: int = 0) -> list[Input] | Non
 
 def unpacked_files(files: Sequence[Path], spool: Path, skip_lines: int = 0, limit: int | None = None) -> list[Input]:
     """The files, those that must be unpacked as copies in a new directory, up to so many bytes if there is a limit."""
+    import pyarrow as pa  # Here, because this module is loaded for the help of the command, too.
+
     found = []
     with writing(spool):
         spool.mkdir()
@@ -139,4 +139,6 @@ def _decompress(reader: io.BufferedReader, kind: str) -> io.BufferedReader:
         return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=reader, mode="rb")))
     if kind == "bz2":
         return io.BufferedReader(cast(Any, bz2.BZ2File(reader)))
+    import pyarrow as pa
+
     return io.BufferedReader(cast(Any, pa.CompressedInputStream(pa.PythonFile(reader), "zstd")))

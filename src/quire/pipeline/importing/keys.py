@@ -15,7 +15,7 @@ import pyarrow as pa
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
 from quire.pipeline.importing.records import schema_of
 from quire.pipeline.importing.scratch import EDGES, Scratch, load_batch
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 _KEYS = schema_of(
     [

@@ -11,7 +11,7 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.importing.records import KINDS, check_name
 from quire.pipeline.importing.values import NotJson, parse_clock, parse_time, read_json, whole_number
-from quire.trace.schema import DELIVER, LOCAL, SEND
+from quire.trace.kinds import DELIVER, LOCAL, SEND
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "host": ("host", "process", "node", "member", "service", "servicename", "podname", "hostname"),

@@ -14,7 +14,7 @@ from quire.pipeline.importing.formats.contract import Found, Piece
 from quire.pipeline.importing.inputs import plain_files, unpacked_files
 from quire.pipeline.importing.mapping import NOWHERE
 from quire.pipeline.importing.request import ImportRequest
-from quire.trace.schema import KINDS
+from quire.trace.kinds import KINDS
 
 EVENTS = 10
 _BYTES = 1 << 16

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from quire.model.errors import BadInput
-from quire.trace.schema import DELIVER, LOCAL, SEND
+from quire.trace.kinds import DELIVER, LOCAL, SEND
 
 
 def schema_of(columns: Sequence[tuple[str, Any]]) -> pa.Schema:

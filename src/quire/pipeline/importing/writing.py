@@ -14,21 +14,8 @@ from quire.pipeline.columns import flags, kinds
 from quire.pipeline.importing.building import clock_times, lay_rows
 from quire.pipeline.importing.gathering import Source
 from quire.pipeline.importing.scratch import Scratch
-from quire.trace.schema import (
-    DELIVER,
-    EVENT,
-    FILE,
-    IMPLIED,
-    IMPORTED,
-    KINDS,
-    LINE,
-    LOCAL,
-    MESSAGE,
-    ROW_GROUP_ROWS,
-    SCHEMA,
-    SEND,
-    TEXT,
-)
+from quire.trace.kinds import DELIVER, KINDS, LOCAL, SEND
+from quire.trace.schema import EVENT, FILE, IMPLIED, IMPORTED, LINE, MESSAGE, ROW_GROUP_ROWS, SCHEMA, TEXT
 from quire.trace.store import open_trace
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from quire.trace.kinds import VIEW
 from quire.trace.log import Address, Names
 from quire.trace.parts.reader import Piece
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, RECORD_FIELDS, TIME_NS, Integers
-from quire.trace.schema import VIEW
 from quire.trace.views import Happening
 
 _IN_A_VIEW = (Happening.INSTALL, Happening.RESUME)

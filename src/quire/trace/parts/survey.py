@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
+from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.log import Names
 from quire.trace.parts.description import PartEnd
 from quire.trace.parts.reader import Part, Piece
 from quire.trace.parts.rewriting import Counting, Rewriting
 from quire.trace.parts.runs import RunParts
 from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS, Integers
-from quire.trace.schema import DELIVER, SEND, VIEW
 
 RUNNING_OR_CRASHED = "it crashed, or is still running, or the copy of its part is truncated"
 NOT_THERE = "its part is missing"

@@ -8,7 +8,7 @@ from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.results import Results
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 
 def _explain(results: Results, log: Log) -> Explanation:

@@ -12,7 +12,7 @@ from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Late, Orders
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.search import Link
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 
 def contradiction(results: Results) -> str:

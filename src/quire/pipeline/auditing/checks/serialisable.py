@@ -27,7 +27,7 @@ from quire.pipeline.auditing.transactions import (
 from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World
-from quire.trace.schema import KINDS
+from quire.trace.kinds import KINDS
 
 _SEARCH_STEPS_MAX = 2_000_000_000
 _OPERATIONS = {"r": "reads", "w": "writes", "commit": "commits", "abort": "aborts"}

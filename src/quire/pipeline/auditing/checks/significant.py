@@ -37,7 +37,7 @@ from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.merge import rebuild
 from quire.pipeline.numbering import count_sends
-from quire.trace.schema import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND
 
 COLUMNS = ("group", "object", "op", "txn")
 

@@ -12,7 +12,7 @@ from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.total import Disagreement, InOrder
 from quire.pipeline.auditing.verdicts import Witness
-from quire.trace.schema import DELIVER
+from quire.trace.kinds import DELIVER
 
 _OF_GROUPS = frozenset({Guarantee.HYBRID, Guarantee.MEMBERSHIPS})
 

@@ -14,7 +14,7 @@ from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import Chunk
 from quire.pipeline.importing.inputs import Input
 from quire.pipeline.importing.request import ImportRequest
-from quire.trace.schema import LOCAL
+from quire.trace.kinds import LOCAL
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 

@@ -26,7 +26,7 @@ from quire.pipeline.importing.formats.contract import Format, Found, Likeness, L
 from quire.pipeline.importing.records import check_name
 from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.values import parse_clock, parse_time
-from quire.trace.schema import LOCAL
+from quire.trace.kinds import LOCAL
 
 PARSERS = {
     "two-lines": r"(?<event>.*)\n(?<host>\S*) (?<clock>\{.*\})",

@@ -19,7 +19,7 @@ from quire.pipeline.importing.formats.contract import Event, Found, LineFormat, 
 from quire.pipeline.importing.records import check_name
 from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.values import NotJson, read_json
-from quire.trace.schema import LOCAL
+from quire.trace.kinds import LOCAL
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 

@@ -47,7 +47,7 @@ def test_the_order_of_events_takes_few_parameters_and_all_its_options() -> None:
     """Each of them is in docs/ordering.md; the function behind them sees groups."""
     assert len(inspect.signature(order.__wrapped__, follow_wrapped=False).parameters) <= 8  # type: ignore[attr-defined]
     assert [option.name for option in load("order").params if option.name != "help"] == [
-        "events", "out", "causal", "source", "clock", "vector", "sources", "omit_superseded", "object", "op", "txn", "write",
-        "commit", "within", "to", "force", "stream", "idle", "heartbeat", "transaction", "schema", "files_per_batch", "once",
-        "end", "master", "remote", "json",
+        "events", "out", "causal", "source", "clock", "vector", "id", "after", "sources", "omit_superseded", "object", "op",
+        "txn", "write", "commit", "within", "to", "force", "stream", "idle", "heartbeat", "transaction", "schema",
+        "files_per_batch", "once", "end", "master", "remote", "json",
     ]  # fmt: skip

@@ -63,7 +63,7 @@ def test_a_group_whose_protocol_cannot_address_some_members_is_told_so() -> None
     for name, share in (("broadcast", 0.5), ("multicast", 0.3)):
         with pytest.raises(BadInput, match="whole group only"):
             simulate(SimulationConfig(workload=WorkloadConfig(**{name: share})))  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="shares of all submissions"):
+    with pytest.raises(BadInput, match="fractions of all submissions"):
         simulated(3, broadcast=0.9, multicast=0.2)
 
 

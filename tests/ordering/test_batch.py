@@ -178,7 +178,7 @@ def test_the_command_orders_and_says_what_it_did(command: CliRunner, tmp_path: P
     again = command.invoke(app, ["order", str(cut), str(out)])
     forced = command.invoke(app, ["order", str(cut), str(out), "--force", "--to", "parquet"])
 
-    assert json.loads(said.stdout) == {"by": "total", "events": 1, "omitted": 2, "files": 1, "format": "json"}
+    assert json.loads(said.stdout) == {"by": "total", "events": 1, "omitted": 2, "missing": 0, "files": 1, "format": "json"}
     assert "exists already" in str(again.exception)
     assert forced.exit_code == 0, forced.exception
     assert [row["clock"] for row in read(out)] == [1, 2, 3]

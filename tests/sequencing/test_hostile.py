@@ -46,7 +46,7 @@ def packets(effects: Effects) -> list[Packet]:
     ids=lambda packet: packet.name,
 )  # fmt: skip
 def test_a_client_cannot_play_the_directory_another_sequencer_or_another_client(packet: Packet) -> None:
-    with pytest.raises(ProtocolViolation, match=r"may not be sent by it|speaks for client"):
+    with pytest.raises(ProtocolViolation, match=r"may not be sent by it|in the name of client"):
         sequencer().receive(0, ME, packet)
 
 

@@ -66,12 +66,12 @@ class TcpEndpoint:
 
     async def accept(self) -> TcpStranger:
         while True:
-            # Not the event loop's sock_accept: cancelled at the moment in which it has a connection, it forgets to close it.
-            await _readable(self._socket)
+            # Not by the event loop's sock_accept: cancelled at the moment in which it has a connection, it forgets to close it.
             try:
                 connected, address = self._socket.accept()
             except BlockingIOError:
-                continue  # Whoever was there has gone again.
+                await _readable(self._socket)
+                continue
             connected.setblocking(False)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return TcpStranger(connected, shown(address), self._tls, self._handshake_s)

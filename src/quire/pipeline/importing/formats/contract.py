@@ -8,7 +8,6 @@ from enum import IntEnum
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
-import re2
 
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import Chunk
@@ -146,6 +145,8 @@ class LineFormat(Format[Settings]):
 
 def compile_where(where: str | None) -> Any:
     """An expression for the lines that are wanted, ready to be searched for; None where all are."""
+    import re2  # Here, because this module is loaded for the help of the command, too.
+
     options = re2.Options()
     options.log_errors = False
     try:

@@ -8,7 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from quire.pipeline.auditing.following import COUNT, FIRST, LAMPORT, Follower, Found
+from quire.pipeline.auditing.followed_findings import Found
+from quire.pipeline.auditing.following import COUNT, FIRST, LAMPORT, Follower
 from quire.trace.kinds import DELIVER, SEND
 
 MEMBERS = 3

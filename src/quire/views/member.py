@@ -229,9 +229,8 @@ class Member:
             return True
         changed = any(core.heard.get(member.name, 0) > member.incarnation for member in core.view.members)
         lost = any(name in core.suspects for name in core.view.names() if name != core.me.name)
-        return (
-            changed or lost or bool(self.membership.agreement.admissible()) or (core.closing and core.operations.is_drained())
-        )
+        admits = bool(self.membership.agreement.admissible())
+        return changed or lost or admits or (core.closing and core.operations.is_drained())
 
     # Packets.
 

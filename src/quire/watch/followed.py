@@ -19,7 +19,7 @@ from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, TI
 from quire.trace.views import VIEW_BITS, Happening
 
 if TYPE_CHECKING:
-    from quire.pipeline.auditing.following import Found, Wrong
+    from quire.pipeline.auditing.followed_findings import Found, Wrong
 
 _TIMES_MAX = 4096
 _BREACHES = (

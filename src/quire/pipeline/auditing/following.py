@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from quire.pipeline.auditing import kernel
+from quire.pipeline.auditing.followed_findings import Found, Wrong
 from quire.pipeline.auditing.followed_total import FollowedTotal
 from quire.pipeline.auditing.settling import Bound, settle
 from quire.pipeline.merge import merge_by_lamport
@@ -32,41 +32,6 @@ K, ORIGIN, FIRST, COUNT, LAMPORT, DESTS, IN_VIEW = range(7)
 """The columns of what a process did: the kind, the origin as an index, the first number, how many, the logical time of the
 first, which destinations, and in which view the process was; -1 for none."""
 COLUMNS = 7
-
-
-class Wrong(msgspec.Struct, frozen=True):
-    """The first violation of an order, by indices of processes and numbers of messages."""
-
-    process: int
-    origin: int
-    seq: int
-    missing: tuple[int, int] | None = None
-    """The message that should have come before it."""
-    kind: int = -1
-    """Of a breach of integrity."""
-    other: int = -1
-    """The process by which it was due."""
-
-
-class Tally(msgspec.Struct):
-    count: int = 0
-    first: Wrong | None = None
-
-    def add(self, count: int, first: Wrong) -> None:
-        self.count += count
-        self.first = self.first or first
-
-
-class Found(msgspec.Struct):
-    """What was found so far."""
-
-    messages: int = 0
-    deliveries: int = 0
-    integrity: Tally = msgspec.field(default_factory=Tally)
-    agreement: Tally = msgspec.field(default_factory=Tally)
-    fifo: Tally = msgspec.field(default_factory=Tally)
-    causal: Tally = msgspec.field(default_factory=Tally)
-    total: Tally = msgspec.field(default_factory=Tally)
 
 
 class Atoms(NamedTuple):

@@ -16,7 +16,19 @@ from typer.testing import CliRunner
 
 from quire.bench.assignment import Assignment, Report
 from quire.bench.load import HEAD_BYTES, Supply, Tally
-from quire.bench.measure import CEILINGS, DYNAMIC, OURS, ZEROMQ, Config, Latency, Results, Throughput, check, measure, move_load
+from quire.bench.measure import (
+    CEILINGS,
+    JOURNALLED,
+    OURS,
+    ZEROMQ,
+    Config,
+    Latency,
+    Results,
+    Throughput,
+    check,
+    measure,
+    move_load,
+)
 from quire.bench.processes import BenchFailed, Processes
 from quire.bench.soak import Sample, judge_memory, soak
 from quire.bench.targets import judge
@@ -71,7 +83,7 @@ class TestLoad:
 
 class TestContenders:
     # Every one of them takes part in the tiny run below, too.
-    @pytest.mark.parametrize("contender", cases(OURS[:1], [*OURS[1:], *DYNAMIC, *CEILINGS]))
+    @pytest.mark.parametrize("contender", cases(OURS[:1], [*OURS[1:], *JOURNALLED, *CEILINGS]))
     @pytest.mark.parametrize("size", cases([1024], [64]))
     def test_everybody_delivers_everything_as_promised(self, contender: str, size: int) -> None:
         figures = asyncio.run(move_load(contender, size, Config(messages=3000)))
@@ -99,21 +111,21 @@ class TestMeasure:
         config = Config(messages=2000, rounds=1, sizes=(64,), round_trips=20)
         results = asyncio.run(measure(config, silently))
         rows = {row.contender: row for row in results.throughput}
-        assert {*OURS, *DYNAMIC, *CEILINGS} <= set(rows)
-        assert all(rows[name].to_runs for name in DYNAMIC)
-        assert [name for name, row in rows.items() if row.to_disk] == ["quire dynamic journal"]
+        assert {*OURS, *JOURNALLED, *CEILINGS} <= set(rows)
+        assert all(rows[name].to_runs for name in JOURNALLED)
+        assert [name for name, row in rows.items() if row.to_disk] == ["quire journal"]
         assert rows["quire runs"].to_runs == rows["ceiling opaque"].to_ceiling == 1.0
         assert {"raw round trip", "quire", "quire, lookahead=0"} <= {row.contender for row in results.latency}
         durable = {row.contender: row.to_sync for row in results.latency}
-        assert durable["quire dynamic, journal"]
+        assert durable["quire, journal"]
         assert durable["quire"] is None
         judged = [target.name for target in judge(results)]
         assert len(judged) >= 8
-        assert sum("dynamic" in name or "durable" in name for name in judged) == 4
+        assert sum("journal" in name or "durable" in name for name in judged) == 2
 
     def test_without_rivals_quire_is_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs", "quire messages"))
-        monkeypatch.setattr("quire.bench.measure.DYNAMIC", ())
+        monkeypatch.setattr("quire.bench.measure.JOURNALLED", ())
         config = Config(members=2, messages=500, rounds=1, sizes=(64,), round_trips=20, rivals=False)
         results = asyncio.run(measure(config, silently))
         assert {row.contender for row in results.throughput} == {"quire runs", "quire messages"}
@@ -122,7 +134,7 @@ class TestMeasure:
     def test_where_zeromq_is_missing_one_sentence_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("quire.bench.measure.find_spec", lambda _: None)
         monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs",))
-        monkeypatch.setattr("quire.bench.measure.DYNAMIC", ())
+        monkeypatch.setattr("quire.bench.measure.JOURNALLED", ())
         config = Config(members=2, messages=500, rounds=1, sizes=(64,), round_trips=20)
         results = asyncio.run(measure(config, silently))
         assert not {row.contender for row in results.throughput} & set(ZEROMQ)
@@ -219,7 +231,7 @@ class TestCommand:
 
     def test_the_command_prints_tables(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("quire.bench.measure.OURS", ("quire runs", "quire messages"))
-        monkeypatch.setattr("quire.bench.measure.DYNAMIC", ())
+        monkeypatch.setattr("quire.bench.measure.JOURNALLED", ())
         done = CliRunner().invoke(app, TINY)
         assert done.exit_code == 0
         assert "quire messages" in done.stdout

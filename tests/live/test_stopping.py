@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from quire.live.network.gathering import Gathering
+from quire.live.runs.exchange import PlannedLoad
+from quire.live.runs.fixed_member import FixedMember
 from quire.live.runs.fleet import free_addresses
-from quire.live.runs.member import Member
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Ended
 
@@ -28,11 +29,11 @@ def test_a_member_that_is_the_last_to_notice_that_all_are_there_is_not_lost_to_t
             await late.wait()
 
     async def run() -> list[Ended]:
-        plan = Plan(members=free_addresses(2), messages=1_000_000, timeout_s=PATIENCE_S, order="total")
-        members = [Member(plan, me, None) for me in range(2)]
+        plan = Plan(members=free_addresses(2), messages=1_000_000, timeout_s=PATIENCE_S, protocol="two-phase")
+        members = [FixedMember(plan, me, None, lambda _: None, PlannedLoad(plan, me)) for me in range(2)]
         async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(member.take_part(member.send_load, member.count_load)) for member in members]
-            while not members[0].delivered:
+            running = [tasks.create_task(member.take_part()) for member in members]
+            while not members[0].exchange.delivered:
                 await asyncio.sleep(0.01)
             for member in members:
                 member.stop()

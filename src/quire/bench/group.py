@@ -10,35 +10,65 @@ from pathlib import Path
 from quire.bench.assignment import Assignment, Report
 from quire.bench.load import Supply, Tally
 from quire.bench.pipe import Pipe
-from quire.live.groups.group import Group
-from quire.live.groups.joining import record_group
-from quire.live.network_options import Network
-from quire.live.settings import read_settings
+from quire.journal.disk import Directory
+from quire.live.dynamic.events import View
+from quire.live.dynamic.group import DynamicGroup
+from quire.live.dynamic.joining import Delivery
+from quire.live.joining import join
 
 SECRET = "a secret for a benchmark on loopback"  # noqa: S105
 TAKEN_MAX = 256
 SETTLE_S = 0.005
 TIMEOUT_S = 30.0
+DURABLE_TRIPS_MAX = 100
+"""Each takes as long as a disk does, which may be slow."""
 
 
-def make_group(assignment: Assignment, *, secret: bool = False) -> Group:
-    settings = read_settings(
+def make_group(
+    assignment: Assignment,
+    *,
+    secret: bool = False,
+    delivery: Delivery | None = None,
+    trace: bool = False,
+    journal: bool = False,
+) -> DynamicGroup:
+    """A founder. Its part of a trace, or its journal, is where the assignment says."""
+    lookahead = {} if assignment.lookahead is None else {"lookahead": assignment.lookahead}
+    options = {"options": lookahead, "protocol": "single-phase"} if lookahead else {"order": "total"}
+    group = join(
         "bench",
-        assignment.me,
-        assignment.addresses,
-        order="total" if assignment.lookahead is None else None,
-        protocol="single-phase" if assignment.lookahead is not None else None,
-        options={"lookahead": assignment.lookahead} if assignment.lookahead is not None else None,
-        network=Network(secret=SECRET if secret else None, timeout_s=TIMEOUT_S),
+        me=assignment.me,
+        members=assignment.addresses,
+        journal=_own(assignment, "journal") if journal else None,
+        delivery=delivery,
+        trace=assignment.directory if trace else None,
+        secret=SECRET if secret else None,
+        timeout_s=TIMEOUT_S,
+        **options,
     )
-    return Group(settings, None if assignment.directory is None else record_group(settings, Path(assignment.directory)))
+    assert isinstance(group, DynamicGroup)
+    return group
 
 
-async def throughput(pipe: Pipe, *, messages: bool = False, secret: bool = False) -> None:
+def _own(assignment: Assignment, name: str) -> Path:
+    assert assignment.directory is not None
+    return Path(assignment.directory, f"{name}-{assignment.me}")
+
+
+async def throughput(
+    pipe: Pipe,
+    *,
+    messages: bool = False,
+    secret: bool = False,
+    delivery: Delivery | None = None,
+    trace: bool = False,
+    journal: bool = False,
+) -> None:
     """Send at full speed and deliver everything, run by run or message by message."""
     assignment = pipe.assignment
     supply, tally = Supply(assignment), Tally(assignment.size)
-    async with make_group(assignment, secret=secret) as group:
+    async with make_group(assignment, secret=secret, delivery=delivery, trace=trace, journal=journal) as group:
+        await _everybody_is_there(group, assignment.members)
         await pipe.all_ready()
         sending = asyncio.create_task(_send(group, supply))
         telling = asyncio.create_task(_tell_progress(pipe, tally))
@@ -47,15 +77,26 @@ async def throughput(pipe: Pipe, *, messages: bool = False, secret: bool = False
         elapsed_s = await pipe.all_done()
         await sending
         telling.cancel()
-        pipe.report(elapsed_s, supply.sent, (tally,))
+        batches, size = group.journalled()
+        plain_s = await asyncio.to_thread(append_plainly, assignment, batches, size) if batches else None
+        pipe.report(elapsed_s, supply.sent, (tally,), plain_s)
+        await group.close()
 
 
-async def _send(group: Group, supply: Supply) -> None:
+async def _everybody_is_there(group: DynamicGroup, members: int) -> None:
+    """With journals a majority of the founders may have begun without the others."""
+    async with aclosing(group.events()) as events:
+        async for event in events:
+            if isinstance(event, View) and len(event.members) == members:
+                return
+
+
+async def _send(group: DynamicGroup, supply: Supply) -> None:
     for batch in supply.batches():
         await group.multicast_many(batch)
 
 
-async def _take_runs(group: Group, tally: Tally, members: int) -> None:
+async def _take_runs(group: DynamicGroup, tally: Tally, members: int) -> None:
     async with aclosing(group.runs()) as deliveries:
         async for delivery in deliveries:
             tally.take_together(delivery.run.body.payload)
@@ -63,7 +104,7 @@ async def _take_runs(group: Group, tally: Tally, members: int) -> None:
                 return
 
 
-async def _take_messages(group: Group, tally: Tally, members: int) -> None:
+async def _take_messages(group: DynamicGroup, tally: Tally, members: int) -> None:
     taken: list[bytes] = []
 
     def settle() -> None:
@@ -100,6 +141,7 @@ async def latency(pipe: Pipe) -> None:
     payload = bytes(assignment.size)
     took: list[float] = []
     async with make_group(assignment) as group:
+        await _everybody_is_there(group, assignment.members)
         taking = asyncio.create_task(_take_anything(group))
         await pipe.all_ready()
         for _ in range(assignment.round_trips if assignment.me == assignment.sender else 0):
@@ -109,8 +151,58 @@ async def latency(pipe: Pipe) -> None:
         await pipe.all_done()
         taking.cancel()
         pipe.say(Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took)))
+        await group.close()
 
 
-async def _take_anything(group: Group) -> None:
+async def durable_latency(pipe: Pipe) -> None:
+    """One member sends a message, waits until it is delivered, which is when a majority has it on disk, and sends the next.
+    In turn with that, the bare disk makes a message durable."""
+    assignment = pipe.assignment
+    payload = bytes(assignment.size)
+    took, syncs = [], []
+    async with make_group(assignment, journal=True) as group:
+        await _everybody_is_there(group, assignment.members)
+        taking = asyncio.create_task(_take_anything(group))
+        await pipe.all_ready()
+        if assignment.me == assignment.sender:
+            with _Plain(assignment) as plain:
+                for _ in range(min(assignment.round_trips, DURABLE_TRIPS_MAX)):
+                    began = time.perf_counter()
+                    await group.execute(payload)
+                    took.append((time.perf_counter() - began) * 1e6)
+                    syncs.append(plain.append(payload) * 1e6)
+        await pipe.all_done()
+        taking.cancel()
+        pipe.say(Report(me=assignment.me, cpu_s=pipe.cpu_s(), round_trips_us=tuple(took), syncs_us=tuple(syncs)))
+        await group.close()
+
+
+async def _take_anything(group: DynamicGroup) -> None:
     async for _ in group.runs():
         pass
+
+
+def append_plainly(assignment: Assignment, batches: int, size: int) -> float:
+    """How long the bare disk takes for so many bytes in so many batches."""
+    with _Plain(assignment) as plain:
+        return sum(plain.append(bytes(size // batches)) for _ in range(batches))
+
+
+class _Plain:
+    """A file beside the journal."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._file = Directory(_own(assignment, "plain").parent).open(_own(assignment, "plain").name)
+
+    def __enter__(self) -> _Plain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, data: bytes) -> float:
+        """How long it takes until these bytes are durable."""
+        began = time.perf_counter()
+        self._file.write(data)
+        self._file.sync()
+        return time.perf_counter() - began

@@ -27,11 +27,13 @@ SECONDS_MAX = 600.0
 SIZE_MAX = 1 << 16
 ROUND_TRIPS = 2000
 QUIRE_LATENCY = "quire"
-DURABLE_LATENCY = "quire dynamic, journal"
+DURABLE_LATENCY = "quire, journal"
 
-OURS = ("quire runs", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct")
-DYNAMIC = ("quire dynamic fast", "quire dynamic uniform", "quire dynamic journal")
-"""Groups whose members can change. They are measured with the first of the sizes."""
+OURS = (
+    "quire runs", "quire fast", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct"
+)  # fmt: skip
+JOURNALLED = ("quire journal",)
+"""They are measured with the first of the sizes."""
 CEILINGS = ("ceiling objects", "ceiling opaque")
 ZEROMQ = ("zmq 1", "zmq 64")
 SEQUENCERS = {
@@ -40,7 +42,7 @@ SEQUENCERS = {
     "quire sequencer direct": "quire combined sequencer direct",
 }
 """Which process more a contender has."""
-ON_DISK = frozenset({"quire trace", "quire dynamic journal", "quire dynamic latency"})
+ON_DISK = frozenset({"quire trace", "quire journal", "quire durable latency"})
 """Who writes files."""
 OF_OBJECTS = frozenset({"quire messages", "zmq 1"})
 """Who makes an object of every message, and is measured against the ceiling that does."""
@@ -124,7 +126,7 @@ async def measure(config: Config, say: Say) -> Results:
     load_before = _load_average()
     throughput: list[Throughput] = []
     for size in config.sizes:
-        contenders = (*OURS, *(DYNAMIC if size == config.sizes[0] else ()), *rivals)
+        contenders = (*OURS, *(JOURNALLED if size == config.sizes[0] else ()), *rivals)
         rounds: dict[str, list[_Round]] = {contender: [] for contender in contenders}
         for number in range(config.rounds):
             for contender in contenders:
@@ -231,7 +233,7 @@ async def _latencies(config: Config, zeromq: bool, say: Say) -> tuple[Latency, .
         (QUIRE_LATENCY, "quire latency", last, None),
         ("quire, lookahead=0", "quire latency", last, 0),
         ("quire, lookahead=0, first member", "quire latency", 0, 0),
-        (DURABLE_LATENCY, "quire dynamic latency", 0, None),
+        (DURABLE_LATENCY, "quire durable latency", 0, None),
     ]
     contenders += [("zmq 1", "zmq latency", 0, None)] if zeromq else []
     rounds: dict[str, list[_Trips]] = {name: [] for name, *_ in contenders}

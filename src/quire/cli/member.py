@@ -38,7 +38,7 @@ def member(
 
     If neither the file nor --messages says how much to send, the lines of standard input are multicast, and every line
     delivered is printed with its origin and number; it ends when the input of all members has ended. Ctrl-C delivers what
-    was sent, and ends the group.
+    was sent, and leaves the group, which goes on; where the protocol's groups are fixed, it ends.
     """
     from quire.cli.planning import override
     from quire.cli.taking_part import take_part_here
@@ -50,7 +50,7 @@ def member(
         messages=messages, size=size, rate=rate, timeout_s=timeout, join_s=join, listen=listen,
     )  # fmt: skip
     parts = out or (None if plan.out is None else Path(plan.out))
-    plan.settings(me)
+    plan.check(me)
     ended = run(take_part_here(plan, me, parts, json=json))
     _report(ended, me, parts, lines=plan.messages is None, json=json)
 

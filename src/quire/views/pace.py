@@ -7,6 +7,8 @@ from quire.views.timing import Timing
 
 _TRIES = 8
 """So often it runs in haste, before the pauses grow."""
+_DOUBLINGS_MAX = 16
+"""By then they are longest, however long it goes on in vain."""
 
 
 class Pace:
@@ -34,4 +36,4 @@ class Pace:
             return timing.beat_s
         if core.view.epoch == 1:
             return timing.founding_s / core.settings.founding_patience
-        return min(timing.beat_s, timing.hasty_s * 2.0 ** max(0, self._in_vain - _TRIES))
+        return min(timing.beat_s, timing.hasty_s * 2.0 ** min(_DOUBLINGS_MAX, max(0, self._in_vain - _TRIES)))

@@ -39,10 +39,12 @@ from quire.model.payloads import BytesLike, as_bytes, as_messages
 from quire.protocols.contract import Deliver
 from quire.protocols.registry import create
 from quire.trace.statistics import RelayLoad
+from quire.views.core import IN_VIEWS
 
 
 class Group:
-    """One member's end of a live group. Use it in `async with`; all calls belong to the event loop that entered it."""
+    """One member's end of a group whose members are fixed. Use it in `async with`; all calls belong to the event loop that
+    entered it."""
 
     def __init__(
         self,
@@ -52,6 +54,8 @@ class Group:
         state: AnyState = None,
         observer: Observer | None = None,
     ) -> None:
+        if settings.protocol in IN_VIEWS:
+            raise BadInput(f"groups of {settings.protocol} change: their members are of another kind")
         machine, settings = read_state(settings, state)
         self.settings = settings
         self.me = settings.me

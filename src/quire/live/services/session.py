@@ -208,7 +208,7 @@ class Session:
     def waiting(self) -> Sequence[Held]:
         """Why is nothing delivered? Where this client reads nothing more, because its application does not take what was
         delivered: the first that it has not taken, since when, and the application's client as who is waited for."""
-        unread_s, notice = self._inbox.unread_s(), self._inbox.first()
+        unread_s, notice = self._inbox.unread_s(), self._inbox.first(object)
         if unread_s is None or notice is None:
             return ()
         run = notice.run if isinstance(notice, Delivered) else NO_RUN

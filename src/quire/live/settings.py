@@ -109,6 +109,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the group's state is, and begins with."""
     name: str = ""
     """How this member is called, where members have names."""
+    restartable: int = 0
+    """How many of the members, the first, may end and come back as other processes."""
     visitors: int = 0
     """How many numbers after those of the members are for processes that come and go, and need no address."""
     transport: str = TCP

@@ -64,7 +64,9 @@ class Admission:
         if self._gathering.obstacle is not None:
             self._gathering.knows(peer.member)
             raise Misfit(f"the group cannot start: {self._gathering.obstacle}")
-        if peer.incarnation in (None, introduction.incarnation):
+        if introduction.knows not in (None, self._incarnation) and self._settings.me < self._settings.restartable:
+            self._gathering.was_here_before()
+        if peer.incarnation in (None, introduction.incarnation) or peer.member < self._settings.restartable:
             return
         if not self._liveness.started and peer.is_unused():
             # It was restarted before anything was sent to it or by it, so nothing is lost.

@@ -45,6 +45,10 @@ class Gathering:
         if not self._missing():
             self._over.set()
 
+    def was_here_before(self) -> None:
+        """The group is there already, with an earlier process of this member: nobody has to be waited for."""
+        self._over.set()
+
     def cannot_be(self, error: QuireError) -> None:
         """The group can never come together; the first reason counts."""
         self.obstacle = self.obstacle or error

@@ -56,6 +56,12 @@ class Peer:
         self.incarnation = self.closing_after = self.blocked = None
         self.unreadable = 0
 
+    def restarted(self) -> None:
+        """Another process is this member now, to which nothing was said yet."""
+        self.begin_anew()
+        self.drained = self.sent_drained = self.done = self.sent_done = False
+        self.ended = self.gone = False
+
     def is_unused(self) -> bool:
         """Whether nothing has ever been sent over the link."""
         return not self.incoming.received and not self.outgoing.sent

@@ -211,7 +211,10 @@ def test_a_member_that_learns_of_a_misfit_from_another_says_so_at_once_and_blame
             Group(made_of(where, 2, options={"ids": "rotating"}, **one)),
         ]
         at = time.monotonic()
-        errors = await asyncio.gather(*(group.__aenter__() for group in groups), return_exceptions=True)
+        first = [asyncio.ensure_future(group.__aenter__()) for group in groups[:2]]
+        while groups[0]._mesh.peers[1].connection is None:
+            await asyncio.sleep(0.01)
+        errors = await asyncio.gather(*first, groups[2].__aenter__(), return_exceptions=True)
         assert time.monotonic() - at < SECONDS
         texts = [str(error) for error in errors]
         assert all(isinstance(error, BadInput) for error in errors), texts
@@ -246,9 +249,11 @@ def test_a_member_whose_application_fails_is_blamed_at_once_and_by_name(addresse
 
         async def fail() -> None:
             async with groups[1]:
+                await asyncio.gather(*others)
                 raise ZeroDivisionError
 
-        failing, *_ = await asyncio.gather(fail(), groups[0].__aenter__(), groups[2].__aenter__(), return_exceptions=True)
+        others = [asyncio.ensure_future(group.__aenter__()) for group in (groups[0], groups[2])]
+        failing, *_ = await asyncio.gather(fail(), return_exceptions=True)
         assert isinstance(failing, ZeroDivisionError)
         at = time.monotonic()
         for group in (groups[0], groups[2]):

@@ -124,7 +124,7 @@ with imported_when_used(globals()):
     from quire.simulation.config import WorkloadConfig as WorkloadConfig
     from quire.simulation.runs import SimulationResult as SimulationResult
     from quire.simulation.simulate import simulate as simulate
-    from quire.trace.statistics import RelayLoad as RelayLoad
+    from quire.trace.relay_load import RelayLoad as RelayLoad
     from quire.transactions.codecs import JSON as JSON
     from quire.transactions.codecs import Codec as Codec
     from quire.transactions.store import Counts as Counts

@@ -149,6 +149,11 @@ def test_importing_quire_loads_neither_spark_nor_any_part_of_itself() -> None:
     assert loaded == ["quire.lazy"]
 
 
+def test_a_member_starts_without_numpy() -> None:
+    code = "import sys, quire; quire.join, quire.connect, quire.join_store, quire.join_objects; print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def test_a_caller_can_catch_and_compare_by_the_names_in_quire() -> None:
     with pytest.raises(quire.BadInput):
         quire.join("board", me=7, members=["127.0.0.1:7000"], order="total")

@@ -16,9 +16,9 @@ from quire.protocols.hierarchy.costs import header_entries
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.group import Group
 from quire.simulation.simulate import SimulationResult, _GroupRun, simulate
-from quire.trace.records import as_records
 from quire.trace.rows import spread
 from quire.trace.store import open_run
+from quire.trace.tables import as_records
 from tests.hierarchy.trees import GOLDEN
 
 OPTIONS: tuple[str, ...] = ("inside", "encoding", "branching", "held")

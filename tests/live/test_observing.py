@@ -18,7 +18,8 @@ from quire.live.observing.status import Status
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
 from quire.trace.kinds import DELIVER, SEND
-from quire.trace.records import COUNT, KIND, as_records
+from quire.trace.records import COUNT, KIND
+from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
 from tests.kit.patience import PATIENCE_S
 

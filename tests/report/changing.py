@@ -6,9 +6,9 @@ from pathlib import Path
 
 from quire.model.orders import RELIABLE, Guarantee, in_order
 from quire.trace.log import Address, EventLog
-from quire.trace.records import as_records
 from quire.trace.schema import Outcome, RunInfo
 from quire.trace.store import RunWriter
+from quire.trace.tables import as_records
 from quire.trace.views import Happening, Operation, ViewMember, operation_word
 
 MS = 1_000_000

@@ -13,8 +13,8 @@ import pytest
 from quire.model.messages import Body
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
-from quire.trace.records import as_records
 from quire.trace.store import open_run, read_info
+from quire.trace.tables import as_records
 from tests.simulation.plain import Choosy, Halving, Narrow, Plain, engine, later
 
 BODY = Body(b"x", 1)

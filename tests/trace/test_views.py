@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quire.trace.log import Address, EventLog
-from quire.trace.records import as_records
 from quire.trace.rows import spread
+from quire.trace.tables import as_records
 from quire.trace.views import (
     Happening,
     Operation,

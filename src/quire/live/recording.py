@@ -27,7 +27,7 @@ from quire.model.errors import BadInput
 from quire.trace.log import Address, EventLog
 from quire.trace.parts.description import PartEnd, RunIdentity, describe_part, read_clock
 from quire.trace.parts.writer import PartWriter
-from quire.trace.statistics import RelayLoad
+from quire.trace.relay_load import RelayLoad
 from quire.trace.tail import TraceTail
 
 LEFT_EARLY = "the process left before its group was closed"

@@ -21,8 +21,8 @@ from quire.http.addresses import read_http_address
 from quire.http.client import Client, Unanswered
 from quire.model.errors import BadInput
 from quire.trace.log import Names
-from quire.trace.records import as_records
 from quire.trace.rows import spread
+from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
 
 if TYPE_CHECKING:

@@ -26,9 +26,10 @@ from quire.trace.kinds import DELIVER, SEND
 from quire.trace.membership_recorder import GROUP, promises
 from quire.trace.parts.reader import Piece
 from quire.trace.parts.rewriting import Counting, Rewriting
-from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS, Integers, as_records
+from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS
 from quire.trace.schema import Outcome
 from quire.trace.store import RunWriter
+from quire.trace.tables import Integers, as_records
 from quire.views.core import IN_VIEWS, GroupSettings
 from quire.views.timing import Timing
 from quire.views.view import Participant, View

@@ -18,10 +18,10 @@ from quire.simulation.delays import parse_delays, to_ns
 from quire.simulation.network import Network, Split
 from quire.simulation.randomness import stream
 from quire.trace.log import EventLog
-from quire.trace.records import as_records
 from quire.trace.schema import Outcome, RunInfo
 from quire.trace.statistics import Arrivals, Statistics, Summary, per_message
 from quire.trace.store import RunWriter
+from quire.trace.tables import as_records
 
 _KEEP_RECORDS = 1 << 18
 

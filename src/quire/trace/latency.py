@@ -11,7 +11,7 @@ from array import array
 import msgspec
 import numpy as np
 
-from quire.trace.records import Integers
+from quire.trace.tables import Integers
 
 NANOSECONDS_PER_MS = 1_000_000
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from quire.trace.kinds import KINDS, PACKET, SEND, VIEW
 from quire.trace.log import Address, Names
-from quire.trace.records import COUNT, RECORD_FIELDS, Integers
+from quire.trace.records import COUNT, RECORD_FIELDS
 from quire.trace.schema import SCHEMA
+from quire.trace.tables import Integers
 
 Flags = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = "pa.Array[Any]"

@@ -17,7 +17,8 @@ import numpy as np
 from quire.trace.kinds import DELIVER, PACKET, SEND
 from quire.trace.latency import Latencies, Latency
 from quire.trace.log import Names
-from quire.trace.records import ADDRESS, COUNT, FANOUT, FIRST, HEADER, KIND, ORIGIN, PACKET_TYPE, TIME_NS, Integers
+from quire.trace.records import ADDRESS, COUNT, FANOUT, FIRST, HEADER, KIND, ORIGIN, PACKET_TYPE, TIME_NS
+from quire.trace.tables import Integers
 
 MULTICASTS = "multicasts"
 
@@ -36,14 +37,6 @@ class RoleArrivals(msgspec.Struct, frozen=True):
     members: int
     mean: float
     max: int
-
-
-class RelayLoad(msgspec.Struct, frozen=True):
-    """How much a member forwards for others: packets that arrived, and counts in the headers that it sent."""
-
-    role: str
-    arrived: int
-    entries: int
 
 
 class Arrivals(msgspec.Struct, frozen=True):

@@ -21,9 +21,10 @@ from quire.files.errors import writing
 from quire.files.replacing import Staging, check_replaceable
 from quire.model.errors import BadInput
 from quire.trace.log import Names
-from quire.trace.records import COUNT, Integers
+from quire.trace.records import COUNT
 from quire.trace.rows import spread
 from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, EVENT, FORMAT, ROW_GROUP_ROWS, SCHEMA, RunInfo
+from quire.trace.tables import Integers
 
 REPORT = "report.html"
 """The report of a run, or of a sweep, in its directory. It goes when they are replaced."""

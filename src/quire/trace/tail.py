@@ -6,6 +6,7 @@ is left.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ import msgspec
 from quire.trace.log import Names
 from quire.trace.parts.description import PartDescription
 from quire.trace.parts.frames import NewNames
-from quire.trace.records import COUNT, RECORD_BYTES, as_records
+from quire.trace.records import COUNT, RECORD_BYTES, RECORD_FIELDS
 
 KEPT_BYTES = 4 << 20
 EXCERPT_BYTES_MAX = 1 << 20
@@ -72,7 +73,7 @@ class TraceTail:
             return
         self._chunks.append((self._rows, records))
         self._next += len(records) // RECORD_BYTES
-        self._rows += int(as_records(records)[:, COUNT].sum())
+        self._rows += _rows_of(records)
         self._bytes += len(records)
         while self._bytes > self._kept_bytes and len(self._chunks) > 1:
             gone = self._chunks.popleft()[1]
@@ -90,7 +91,7 @@ class TraceTail:
                 skipped = max(0, since - at)
                 if not chosen:
                     first = at + skipped
-                    rows = before + int(as_records(records)[:skipped, COUNT].sum())
+                    rows = before + _rows_of(records[: skipped * RECORD_BYTES])
                 chosen.append(records[skipped * RECORD_BYTES :])
                 size += len(chosen[-1])
             at += count
@@ -100,3 +101,8 @@ class TraceTail:
             description=self.description, first=first, rows=rows, until=until, ahead=self._next - until,
             lamport=self.lamport(), names=names, records=b"".join(chosen),
         )  # fmt: skip
+
+
+def _rows_of(records: bytes) -> int:
+    """For how many rows of the trace packed records stand."""
+    return sum(array("q", records)[COUNT::RECORD_FIELDS])

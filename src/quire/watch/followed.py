@@ -15,7 +15,8 @@ from quire.model.orders import Guarantee, implied_by
 from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.log import Names
 from quire.trace.parts.description import RunIdentity
-from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS, Integers
+from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS
+from quire.trace.tables import Integers
 from quire.trace.views import VIEW_BITS, Happening
 
 if TYPE_CHECKING:

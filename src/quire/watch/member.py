@@ -5,7 +5,7 @@ from __future__ import annotations
 from quire.live.observing.status import HeldBack, Status
 from quire.trace.log import Names
 from quire.trace.parts.frames import NewNames
-from quire.trace.records import as_records
+from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
 from quire.watch.recent import Recent, Sends
 from quire.watch.series import Series

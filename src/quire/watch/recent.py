@@ -13,7 +13,8 @@ import msgspec
 
 from quire.trace.kinds import DELIVER, PACKET, SEND, VIEW
 from quire.trace.log import Names
-from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, SIZE, TIME_NS, Integers
+from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, SIZE, TIME_NS
+from quire.trace.tables import Integers
 from quire.trace.views import VIEW_BITS, Happening, parse_operation_word
 
 MARKS_MAX = 160

@@ -16,7 +16,7 @@ import msgspec
 
 from quire.model.orders import Guarantee, implied_by
 from quire.trace.parts.description import PartDescription
-from quire.trace.records import as_records
+from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
 from quire.watch.followed import Followed, Heard, prepare
 from quire.watch.member import WatchedProcess

@@ -16,7 +16,7 @@ from quire.model.messages import Run, make_run
 from quire.model.packets import Packet
 from quire.protocols.contract import Deliver, Effects, Protocol
 from quire.trace.log import Address, EventLog
-from quire.trace.statistics import RelayLoad
+from quire.trace.relay_load import RelayLoad
 
 Transmit = Callable[[Packet, tuple[int, ...] | None, int], int]
 """Put a packet on the links to some members (None: all others) at a logical time; returns the bytes of its header."""

@@ -38,7 +38,7 @@ from quire.model.packets import Packet
 from quire.model.payloads import BytesLike, as_bytes, as_messages
 from quire.protocols.contract import Deliver
 from quire.protocols.registry import create
-from quire.trace.statistics import RelayLoad
+from quire.trace.relay_load import RelayLoad
 
 
 class Group:

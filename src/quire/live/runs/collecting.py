@@ -19,10 +19,11 @@ from quire.trace.parts.description import PartEnd
 from quire.trace.parts.observing import Observed, Observing
 from quire.trace.parts.runs import RunParts, runs_in
 from quire.trace.parts.survey import RunSurvey
-from quire.trace.records import COUNT, FIRST, KIND, ORIGIN, TIME_NS, Integers
+from quire.trace.records import COUNT, FIRST, KIND, ORIGIN, TIME_NS
 from quire.trace.schema import Outcome, RunInfo
 from quire.trace.statistics import Statistics, Summary, arrivals_of, per_message
 from quire.trace.store import RunWriter
+from quire.trace.tables import Integers
 
 _SECOND_NS = 1_000_000_000
 

@@ -13,7 +13,7 @@ import msgspec
 
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
-from quire.trace.statistics import RelayLoad
+from quire.trace.relay_load import RelayLoad
 
 PART_FORMAT = 3
 """Raised when a reader of older parts would misread newer ones."""

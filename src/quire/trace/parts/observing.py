@@ -11,7 +11,8 @@ import numpy as np
 from quire.trace.kinds import VIEW
 from quire.trace.log import Address, Names
 from quire.trace.parts.reader import Piece
-from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, RECORD_FIELDS, TIME_NS, Integers
+from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, RECORD_FIELDS, TIME_NS
+from quire.trace.tables import Integers
 from quire.trace.views import Happening
 
 _IN_A_VIEW = (Happening.INSTALL, Happening.RESUME)

@@ -15,8 +15,9 @@ from quire.model.errors import BadInput
 from quire.trace.log import Names
 from quire.trace.parts.description import DESCRIPTION_SUFFIX, LOG_SUFFIX, PartDescription, PartEnd, part_stem, read_description
 from quire.trace.parts.frames import END, NAMES, RECORDS, NewNames, read_frames, read_names
-from quire.trace.records import COUNT, RECORD_BYTES, Integers, as_records
+from quire.trace.records import COUNT, RECORD_BYTES
 from quire.trace.rows import spread
+from quire.trace.tables import Integers, as_records
 
 ROWS_MAX = 1 << 19
 """How many rows a piece may spread into, so that memory stays bounded however long the runs are."""

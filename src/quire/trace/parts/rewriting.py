@@ -14,7 +14,8 @@ import numpy as np
 from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.log import Address, Names
 from quire.trace.parts.reader import Piece
-from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, Integers
+from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN
+from quire.trace.tables import Integers
 from quire.trace.views import VIEW_BITS, Happening, ViewMember, members_word, parse_members, parse_operation_word
 
 LAMPORT_STEP = 8

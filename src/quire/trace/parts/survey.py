@@ -20,7 +20,8 @@ from quire.trace.parts.description import PartEnd
 from quire.trace.parts.reader import Part, Piece
 from quire.trace.parts.rewriting import Counting, Rewriting
 from quire.trace.parts.runs import RunParts
-from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS, Integers
+from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS
+from quire.trace.tables import Integers
 
 RUNNING_OR_CRASHED = "it crashed, or is still running, or the copy of its part is truncated"
 NOT_THERE = "its part is missing"

@@ -1,0 +1,15 @@
+"""Records in bulk, as tables of integers, for whatever reads them: `records` has the columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from quire.trace.records import RECORD_FIELDS
+
+Integers = npt.NDArray[np.int64]
+
+
+def as_records(data: bytes) -> Integers:
+    """Packed records as a table, one a row."""
+    return np.frombuffer(data, np.int64).reshape(-1, RECORD_FIELDS)

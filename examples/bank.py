@@ -3,8 +3,11 @@
     python examples/bank.py 0 3 127.0.0.1:7000 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003 127.0.0.1:7004
     python examples/bank.py 1 3 … (the same addresses), and so on up to 4
 
-The first three processes keep the accounts; any one of them may be killed. The others are tellers. Type `open NAME AMOUNT`,
-`show NAME`, `move FROM TO AMOUNT`, `shuffle COUNT` (random transfers between all accounts), `total`, or `quit`.
+The first three processes keep the accounts; any one of them may be killed, and started again. With `--journal DIR` at the end
+they keep them on disk, each in a directory of its own, so that all may be killed. The others are tellers.
+
+Type `open NAME AMOUNT`, `show NAME`, `move FROM TO AMOUNT`, `shuffle COUNT` (random transfers between all accounts), `total`,
+or `quit`.
 """
 
 from __future__ import annotations
@@ -91,7 +94,10 @@ async def obey(teller: Teller) -> None:
 
 
 async def main(me: int, replicas: int, members: list[str]) -> None:
-    member = quire.join_store("bank", me=me, members=members, replicas=replicas, codec=quire.JSON, timeout_s=5)
+    journal = None
+    if "--journal" in members:
+        *members, _, journal = members
+    member = quire.join_store("bank", me=me, members=members, replicas=replicas, codec=quire.JSON, timeout_s=5, journal=journal)
     async with member:
         print("Everybody is here.", flush=True)
         if me >= replicas:

@@ -99,6 +99,7 @@ with imported_when_used(globals()):
     from quire.protocols.transactions.errors import Obsolete as Obsolete
     from quire.protocols.transactions.errors import ReadChanged as ReadChanged
     from quire.protocols.transactions.errors import ReadOnlyReplicaMissing as ReadOnlyReplicaMissing
+    from quire.protocols.transactions.errors import ReplicaOutdated as ReplicaOutdated
     from quire.protocols.transactions.errors import RetryLimit as RetryLimit
     from quire.protocols.transactions.errors import StaleVersion as StaleVersion
     from quire.protocols.transactions.errors import TransactionError as TransactionError

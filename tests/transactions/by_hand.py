@@ -39,10 +39,10 @@ def written(number: int) -> Decision:
 
 
 class Replicas:
-    def __init__(self, count: int = 3, remembered: int = 1, owed_max: int = 1000) -> None:
+    def __init__(self, count: int = 3, remembered: int = 1, owed_max: int = 1000, **begins: object) -> None:
         self.settings = Settings(remembered=remembered, owed_max=owed_max)
         self.placement = Placement(count)
-        self.nodes = [self._make(address) for address in range(count)]
+        self.nodes = [self._make(address, **begins) for address in range(count)]
         self.now = 0
 
     def _make(self, address: int, **begins: object) -> QuorumReplica:

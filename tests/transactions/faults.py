@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from quire.protocols.gate import Gate
 from quire.protocols.node import NOTHING, Send
-from quire.protocols.transactions import durable, quorum_client, quorum_replica
+from quire.protocols.transactions import quorum_client, records, recovery
 from quire.protocols.transactions.cells import Cell, Found, TooLate
 from quire.protocols.transactions.durable import Durable
 from quire.protocols.transactions.horizon import Horizon
@@ -16,10 +17,12 @@ from quire.protocols.transactions.packets import Done, End, Write
 from quire.protocols.transactions.quorum_client import QuorumClient
 from quire.protocols.transactions.quorum_packets import Decide
 from quire.protocols.transactions.quorum_replica import QuorumReplica
+from quire.protocols.transactions.records import Record
+from quire.protocols.transactions.recovery import Recovery
 from quire.protocols.transactions.replica import Post, Replica
 from quire.protocols.transactions.terminator import Termination
 from quire.protocols.transactions.timestamps import ZERO
-from quire.protocols.transactions.votes import ABORT, FIRST, Decision
+from quire.protocols.transactions.votes import ABORT, FIRST, Decision, Stage
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -188,13 +191,13 @@ def a_lost_disk_is_not_asked_for(patch: pytest.MonkeyPatch) -> None:
 
     def begin(self: QuorumReplica, *arguments: Any, **named: Any) -> None:
         right(self, *arguments, **named)
-        self._ask_at = None
+        self._recovery = None
 
     patch.setattr(QuorumReplica, "__init__", begin)
 
 
 def learnt_ballots_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = durable.union
+    right = recovery.union
 
     def union(*arguments: Any) -> Durable:
         state = right(*arguments)
@@ -202,11 +205,11 @@ def learnt_ballots_are_forgotten(patch: pytest.MonkeyPatch) -> None:
         state.accepted.clear()
         return state
 
-    patch.setattr(quorum_replica, "union", union)
+    patch.setattr(recovery, "union", union)
 
 
 def learnt_prewrites_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = durable.union
+    right = recovery.union
 
     def union(*arguments: Any) -> Durable:
         state = right(*arguments)
@@ -215,7 +218,7 @@ def learnt_prewrites_are_forgotten(patch: pytest.MonkeyPatch) -> None:
         state.prewritten.clear()
         return state
 
-    patch.setattr(quorum_replica, "union", union)
+    patch.setattr(recovery, "union", union)
 
 
 def read_timestamps_are_lost(patch: pytest.MonkeyPatch) -> None:
@@ -253,14 +256,69 @@ def nothing_is_closed(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_lost_disk_opens_what_was_closed(patch: pytest.MonkeyPatch) -> None:
-    right = durable.union
+    right = recovery.union
 
     def union(*arguments: Any) -> Durable:
         state = right(*arguments)
         state.closed = ZERO
         return state
 
-    patch.setattr(quorum_replica, "union", union)
+    patch.setattr(recovery, "union", union)
+
+
+def answers_leave_before_they_are_durable(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Gate, "admit", lambda self, effects: list(effects))
+
+
+def _unwritten(patch: pytest.MonkeyPatch, *kinds: type[Record]) -> None:
+    """Records of these kinds never come to the disk."""
+    right = Durable.note
+
+    def note(self: Durable, *changes: Record) -> None:
+        right(self, *(change for change in changes if not isinstance(change, kinds)))
+
+    patch.setattr(Durable, "note", note)
+
+
+def prewrites_are_not_written(patch: pytest.MonkeyPatch) -> None:
+    _unwritten(patch, records.Prewrote)
+
+
+def what_was_accepted_is_not_written(patch: pytest.MonkeyPatch) -> None:
+    _unwritten(patch, records.Accepts)
+
+
+def how_far_was_read_is_not_written(patch: pytest.MonkeyPatch) -> None:
+    _unwritten(patch, records.Capped)
+
+
+def decisions_are_not_written(patch: pytest.MonkeyPatch) -> None:
+    _unwritten(patch, records.Decided)
+
+
+def what_is_closed_is_not_written(patch: pytest.MonkeyPatch) -> None:
+    _unwritten(patch, records.Closed)
+
+
+def a_store_is_founded_in_one_step(patch: pytest.MonkeyPatch) -> None:
+    """Who hears that nobody has anything begins at once; others may then take themselves for replicas that lost their disks."""
+    right = Recovery._begins
+
+    def begins(self: Recovery) -> bool:
+        return right(self) or self._state.stage is Stage.FOUNDING
+
+    patch.setattr(Recovery, "_begins", begins)
+
+
+def whoever_has_nothing_founds_a_store(patch: pytest.MonkeyPatch) -> None:
+    """Also where others have begun."""
+    right = Recovery._founds
+
+    def founds(self: Recovery) -> bool:
+        stages = [sender.stage for sender in self._senders.values()]
+        return right(self) or (self._state.stage is Stage.BLANK and None not in stages)
+
+    patch.setattr(Recovery, "_founds", founds)
 
 
 HARMFUL: list[tuple[Plant, str, int]] = [
@@ -284,5 +342,13 @@ HARMFUL: list[tuple[Plant, str, int]] = [
     (read_timestamps_are_lost, "restless", 350),
     (each_replica_forgets_alone, "forgetting", 0),
     (nothing_is_closed, "forgetting", 0),
+    (answers_leave_before_they_are_durable, "kept", 0),
+    (prewrites_are_not_written, "kept", 190),
+    (what_was_accepted_is_not_written, "kept", 0),
+    (how_far_was_read_is_not_written, "kept", 145),
+    (decisions_are_not_written, "kept", 0),
+    (what_is_closed_is_not_written, "kept", 0),
+    (a_store_is_founded_in_one_step, "kept", 0),
+    (whoever_has_nothing_founds_a_store, "kept", 0),
 ]
 """Each with the kind of plan under which it shows, and the seed from which on to look: some show rarely."""

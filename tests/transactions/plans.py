@@ -137,6 +137,18 @@ def reborn(random: Random) -> Plan:
     )
 
 
+def kept(random: Random) -> Plan:
+    """Replicas have disks, and crash at any time, in any number and all at once; now and then one loses its disk."""
+    plan = random.choice((crashing, restless))(random)
+    kinds = ("intact", "intact", "all", "blank")
+    crashes = [
+        (random.randrange(plan.replicas), at_ms(random, 600), at_ms(random, 60), random.choice(kinds))
+        for _ in range(random.randint(1, 10))
+    ]
+    settings = random.choice((IMPATIENT, FORGETFUL, msgspec.structs.replace(IMPATIENT, cap_step=1)))
+    return msgspec.structs.replace(plan, replica_crashes=crashes, settings=settings)
+
+
 def forgetting(random: Random) -> Plan:
     """Replicas remember next to nothing, so that most of what comes late is of transactions that are forgotten."""
     plan = random.choice((crashing, restless, quorum))(random)

@@ -174,16 +174,17 @@ class Store:
         first = 0 if plan.co_located else plan.replicas
         clients = range(first, first + plan.clients)
         self.durable: dict[int, Durable] = {}
+        self._away: dict[int, str] = {}
         self.incarnations: dict[int, int] = {}
         self.drivers: list[Driver] = []
         for address in range(nodes):
             if plan.replication == "all":
                 node: Node = processor(address, plan.placement, clients, plan.settings, self.random.random)
             elif address in plan.placement.replicas:
-                node = replica(address, plan.placement, plan.settings, self.random.random)
+                node = self.first_life(address)
             else:
                 node = client(address, plan.placement, plan.settings, self.random.random)
-            self.world.add(node, self.hear)
+            self.settle(node)
         self.by_address = {
             address: Driver(self, self.world.hosts[address], plan.programs[index], self.random)
             for index, address in enumerate(clients)
@@ -194,6 +195,12 @@ class Store:
                 self.world.at(plan.client_crashes[address], self.world.crash, address)
         for address, at, down, kind in plan.replica_crashes:
             self.world.at(at, self.crash_replica, (address, down, kind))
+
+    def first_life(self, address: int) -> QuorumReplica:
+        return self.make_replica(address, self.plan.placement, self.plan.settings, self.random.random)
+
+    def settle(self, node: Node) -> None:
+        self.world.add(node, self.hear)
 
     def hear(self, host: SimulatedHost, notice: Notice) -> None:
         address = host.node.address

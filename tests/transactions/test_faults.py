@@ -9,9 +9,15 @@ import pytest
 from quire.model.errors import ProtocolViolation
 from tests.transactions import faults, plans
 from tests.transactions.faults import Plant
-from tests.transactions.stores import Store
+from tests.transactions.kept_stores import KeptStore
+from tests.transactions.stores import Plan, Store
 
 SEEDS = 200
+
+
+def run_kept(plan: Plan, seed: int) -> str | None:
+    store = KeptStore(plan, seed)
+    return store.run() or store.unlike_its_disk()
 
 
 def first_caught(kind: str, start: int) -> tuple[int, str] | None:
@@ -19,7 +25,7 @@ def first_caught(kind: str, start: int) -> tuple[int, str] | None:
     for seed in range(start, start + SEEDS):
         plan = getattr(plans, kind)(Random(f"{kind} {seed}"))
         try:
-            wrong = Store(plan, seed).run()
+            wrong = run_kept(plan, seed) if kind == "kept" else Store(plan, seed).run()
         except (AssertionError, KeyError, ProtocolViolation) as error:
             wrong = repr(error)
         if wrong is not None:

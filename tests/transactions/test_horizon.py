@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from quire.protocols.transactions.gossip import SILENT_ROUNDS
-from quire.protocols.transactions.notices import GaveUp
+from quire.protocols.transactions.notices import BeginAnew, GaveUp
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.quorum_packets import (
     Accepted,
@@ -16,6 +16,7 @@ from quire.protocols.transactions.quorum_packets import (
     Denied,
     Ended,
     Have,
+    Outdated,
     Prepare,
     Prewrite,
     Promised,
@@ -151,7 +152,23 @@ def test_one_that_is_silent_while_too_much_happens_is_given_up_and_can_do_nothin
     told = three.nodes[0].receive(three.now, CLIENT, Decide(at(24), written(24)))
     assert [notice for notice in told if isinstance(notice, GaveUp)] == [GaveUp(2)]
     assert not three.nodes[0].owes(2)
-    assert three.tell(0, Have((at(1),)), 2) == []
+    [answer] = three.tell(0, Have((at(1),)), 2)
+    assert answer == Outdated(0)
+    assert list(three.nodes[2].receive(three.now, 0, answer)) == [BeginAnew()]
+
+
+def test_one_that_was_given_up_comes_back_without_its_disk() -> None:
+    three = Replicas()
+    for number in range(1, 4):
+        three.decide(number)
+    for replica in (0, 1):
+        three.nodes[replica].gone(2)
+    three.lose_disk(2, asks=(0, 1))
+    assert three.nodes[2].state.decided == three.nodes[0].state.decided
+    assert three.nodes[0].state.gone == set()
+    assert three.nodes[0].owes(2), "whether it has got everything, it must say"
+    assert three.grants(9, 2)
+    assert not isinstance(three.tell(0, Have((at(1),)), 2)[0], Outdated)
 
 
 @pytest.mark.parametrize("seed", range(3))

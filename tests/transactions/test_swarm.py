@@ -18,6 +18,7 @@ from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.protocols.transactions.timestamps import ZERO
 from tests.transactions import plans
 from tests.transactions.duels import Duel
+from tests.transactions.kept_stores import KeptStore
 from tests.transactions.stores import Plan, Store
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
@@ -32,6 +33,7 @@ SHARES = {
     "restless": 0.2,
     "reborn": 0.2,
     "forgetting": 0.4,
+    "kept": 0.3,
 }
 """Runs of each kind, of those that are asked for; in a long swarm, all of them have all."""
 
@@ -43,7 +45,11 @@ Make = Callable[[Random], Plan]
 
 def play(kind: str, seed: int) -> tuple[Store, str | None]:
     make: Make = getattr(plans, kind)
-    store = Store(make(Random(f"{kind} {seed}")), seed)
+    plan = make(Random(f"{kind} {seed}"))
+    if kind == "kept":
+        kept = KeptStore(plan, seed)
+        return kept, kept.run() or kept.unlike_its_disk()
+    store = Store(plan, seed)
     return store, store.run()
 
 
@@ -60,6 +66,7 @@ def test_committed_transactions_are_as_if_one_after_the_other(kind: str) -> None
     if SEED is None:
         wanted = {"commit", "abort", "obsolete"} | ({"replica crash", "client crash"} if kind == "crashing" else set())
         wanted |= {"decisions forgotten"} if kind == "forgetting" else set()
+        wanted |= {"all at once", "disk read", "disk lost", "checkpoint"} if kind == "kept" else set()
         assert wanted <= set(seen), seen
         print(kind, runs, dict(seen))
 
@@ -67,8 +74,13 @@ def test_committed_transactions_are_as_if_one_after_the_other(kind: str) -> None
 def observed(store: Store) -> Counter[str]:
     """What a swarm must show somewhere, or it has shown nothing."""
     replicas = [host.node for host in store.world.hosts if isinstance(host.node, QuorumReplica)]
+    kept = Counter[str]()
+    if isinstance(store, KeptStore):
+        kept.update({"all at once": store.all_at_once, "disk read": store.read_disks, "disk lost": store.lost_disks})
+        kept["checkpoint"] = sum(host.checkpoints for host in store.kept)
     return (
-        Counter(
+        kept
+        + Counter(
             {
                 "transactions": len(store.history),
                 "commit": len(store.answered),

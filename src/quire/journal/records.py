@@ -18,8 +18,11 @@ from zlib import crc32
 
 from quire.model.errors import BadInput, TooLarge
 
-TYPES = ("incarnation", "view", "promise", "accept", "held", "op", "delivered", "decision", "session", "snapshot")
-"""The types of records, from 1."""
+TYPES = (
+    "incarnation", "view", "promise", "accept", "held", "op", "delivered", "decision", "session", "snapshot",
+    "read", "horizon", "state", "clock",
+)  # fmt: skip
+"""The types of records, from 1: of members of groups, of replicas of stores, and of both."""
 
 SNAPSHOT = 1 + TYPES.index("snapshot")
 

@@ -7,7 +7,7 @@ lost                     a peer's process has ended, or nothing was heard from i
 recovered                a peer that was stalled or lost acknowledges again, or was heard again
 gap                      a message is held back here for so long, and whom it waits for
 unread                   this member's own application does not take what was delivered, for so long: nothing more is read
-evicted                  a sequencer has removed a client from its groups, and why
+evicted                  a sequencer has removed a client from its groups, or a replica was away for too long, and why
 too_large                a packet of a service was not sent, because nobody could take it
 unrecorded               what happens here is in the trace no more, because it could not be written
 """

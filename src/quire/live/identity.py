@@ -42,9 +42,11 @@ def identify(
     about: Mapping[str, object] | None = None,
     load: Mapping[str, object] | None = None,
     relays: tuple[int, ...] = (),
+    restarts: bool = False,
 ) -> RunIdentity:
     """A run that promises this of these groups. `about` is what else its trace needs to be judged; `load`, what a command
-    is to send, where one is known beforehand; `relays`, who neither sends nor delivers."""
+    is to send, where one is known beforehand; `relays`, who neither sends nor delivers; `restarts`, whether processes that
+    end may come back."""
     return RunIdentity(
         run=run_name(settings, load),
         group=settings.group,
@@ -52,6 +54,7 @@ def identify(
         options=msgspec.to_builtins(settings.options),
         members=len(settings.members),
         open=settings.visitors > 0,
+        restarts=restarts,
         relays=relays,
         promises=in_order(implied_by(promises)),
         groups=dict(groups),

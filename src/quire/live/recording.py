@@ -100,7 +100,7 @@ class Recording:
         self._regularly = asyncio.get_running_loop().create_task(self._spill_regularly())
 
     def meet(self, met: Iterable[tuple[int, int]]) -> None:
-        """This process is in a view with these incarnations of others."""
+        """This process has to do with these incarnations of others."""
         if self._part is not None and not self.failure:
             try:
                 self._part.meet(met)

@@ -29,6 +29,8 @@ class Introduction(msgspec.Struct, frozen=True):
     """What the group's state is, and begins with, which must be equal too."""
     knows: int | None = None
     """The incarnation of the other side that this one has met and still deals with."""
+    durable: bool | None = None
+    """Whether this one keeps on disk what it must not forget, which must be equal too; None: it has nothing to keep."""
     dismissed: str = ""
     """Why this one has no more to do with the other side, if that was so not long ago."""
     here: str = ""
@@ -47,6 +49,9 @@ def check_same(mine: Introduction, theirs: Introduction, me: int, peer: int) -> 
         _check_equal(what, getattr(mine, what), getattr(theirs, what), me, peer)
     for option in sorted(mine.options.keys() | theirs.options.keys()):
         _check_equal(f"option {option[:50]!r}", mine.options.get(option), theirs.options.get(option), me, peer)
+    if None not in (mine.durable, theirs.durable) and mine.durable != theirs.durable:
+        with_, without = (me, peer) if mine.durable else (peer, me)
+        raise Misfit(f"member {with_} has a journal and member {without} has none; give all replicas journals, or none of them")
 
 
 def _check_equal(what: str, here: object, there: object, me: int, peer: int) -> None:
@@ -109,6 +114,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the group's state is, and begins with."""
     name: str = ""
     """How this member is called, where members have names."""
+    restartable: int = 0
+    """How many of the members, the first, may end and come back as other processes."""
+    durable: bool | None = None
+    """Whether this member keeps on disk what it must not forget; None: it has nothing to keep."""
     visitors: int = 0
     """How many numbers after those of the members are for processes that come and go, and need no address."""
     transport: str = TCP

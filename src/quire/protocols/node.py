@@ -11,8 +11,9 @@ receive(now, source, packet)   a packet came; it may have been lost before, come
 wake(now)                      the time that `due()` named has come (or passed: a driver may be late)
 a service's own requests       multicast, join, invoke … each with `now` first; they return effects as well
 
-Times are nanoseconds of a clock that never goes back. Effects are `Send`, and whatever else a service tells its
-application: deliveries, answers, failures. Those are values too, of classes that the service defines.
+Times are nanoseconds of a clock that never goes back. Effects are `Send`, `Save` where a node outlives its process, and
+whatever else a service tells its application: deliveries, answers, failures. Those are values too, of classes that the
+service defines.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ class Notice(msgspec.Struct, frozen=True):
     """Base of what a node tells its application."""
 
 
-Effect = Send | Notice
+class Save(msgspec.Struct, frozen=True):
+    """Make this record durable. Nothing that comes after it, in this step or a later one, happens before (`gate`)."""
+
+    record: msgspec.Struct
+
+
+Effect = Send | Save | Notice
 Effects = Sequence[Effect]
 
 NOTHING: Effects = ()

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count as counter
-from typing import Any
+from typing import Any, TypeVar
 
 from quire.model.packets import header_bytes
-from quire.protocols.node import Effects, Node, Notice, Send
+from quire.protocols.node import Effect, Effects, Node, Notice, Send
 from quire.simulation.network import Network
 from quire.trace.event_recorder import EventRecorder
 from quire.trace.log import EventLog
@@ -38,11 +38,16 @@ class SimulatedHost(EventRecorder):
     def act(self, effects: Effects) -> None:
         """Perform the effects of one step of the node."""
         for effect in effects:
-            if isinstance(effect, Send):
-                self.world.carry(self, effect)
-            else:
-                self.on_notice(self, effect)
+            self.perform(effect)
         self._set_alarm()
+
+    def perform(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            self.world.carry(self, effect)
+        elif isinstance(effect, Notice):
+            self.on_notice(self, effect)
+        else:
+            raise TypeError(f"node {self.node.address} has no disk for {type(effect.record).__name__}")
 
     def time_ns(self) -> int:
         return self.world.now
@@ -74,6 +79,9 @@ class SimulatedHost(EventRecorder):
         self.act(self.node.wake(self.world.now) if due is not None and due <= self.world.now else ())
 
 
+Host = TypeVar("Host", bound=SimulatedHost)
+
+
 class World:
     """Carries packets between nodes. Addresses are 0 … n-1 in the order in which nodes are added."""
 
@@ -85,9 +93,12 @@ class World:
         self._next_number = counter().__next__
 
     def add(self, node: Node, on_notice: OnNotice) -> SimulatedHost:
-        if node.address != len(self.hosts):
-            raise ValueError(f"the next address is {len(self.hosts)}, not {node.address}")
-        host = SimulatedHost(self, node, on_notice)
+        return self.settle(SimulatedHost(self, node, on_notice))
+
+    def settle(self, host: Host) -> Host:
+        """Somebody's host comes to the next address."""
+        if host.node.address != len(self.hosts):
+            raise ValueError(f"the next address is {len(self.hosts)}, not {host.node.address}")
         self.hosts.append(host)
         host.act(())
         return host

@@ -9,6 +9,7 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.protocols.node import Node
 from quire.protocols.transactions.coordinator import Draw
+from quire.protocols.transactions.durable import Durable
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
@@ -39,8 +40,19 @@ def placement(replicas: int, options: StoreOptions) -> Placement:
     return Placement(replicas, options.copies or None)
 
 
-def make_node(address: int, replicas: int, clients: int, options: StoreOptions, draw: Draw) -> Node:
-    """The node of one process."""
+def make_node(
+    address: int,
+    replicas: int,
+    clients: int,
+    options: StoreOptions,
+    draw: Draw,
+    *,
+    state: Durable | None = None,
+    lost: int | None = None,
+    now: int = 0,
+    kept: bool = False,
+) -> Node:
+    """The node of one process. `state`, `lost`, `now` and `kept` are for a replica that may be restarted (`majority`)."""
     replica_sets = placement(replicas, options)
     settings = Settings(
         order=options.order,
@@ -52,4 +64,6 @@ def make_node(address: int, replicas: int, clients: int, options: StoreOptions, 
     )
     if options.replication == "all":
         return Processor(address, replica_sets, range(replicas, replicas + clients), settings, draw)
-    return (QuorumReplica if address < replicas else QuorumClient)(address, replica_sets, settings, draw)
+    if address < replicas:
+        return QuorumReplica(address, replica_sets, settings, draw, state, lost, now, kept=kept)
+    return QuorumClient(address, replica_sets, settings, draw)

@@ -45,7 +45,7 @@ def test_everybody_comes_back_from_their_journals_with_their_state(tmp_path: Pat
 
 
 def test_a_journal_is_shortened_as_it_grows_and_brings_everything_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quire.live.dynamic.disk.CHECKPOINT_BYTES", 20_000)
+    monkeypatch.setattr("quire.live.journals.CHECKPOINT_BYTES", 20_000)
 
     async def main() -> None:
         where = places("tcp", "ab")
@@ -70,7 +70,7 @@ def test_a_journal_is_shortened_as_it_grows_and_brings_everything_back(tmp_path:
 
 
 def test_a_state_that_the_application_keeps_comes_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quire.live.dynamic.disk.CHECKPOINT_BYTES", 20_000)
+    monkeypatch.setattr("quire.live.journals.CHECKPOINT_BYTES", 20_000)
 
     async def keep(group: quire.DynamicGroup, tape: Tape) -> None:
         async for message in group:

@@ -122,8 +122,8 @@ class Node:
         settings = self.settings
         if settings.journal is not None:
             self.journal = MemberJournal(settings.journal, self._codec)
-            if self.journal.records:
-                return Member.restart(settings.rules, self.journal.records)
+            if self.journal.found:
+                return Member.restart(settings.rules, self.journal.found)
         # Later than any that was here before, and than any that the founding view names.
         me = Participant(settings.me, clock.wall_ns(), settings.weight)
         return Member(settings.rules, me, f"{settings.me}-{secrets.token_hex(8)}", founds=settings.founds)

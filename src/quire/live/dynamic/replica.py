@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
 from quire.live.dynamic.events import Restored, View
 from quire.live.dynamic.node import Node
-from quire.live.dynamic.state import GroupState, little_by_little
+from quire.live.dynamic.state import GroupState
 from quire.live.errors import GroupFailed
 from quire.live.groups.commands import MESSAGE, Commands, marked
+from quire.live.journals import little_by_little
 from quire.model.errors import BadInput, CannotWrite, QuireError
 from quire.model.messages import NUMBER_MAX, make_run
 from quire.model.payloads import Messages

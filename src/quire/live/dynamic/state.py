@@ -6,8 +6,7 @@ the application as it reads its messages, so that both are done where the applic
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from struct import Struct
 from typing import Protocol, runtime_checkable
 
@@ -17,8 +16,6 @@ from quire.replicated.home import Context, State
 from quire.replicated.machine import Machine
 
 _LENGTH = Struct("<I")
-_AT_ONCE_BYTES = 1 << 20
-"""A few milliseconds' worth of a snapshot."""
 
 
 @runtime_checkable
@@ -77,17 +74,6 @@ class GroupState:
         callers = next(chunks, b"")
         self._all.restore(chunks)
         self.sessions.restore(callers)
-
-
-async def little_by_little(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The same chunks, with room for whatever else there is to do now and then: seldom, because then all of it is done."""
-    size = 0
-    for chunk in chunks:
-        yield chunk
-        size += len(chunk)
-        if size >= _AT_ONCE_BYTES:
-            size = 0
-            await asyncio.sleep(0)
 
 
 def _framed(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:

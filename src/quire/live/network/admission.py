@@ -46,7 +46,8 @@ class Admission:
             incarnation=self._incarnation,
             received=known.incoming.received,
             state=settings.state,
-            knows=known.incarnation,
+            durable=settings.durable,
+            knows=known.incarnation if known.took_part() or number >= settings.restartable else None,
             listens=listens,
         )
         return self._roster.amend(known, introduction)
@@ -64,7 +65,9 @@ class Admission:
         if self._gathering.obstacle is not None:
             self._gathering.knows(peer.member)
             raise Misfit(f"the group cannot start: {self._gathering.obstacle}")
-        if peer.incarnation in (None, introduction.incarnation):
+        if introduction.knows not in (None, self._incarnation) and self._settings.me < self._settings.restartable:
+            self._gathering.was_here_before()
+        if peer.incarnation in (None, introduction.incarnation) or peer.member < self._settings.restartable:
             return
         if not self._liveness.started and peer.is_unused():
             # It was restarted before anything was sent to it or by it, so nothing is lost.

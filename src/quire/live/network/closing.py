@@ -36,15 +36,24 @@ class Closing:
         self._addressed = topology.addressed
         self._before = {member: [one for one, onward in topology.onward.items() if member in onward] for member in peers}
         """Per neighbour, from whom something may go on to it."""
-        self.said_closing = False
+        self._sent: int | None = None
         self._complete = False
+
+    @property
+    def said_closing(self) -> bool:
+        return self._sent is not None
 
     def close(self, sent: int) -> None:
         """This member has sent so many messages and sends no more."""
         if not self.said_closing:
-            self.said_closing = True
+            self._sent = sent
             for peer in self._peers.values():
                 self._say(peer, CLOSING, count_body(sent))
+
+    def repeat(self, peer: Peer) -> None:
+        """Say to a peer that was restarted what was said to its process before."""
+        if self._sent is not None:
+            self._say(peer, CLOSING, count_body(self._sent))
 
     def advance(self, delivered: list[int]) -> None:
         """Say what can be said, having delivered so many messages of each member."""

@@ -37,6 +37,8 @@ class Gathering:
         """Why the group can never come together."""
         self.verdict: Verdict | None = None
         """The same for the others, where this member has found it out."""
+        self.returns = False
+        """Whether an earlier process of this member has taken part."""
         self._know: set[int] = set()
         self._over = asyncio.Event()
         self._news = asyncio.Event()
@@ -44,6 +46,11 @@ class Gathering:
     def somebody_came(self) -> None:
         if not self._missing():
             self._over.set()
+
+    def was_here_before(self) -> None:
+        """The group is there already, with an earlier process of this member: nobody has to be waited for."""
+        self.returns = True
+        self._over.set()
 
     def cannot_be(self, error: QuireError) -> None:
         """The group can never come together; the first reason counts."""

@@ -104,6 +104,15 @@ class Mesh:
         self._liveness.started = True
         log.info("group=%s member=%d event=started members=%d", settings.group, settings.me, len(settings.members))
 
+    def was_here_before(self) -> None:
+        """Do not wait for the others at the start: this process comes in the place of an earlier one."""
+        self._gathering.was_here_before()
+
+    @property
+    def returns(self) -> bool:
+        """Whether an earlier process of this member has taken part, as far as it is known at the start."""
+        return self._gathering.returns
+
     async def stop(self) -> None:
         """Close all connections after what was written has left; when all are done, only after it has arrived."""
         if self._closing.is_over():
@@ -188,13 +197,6 @@ class Mesh:
         reserve = self.settings.packet_bytes_max
         return self.peers[member].has_use_for(packet, self.settings.link_bytes_max, reserve)
 
-    def give_up(self, member: int, why: str = "this member was declared lost") -> None:
-        """Have no more to do with a member, for good."""
-        peer = self.peers[member]
-        peer.give_up()
-        if peer.connection is not None:
-            peer.connection.refuse(why)
-
     @property
     def paused(self) -> bool:
         return self._intake.paused
@@ -247,7 +249,11 @@ class Mesh:
         self.introduced(connection, introduction)
         assert connection.peer is not None
         peer = self._roster.admit(connection.peer)
-        resend = peer.outgoing.resume(introduction.received)
+        if peer.incarnation not in (None, introduction.incarnation):
+            peer.restarted()
+            self._closing.repeat(peer)
+        # What it says has arrived may be what another process of this member had sent.
+        resend = peer.outgoing.resume(introduction.received if introduction.knows in (None, self.incarnation) else 0)
         if peer.connection is not None:
             # A connection that broke without our noticing; its successor takes over.
             del self._connected[peer.connection]

@@ -49,6 +49,8 @@ class Peer:
         """Whether nobody waits for it, or sends it anything, until it is heard again."""
         self.gone = False
         """Whether it was given up for good."""
+        self._took_part = False
+        """Whether an earlier process of this member had anything to do with this one."""
 
     def begin_anew(self) -> None:
         """What was on its way is lost; the link starts from nothing."""
@@ -56,9 +58,20 @@ class Peer:
         self.incarnation = self.closing_after = self.blocked = None
         self.unreadable = 0
 
+    def restarted(self) -> None:
+        """Another process is this member now, to which nothing was said yet."""
+        self._took_part = self.took_part()
+        self.begin_anew()
+        self.drained = self.sent_drained = self.done = self.sent_done = False
+        self.ended = self.gone = False
+
     def is_unused(self) -> bool:
         """Whether nothing has ever been sent over the link."""
         return not self.incoming.received and not self.outgoing.sent
+
+    def took_part(self) -> bool:
+        """Whether any process of this member has ever been sent anything, or has sent anything."""
+        return self._took_part or not self.is_unused()
 
     def moved(self) -> int:
         """How many frames have come and are known to have arrived: whether the link makes progress."""

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
+from typing import Any
 
 from quire.live import clock
 from quire.live.errors import GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved
@@ -21,6 +22,7 @@ from quire.live.network.rosters import Roster
 from quire.live.observing.observer import Observer
 from quire.live.observing.status import LinkStatus, Observed
 from quire.live.recording import LEFT_EARLY, Recording
+from quire.live.services.disk import NodeDisk
 from quire.live.settings import Address, Settings
 from quire.model.errors import QuireError, TooLarge
 from quire.model.packets import Packet
@@ -62,8 +64,10 @@ class Host(EventRecorder):
         """Packets that found no room on their link, or were on it already."""
         self._survives = survives
         self._recording = recording
+        self._disk: NodeDisk[Any] | None = None
         self._mesh = Mesh(settings, type(node).packets, self, roster)
-        self._mesh.report.listener = on_event if observer is None else observer.listen
+        self._mesh.report.listener = self._happened
+        self._on_event = on_event if observer is None else observer.listen
         self._observer = observer
         self.observed: Observed | None = None
         """What the observer shows."""
@@ -76,13 +80,24 @@ class Host(EventRecorder):
         self._news = asyncio.Event()
         """Set when somebody closes, is lost or ends, and now and then."""
 
+    def goes_on(self, node: Node, disk: NodeDisk[Any], *, restarted: bool) -> None:
+        """Before it is entered: this node takes the place of the first, and its disk is written to. `restarted`: whether an
+        earlier process had this disk, so that the others need not be there yet."""
+        self.node, self._disk = node, disk
+        self.clock = disk.clock
+        if restarted:
+            self._mesh.was_here_before()
+
     async def __aenter__(self) -> Host:
         self._clock = clock.reader()
-        if self._observer is not None and self.observed is not None:
-            await self._observer.start(self.observed, str(self.settings.me))
+        if self._disk is not None:
+            self._disk.begin(self._released, self.fail)
         try:
+            if self._observer is not None and self.observed is not None:
+                await self._observer.start(self.observed, str(self.settings.me))
             await self._mesh.start()
         except BaseException:
+            await self._close_disk()
             await self._unobserved()
             raise
         if self._recording is not None:
@@ -109,27 +124,42 @@ class Host(EventRecorder):
         """Perform the effects of one step of the node."""
         if self._ended.is_set():
             return
+        if self._disk is not None:
+            effects = self._disk.admit(self.clock, effects)
+            if self._disk.full:
+                self.pause()
+        self._perform(effects)
+        self._set_alarm()
+
+    def _perform(self, effects: Effects) -> None:
         for effect in effects:
             if isinstance(effect, Send):
                 self._send(effect)
-            else:
+            elif isinstance(effect, Notice):
                 self.on_notice(self, effect)
-        self._set_alarm()
         if self._recording is not None:
             self._recording.keep_up()
+
+    def _released(self, effects: Effects) -> None:
+        """What these depend on is durable."""
+        if not self._ended.is_set():
+            self._perform(effects)
+            if self._disk is not None and not self._disk.full:
+                self.resume()
+
+    @property
+    def returns(self) -> bool:
+        """Whether an earlier process of this member has taken part: once all are there, or one of them says so."""
+        return self._mesh.returns
 
     @property
     def lost(self) -> frozenset[int]:
         """The members that nothing is heard of, so that the others go on without them."""
         return frozenset(member for member, peer in self._mesh.peers.items() if peer.away)
 
-    def give_up(self, member: int) -> None:
-        """Have no more to do with a member, which cannot come back."""
-        self._mesh.give_up(member)
-        self._news.set()
-
     async def until_closing(self, members: Iterable[int]) -> None:
-        """Return when none of these members has more to do, or the service has ended here."""
+        """Return when none of these members has more to do, as far as this process or any of the others who serve them knows,
+        or the service has ended here."""
         needed = tuple(members)
         while not self._ended.is_set() and not self._is_over_with(needed):
             self._news.clear()
@@ -139,6 +169,11 @@ class Host(EventRecorder):
         """Whether each of these members is closing or lost. Where all are lost, it may be this process that was cut off:
         they are waited for as long as they would be at the start."""
         peers = [self._mesh.peers[member] for member in members]
+        if all(peer.connection is None for peer in peers):
+            # This process may have come back when they had left, which the others know.
+            others = (peer for peer in self._mesh.peers.values() if peer.member not in members)
+            if any(peer.closing_after is not None for peer in others):
+                return True
         if not all(peer.has_left() or peer.away for peer in peers):
             return False
         patience_s = self.settings.timeout_s + self.settings.join_s
@@ -151,6 +186,12 @@ class Host(EventRecorder):
     def report(self, event: Event) -> None:
         """Tell whoever runs this process."""
         self._mesh.report(event)
+
+    def _happened(self, event: Event) -> None:
+        if event.kind == "connected" and self._recording is not None:
+            self._recording.meet(self._mesh.incarnations().items())
+        if self._on_event is not None:
+            self._on_event(event)
 
     async def until_ended(self) -> None:
         """Return when the service has ended here, well or by a `failure`."""
@@ -324,6 +365,7 @@ class Host(EventRecorder):
         if self._alarm is not None:
             self._alarm.cancel()
         await self._mesh.stop()
+        await self._close_disk()
         if self._recording is not None:
             await self._recording.end(str(self.failure or why))
         await self._unobserved()
@@ -335,3 +377,7 @@ class Host(EventRecorder):
     def links(self) -> tuple[LinkStatus, ...]:
         """The links to the others as they stand now."""
         return links(self._mesh.peers.values())
+
+    async def _close_disk(self) -> None:
+        if self._disk is not None:
+            await self._disk.close()

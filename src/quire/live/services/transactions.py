@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random, SystemRandom
@@ -14,24 +15,25 @@ import msgspec
 
 from quire.live import clock
 from quire.live.errors import GroupClosed
-from quire.live.events import Listener
+from quire.live.events import Event, Listener
 from quire.live.identity import identify, run_name
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
 from quire.live.observing.observer import Observer, observer_of
 from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
+from quire.live.services.disk import NodeDisk
 from quire.live.services.nodes import Host
 from quire.live.services.service import Role, Service
 from quire.live.services.standing import service_metrics, store_status
 from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
-from quire.protocols.node import Notice
+from quire.protocols.node import Node, Notice
 from quire.protocols.registry import convert_options
 from quire.protocols.transactions.cells import Cell
-from quire.protocols.transactions.errors import TransactionError
-from quire.protocols.transactions.notices import GaveUp
+from quire.protocols.transactions.errors import ReplicaOutdated, TransactionError
+from quire.protocols.transactions.notices import BeginAnew, GaveUp
 from quire.protocols.transactions.omission import Counts
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
@@ -39,6 +41,7 @@ from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.protocols.transactions.timestamps import UNWRITTEN
 from quire.trace.parts.description import RunIdentity
 from quire.transactions.codecs import BYTES, Codec
+from quire.transactions.journal import checkpoint, entry, read_state
 from quire.transactions.nodes import StoreOptions, make_node, placement
 from quire.transactions.record import record
 from quire.transactions.store import Retries, Store
@@ -66,25 +69,28 @@ class StoreMember:
         codec: Codec = BYTES,
         retries: Retries | None = None,
         timeout_s: float | None = None,
+        journal: Path | None = None,
         recording: Recording | None = None,
         on_event: Listener | None = None,
         observer: Observer | None = None,
     ) -> None:
-        processes = len(settings.members)
+        processes, survives = len(settings.members), options.replication == "majority"
+        if survives:
+            durable = None if settings.me >= replicas else journal is not None
+            settings = msgspec.structs.replace(settings, restartable=replicas, durable=durable)
         self.settings = settings
         self.delivered = 0
         self._clients = range(replicas, processes)
         self._runtime = LoopRuntime()
-        self.node = make_node(settings.me, replicas, processes - replicas, options, SystemRandom().random)
+        self._journal = journal
+        self._make = partial(make_node, settings.me, replicas, processes - replicas, options, SystemRandom().random)
+        node = self._make(lost=clock.wall_ns())
         self._store: Store | None = None
         if settings.me in self._clients:
-            assert isinstance(self.node, Processor | QuorumClient)
-            self._store = Store(
-                self.node, self._runtime, codec=codec, retries=retries, timeout_s=timeout_s or settings.timeout_s
-            )
-        survives = options.replication == "majority"
+            assert isinstance(node, Processor | QuorumClient)
+            self._store = Store(node, self._runtime, codec=codec, retries=retries, timeout_s=timeout_s or settings.timeout_s)
         self._host = Host(
-            settings, self.node, self._on_notice, recording=recording, survives=survives, on_event=on_event, observer=observer
+            settings, node, self._on_notice, recording=recording, survives=survives, on_event=on_event, observer=observer
         )
         self._host.observed = self
         self._runtime.host = self._host
@@ -104,6 +110,10 @@ class StoreMember:
         """The processes that are currently silent."""
         return self._host.lost
 
+    @property
+    def node(self) -> Node:
+        return self._host.node
+
     def status(self) -> Status:
         """How things stand, as `observe` shows it."""
         return store_status(self._host, self.node, self._store)
@@ -113,7 +123,12 @@ class StoreMember:
         return service_metrics(self.status())
 
     async def __aenter__(self) -> StoreMember:
+        if self._journal is not None:
+            self._open(self._journal)
         await self._host.__aenter__()
+        node = self._host.node
+        if self._journal is None and isinstance(node, QuorumReplica) and not self._host.returns:
+            node.begin(self._host.now())
         self._watch = asyncio.create_task(self._give_up_at_the_end())
         return self
 
@@ -122,12 +137,26 @@ class StoreMember:
     ) -> None:
         try:
             if kind is None and self._store is None:
-                await self._host.until_closing(self._clients)
+                await self.until_not_needed()
             await self._host.__aexit__(kind, error, trace)
         finally:
             if self._watch is not None:
                 self._watch.cancel()
             await self._runtime.stop()
+
+    async def until_not_needed(self) -> None:
+        """Return when no client has anything more to do, as far as this replica knows."""
+        await self._host.until_closing(self._clients)
+
+    def _open(self, journal: Path) -> None:
+        """Go on where the last process of this replica ended, if there was one."""
+        blank = self._host.node
+        assert isinstance(blank, QuorumReplica)
+        disk = NodeDisk(journal, lambda found: read_state(found, blank.holds), entry)
+        node = self._make(lost=clock.wall_ns(), state=disk.found, now=self._host.now(), kept=True)
+        assert isinstance(node, QuorumReplica)
+        disk.checkpoint = lambda: checkpoint(node.state)
+        self._host.goes_on(node, disk, restarted=disk.found is not None)
 
     async def _give_up_at_the_end(self) -> None:
         await self._host.until_ended()
@@ -137,7 +166,9 @@ class StoreMember:
     def _on_notice(self, host: Host, notice: Notice) -> None:
         record(host, notice)
         if isinstance(notice, GaveUp):
-            host.give_up(notice.replica)
+            host.report(Event("evicted", (notice.replica,), why="it was away for too long, and what it missed is not kept"))
+        if isinstance(notice, BeginAnew):
+            host.fail(ReplicaOutdated())
         if self._store is not None:
             self._store.on_notice(notice)
 
@@ -152,29 +183,50 @@ def join_store(
     options: Mapping[str, object] | None = None,
     codec: Codec = BYTES,
     retries: Retries | None = None,
+    journal: str | Path | None = None,
     **network: Unpack[NetworkOptions],
 ) -> StoreMember:
     """A process of a live store, to be used in `async with`. The first `replicas` of the members keep the keys, the others are
     their clients; the other arguments are as in `join`. `timeout_s` is also the default time limit of each call of the store.
-    Raises BadInput if the arguments are invalid and, on entering, if another process has other settings."""
+    `journal` is the directory in which a replica keeps on disk what it must not forget; clients need none. Raises BadInput if
+    the arguments are invalid and, on entering, if another process has other settings or uses the journal, and JournalCorrupt
+    if the journal is damaged."""
     if not 1 <= replicas < len(members):
         raise BadInput(
             f"a store of {len(members)} processes needs 1 to {len(members) - 1} replicas and a client, not {replicas}"
         )
     plain = convert_options(NAME, StoreOptions, options or {})
     placement(replicas, plain)
+    if journal is not None and plain.replication == "all":
+        raise BadInput(
+            "a journal is of no use with replication=all, where a crash of any process can block others for good; "
+            "choose replication=majority"
+        )
     given, shown = Network(**network), _Shown(**msgspec.structs.asdict(plain), replicas=replicas)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
-    recording = None if given.trace is None else Recording(Path(given.trace), identify_store(settings, replicas), me)
+    recording = None
+    if given.trace is not None:
+        # A process that comes back goes on with what it had told others, so all of that must be in its trace.
+        survives = plain.replication == "majority"
+        recording = Recording(Path(given.trace), identify_store(settings, replicas), me, at_once=survives)
     return StoreMember(
-        settings, replicas, plain, codec=codec, retries=retries, recording=recording, on_event=given.on_event,
+        settings,
+        replicas,
+        plain,
+        codec=codec,
+        retries=retries,
+        journal=None if journal is None or me >= replicas else Path(journal),
+        recording=recording,
+        on_event=given.on_event,
         observer=observer_of(given),
-    )  # fmt: skip
+    )
 
 
 def identify_store(settings: Settings, replicas: int, load: Mapping[str, object] | None = None) -> RunIdentity:
     groups = {"replicas": tuple(range(replicas))}
-    return identify(settings, frozenset({Guarantee.SERIALISABLE}), groups, about={"versions": "timestamp"}, load=load)
+    assert isinstance(settings.options, StoreOptions)
+    survives, promises = settings.options.replication == "majority", frozenset({Guarantee.SERIALISABLE})
+    return identify(settings, promises, groups, about={"versions": "timestamp"}, load=load, restarts=survives)
 
 
 def identify_run(settings: Settings, load: Mapping[str, object] | None) -> RunIdentity:

@@ -12,7 +12,8 @@ and Recovery in Database Systems* (1987), chapter 4; decisions by majorities aft
 Transaction Commit* (2006).
 
 Assumes: packets may be lost, repeated, overtaken and arbitrarily late. With `all`, nobody crashes. With `majority`, any
-client and any minority of the replicas may; a replica comes back with its disk, or asks the others.
+client and any minority of the replicas may; a replica comes back with its disk, or asks the others. With their disks all
+may crash at once.
 
 Guarantees: committed transactions are serialisable in the order of their timestamps; replicas are equal when nothing is
 going on; no value of a transaction that did not commit is ever seen by another. With `majority`, nobody waits for a

@@ -35,7 +35,7 @@ class TooLate(msgspec.Struct, frozen=True):
     hint: Timestamp
 
 
-class Cell(msgspec.Struct):
+class Cell(msgspec.Struct, array_like=True):
     wts: Version = UNWRITTEN
     value: Value = None
     rts: Timestamp = ZERO

@@ -1,24 +1,30 @@
-"""What a replica must still know after a crash, and how it is put together again after its disk was lost."""
+"""What a replica must still know after a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
+from quire.protocols.transactions import records
 from quire.protocols.transactions.cells import Cell, Prewrite, TooLate
-from quire.protocols.transactions.quorum_packets import Snapshot
+from quire.protocols.transactions.records import AnyRecord, Piece, Record
 from quire.protocols.transactions.timestamps import LATEST_PNO, ZERO, Timestamp
-from quire.protocols.transactions.votes import Ballot, Decision, Incarnations, majority, merge
+from quire.protocols.transactions.votes import FIRST, Ballot, Decision, Incarnations, Stage, merge
 
 Accept = tuple[Ballot, Decision]
+Holds = Callable[[str], bool]
+"""Whether this replica holds a key."""
 
 
 class Durable(msgspec.Struct):
-    """Written before anything that depends on it leaves the replica."""
+    """Written before anything that depends on it leaves the replica: every change is one record."""
 
+    stage: Stage = Stage.BEGUN
     incarnation: int = 0
     known: Incarnations = {}
+    gone: set[int] = set()
+    """The replicas that were given up: they must lose their disks before they come back."""
     cells: dict[str, Cell] = {}
     promised: dict[Timestamp, Ballot] = {}
     accepted: dict[Timestamp, Accept] = {}
@@ -35,50 +41,58 @@ class Durable(msgspec.Struct):
     """Below it, no transaction is taken that is not known."""
     horizon: Timestamp = ZERO
     """Below it, every transaction has ended everywhere, and how is forgotten."""
+    changes: list[Record] | None = None
+    """What was changed and is not handed over to be written yet; None: nobody writes."""
+
+    def take_changes(self) -> list[Record]:
+        if not self.changes:
+            return []
+        changes, self.changes = self.changes, []
+        return changes
+
+    def note(self, *changes: Record) -> None:
+        """This is to be written."""
+        if self.changes is not None:
+            self.changes += changes
 
     def cell(self, key: str) -> Cell:
         return self.cells.setdefault(key, Cell())
 
+    # Changes
+
     def prewrite(self, t: Timestamp, key: str, prewrite: Prewrite) -> TooLate | None:
         """Take a write, or say why not."""
-        refusal = self.cell(key).prewrite(t, prewrite.version, prewrite.value, self.floor)
-        if refusal is None:
+        cell = self.cell(key)
+        before = cell.prewrites.get(t)
+        refusal = cell.prewrite(t, prewrite.version, prewrite.value, self.floor)
+        if refusal is None and cell.prewrites[t] is not before:
             self.prewritten.setdefault(t, set()).add(key)
+            self.note(records.Prewrote(t, key, prewrite.version, prewrite.value))
         return refusal
 
-    def is_closed_to(self, t: Timestamp) -> bool:
-        """Whether it comes too late to take part in it: nothing of it was here when everything so old was closed."""
-        return t < self.closed and not (t in self.prewritten or t in self.promised or t in self.accepted)
+    def has_read(self, t: Timestamp, step: int) -> None:
+        """The transaction reads here. Read timestamps are in memory; on the disk is how far they may go."""
+        if t.tid > self.cap:
+            self.cap = t.tid + step
+            self.note(records.Capped(self.cap))
 
-    def forget(self, horizon: Timestamp) -> None:
-        """Every transaction below has ended everywhere."""
-        if horizon > self.horizon:
-            self.horizon = horizon
-            self.decided = {t: decision for t, decision in self.decided.items() if t >= horizon}
+    def promise(self, t: Timestamp, ballot: Ballot) -> None:
+        if self.promised.get(t) != ballot:
+            self.promised[t] = ballot
+            self.note(records.Promises(t, ballot))
 
-    def undecided(self) -> list[Timestamp]:
-        """The transactions of which something is held here."""
-        return sorted(self.prewritten.keys() | self.promised.keys() | self.accepted.keys())
+    def accept(self, t: Timestamp, ballot: Ballot, decision: Decision) -> None:
+        if ballot > FIRST:
+            self.promised[t] = ballot
+        if self.accepted.get(t) != (ballot, decision):
+            self.accepted[t] = ballot, decision
+            self.note(records.Accepts(t, ballot, decision))
 
-    def without_read_timestamps(self) -> Durable:
-        """What is left of it where read timestamps were kept in memory alone: all up to the cap counts as read."""
-        cells = {key: Cell(cell.wts, cell.value, ZERO, dict(cell.prewrites)) for key, cell in self.cells.items()}
-        return msgspec.structs.replace(self, cells=cells, floor=max(self.floor, Timestamp(self.cap, LATEST_PNO)))
+    def use_ballot(self, t: Timestamp, ballot: Ballot) -> None:
+        self.ballots[t] = ballot
+        self.note(records.Tries(t, ballot))
 
-    def snapshot(self, asker: int) -> Snapshot:
-        return Snapshot(
-            self.incarnation,
-            dict(self.known),
-            asker,
-            self.floor,
-            self.horizon,
-            {key: Cell(cell.wts, cell.value, cell.rts, dict(cell.prewrites)) for key, cell in self.cells.items()},
-            list(self.promised.items()),
-            [(t, *accepted) for t, accepted in self.accepted.items()],
-            list(self.decided.items()),
-        )
-
-    def decide(self, t: Timestamp, decision: Decision, holds: Callable[[str], bool]) -> list[str]:
+    def decide(self, t: Timestamp, decision: Decision, holds: Holds) -> list[str]:
         """Install what a transaction wrote, or remove it; returns the keys that it touched here."""
         self.decided[t] = decision
         self.promised.pop(t, None)
@@ -91,45 +105,122 @@ class Durable(msgspec.Struct):
             if holds(key):
                 self.cell(key).install(version, value)
                 touched += [] if key in touched else [key]
+        self.note(records.Decided(t, decision))
         return touched
 
+    def know(self, replica: int, incarnation: int) -> None:
+        """Another replica lost its disk: votes of its earlier lives count no more, and if it was given up, it is back."""
+        if incarnation > self.known.get(replica, 0):
+            self.known[replica] = incarnation
+            self.gone.discard(replica)
+            self.note(records.Known(replica, incarnation))
 
-def enough(senders: Collection[int], me: int, groups: Iterable[tuple[int, ...]]) -> bool:
-    """Whether these states hold every vote that this replica can have given: in each group that it belongs to, so many
-    of the others that they meet every majority with it."""
-    for group in groups:
-        others = sum(replica in senders for replica in group if replica != me)
-        if me in group and others < len(group) - majority(len(group)) + 1:
-            return False
-    return True
+    def give_up(self, replica: int) -> None:
+        self.gone.add(replica)
+        self.note(records.GivenUp(replica))
 
+    def close(self, closed: Timestamp) -> None:
+        if closed > self.closed:
+            self.closed = closed
+            self.note(records.Closed(closed))
 
-def union(incarnation: int, me: int, snapshots: Collection[Snapshot], holds: Callable[[str], bool]) -> Durable:
-    """The state of a replica that lost its own. Prewrites among it hold up readers, but are not votes of this replica."""
-    state = Durable(incarnation=incarnation, known={me: incarnation})
-    for snapshot in snapshots:
-        merge(state.known, snapshot.known)
-        state.floor = max(state.floor, snapshot.floor)
-        for key, cell in snapshot.cells.items():
+    def forget(self, horizon: Timestamp) -> None:
+        """Every transaction below has ended everywhere."""
+        if horizon > self.horizon:
+            self.horizon = horizon
+            self.decided = {t: decision for t, decision in self.decided.items() if t >= horizon}
+            self.note(records.Forgot(horizon))
+
+    # Questions
+
+    def is_closed_to(self, t: Timestamp) -> bool:
+        """Whether it comes too late to take part in it: nothing of it was here when everything so old was closed."""
+        return t < self.closed and not (t in self.prewritten or t in self.promised or t in self.accepted)
+
+    def undecided(self) -> list[Timestamp]:
+        """The transactions of which something is held here."""
+        return sorted(self.prewritten.keys() | self.promised.keys() | self.accepted.keys())
+
+    def without_read_timestamps(self) -> Durable:
+        """What is left of it where read timestamps were kept in memory alone: all up to the cap counts as read."""
+        cells = {key: Cell(cell.wts, cell.value, ZERO, dict(cell.prewrites)) for key, cell in self.cells.items()}
+        return msgspec.structs.replace(self, cells=cells, floor=max(self.floor, Timestamp(self.cap, LATEST_PNO)))
+
+    # From the disk
+
+    def apply(self, record: AnyRecord, holds: Holds) -> None:
+        """Make a change that was written once more. A state that has it already stays as it is, if all that followed follow."""
+        match record:
+            case records.Founds(incarnation=incarnation):
+                self.stage, self.incarnation = Stage.FOUNDING, incarnation
+            case records.Began(incarnation=incarnation):
+                self.stage, self.incarnation = Stage.BEGUN, incarnation
+            case records.Known(replica=replica, incarnation=incarnation):
+                self.know(replica, incarnation)
+            case records.GivenUp(replica=replica):
+                self.give_up(replica)
+            case records.Prewrote(t=t, key=key, version=version, value=value):
+                self._hold(t, key, Prewrite(version, value))
+            case records.Capped(cap=cap):
+                self.cap = max(self.cap, cap)
+            case records.Promises(t=t, ballot=ballot):
+                self.promise(t, ballot)
+            case records.Accepts(t=t, ballot=ballot, decision=decision):
+                self.accept(t, ballot, decision)
+            case records.Tries(t=t, ballot=ballot):
+                self.use_ballot(t, ballot)
+            case records.Decided(t=t, decision=decision):
+                self.decide(t, decision, holds)
+            case records.Closed(closed=closed):
+                self.close(closed)
+            case records.Forgot(horizon=horizon):
+                self.forget(horizon)
+            case records.Piece():
+                self.add(record, holds)
+
+    def add(self, piece: Piece, holds: Holds) -> None:
+        """Take over what a piece of another state says beyond this one: of everything the latest."""
+        for key, cell in piece.cells.items():
             if not holds(key):
                 continue
-            mine = state.cell(key)
+            mine = self.cell(key)
             mine.install(cell.wts, cell.value)
             mine.rts = max(mine.rts, cell.rts)
             for t, prewrite in cell.prewrites.items():
-                if t not in mine.prewrites or prewrite.version > mine.prewrites[t].version:
-                    mine.prewrites[t] = prewrite
-                    state.prewritten.setdefault(t, set()).add(key)
-        for t, ballot in snapshot.promised:
-            state.promised[t] = max(ballot, state.promised.get(t, ballot))
-        for t, ballot, decision in snapshot.accepted:
-            if t not in state.accepted or ballot > state.accepted[t][0]:
-                state.accepted[t] = ballot, decision
-    for snapshot in snapshots:
-        for t, decision in snapshot.decided:
-            state.decide(t, decision, holds)
-    state.forget(max(snapshot.horizon for snapshot in snapshots))
-    state.closed = state.horizon
-    # A ballot of an earlier incarnation is never used again: the incarnation is part of it.
-    state.cap = max((cell.rts.tid for cell in state.cells.values()), default=0)
-    return state
+                self._hold(t, key, prewrite)
+        for t, ballot in piece.promised:
+            self.promised[t] = max(ballot, self.promised.get(t, ballot))
+        for t, ballot, decision in piece.accepted:
+            if t not in self.accepted or ballot > self.accepted[t][0]:
+                self.accepted[t] = ballot, decision
+        for t, ballot in piece.ballots:
+            self.ballots[t] = max(ballot, self.ballots.get(t, ballot))
+        for t, decision in piece.decided:
+            self.decide(t, decision, holds)
+        if piece.rest is not None:
+            self._add_rest(piece.rest)
+
+    def _add_rest(self, rest: records.Rest) -> None:
+        merge(self.known, rest.known)
+        self.gone |= set(rest.gone)
+        self.cap = max(self.cap, rest.cap)
+        self.floor = max(self.floor, rest.floor)
+        self.close(rest.closed)
+        self.forget(rest.horizon)
+
+    def _hold(self, t: Timestamp, key: str, prewrite: Prewrite) -> None:
+        mine = self.cell(key).prewrites
+        if t not in mine or prewrite.version > mine[t].version:
+            mine[t] = prewrite
+            self.prewritten.setdefault(t, set()).add(key)
+
+
+def restored(written: Iterable[AnyRecord], holds: Holds) -> Durable | None:
+    """The state that these records give; None: nothing was begun, or not completely. Read timestamps were in memory."""
+    state = Durable(stage=Stage.BLANK)
+    for record in written:
+        if isinstance(record, records.Emptied):
+            state = Durable(stage=Stage.BLANK)
+        else:
+            state.apply(record, holds)
+    return None if state.stage is Stage.BLANK else state.without_read_timestamps()

@@ -125,3 +125,13 @@ class TxEnded(TransactionError):
 
     def __init__(self, t: Timestamp) -> None:
         super().__init__(f"transaction {t} has ended; begin another")
+
+
+class ReplicaOutdated(TransactionError):
+    """This replica was away for so long that the others have forgotten what it missed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this replica was away for so long that the others no longer keep what it missed; start it without its journal, "
+            "and it gets everything from them"
+        )

@@ -52,6 +52,13 @@ class Gossip:
         for kept in (self._unsure, self._rounds, self._at):
             kept.pop(replica, None)
 
+    def back(self, now: int, replica: int, decided: Iterable[Timestamp]) -> None:
+        """The replica has begun anew, and may lack all of this."""
+        if replica not in self._unsure:
+            self._unsure[replica], self._rounds[replica] = dict.fromkeys(decided), 0
+            if self._unsure[replica]:
+                self._at[replica] = now + self._period_ns
+
     def has(self, replica: int, decided: Iterable[Timestamp]) -> None:
         """The replica says so."""
         if replica not in self._unsure:

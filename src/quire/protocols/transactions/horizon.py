@@ -45,13 +45,18 @@ class Horizon:
         self._closed.pop(replica, None)
         self._settled.pop(replica, None)
 
+    def back(self, replica: int) -> None:
+        """The replica has begun anew, and must agree again."""
+        self._closed.setdefault(replica, ZERO)
+        self._settled.setdefault(replica, ZERO)
+
     def advance(self, state: Durable, unsure: Iterable[Timestamp]) -> tuple[Timestamp, Timestamp]:
         """Close and settle as far as may be, and forget what is below the horizon; returns what to tell the others.
         `unsure`: what is decided here that somebody may not know."""
         undecided = min(state.undecided(), default=None)
         if len(state.decided) > self._remembered:
             oldest = nlargest(self._remembered, state.decided)[-1]
-            state.closed = max(state.closed, oldest if undecided is None else min(oldest, undecided))
+            state.close(oldest if undecided is None else min(oldest, undecided))
         self._closed[self._me] = state.closed
         held = [*unsure] if undecided is None else [*unsure, undecided]
         self.heard(self._me, state.closed, min([*self._closed.values(), *held]))

@@ -38,6 +38,10 @@ class GaveUp(Notice, frozen=True):
     replica: int
 
 
+class BeginAnew(Notice, frozen=True):
+    """This replica was away for so long that the others have forgotten what it missed: it must come back without its disk."""
+
+
 class Traced(Notice, frozen=True):
     """A message was sent or delivered here, or what it wrote was read (`view`). docs/trace.md says what each means."""
 

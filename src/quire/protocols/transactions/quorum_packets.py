@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from quire.model.messages import Run
 from quire.model.packets import Packet
-from quire.protocols.transactions.cells import Cell, Value
+from quire.protocols.transactions.cells import Value
 from quire.protocols.transactions.claims import Wanted
 from quire.protocols.transactions.packets import carried_value
+from quire.protocols.transactions.pieces import START, Place
+from quire.protocols.transactions.records import Piece
 from quire.protocols.transactions.timestamps import Timestamp, Version
-from quire.protocols.transactions.votes import Ballot, Decision, Incarnations
+from quire.protocols.transactions.votes import Ballot, Decision, Incarnations, Stage
 
 
 class Prewrite(Packet, frozen=True, tag="prewrite"):
@@ -143,26 +145,34 @@ class Reach(Packet, frozen=True, tag="reach"):
 
 
 class Recover(Packet, frozen=True, tag="recover"):
-    """This replica lost its disk, and comes back under this incarnation: what is known?"""
+    """This replica has no disk, or a new one, and this incarnation: what is known, from this place on?"""
 
     name = "RECOVER"
     incarnation: int
+    stage: Stage = Stage.BLANK
+    place: Place = START
 
 
 class Snapshot(Answer, frozen=True, tag="snapshot"):
-    """Everything that a replica has to remember. `asker`: the incarnation that it was sent to."""
+    """How far a replica has come, some of what it has to remember, and where the rest begins. `asker`: the incarnation that
+    it was sent to."""
 
     name = "SNAPSHOT"
     asker: int
-    floor: Timestamp
-    horizon: Timestamp
-    cells: dict[str, Cell]
-    promised: list[tuple[Timestamp, Ballot]]
-    accepted: list[tuple[Timestamp, Ballot, Decision]]
-    decided: list[tuple[Timestamp, Decision]]
+    place: Place
+    piece: Piece
+    following: Place | None
+    stage: Stage
+
+
+class Outdated(Packet, frozen=True, tag="outdated"):
+    """What the addressee missed is not kept any more, unless it has lost its disk since this incarnation."""
+
+    name = "OUTDATED"
+    incarnation: int
 
 
 QUORUM_PACKETS: tuple[type[Packet], ...] = (
     Prewrite, Fetch, Claim, Prepare, Propose, Decide, Granted, Denied, Ended, Promised, Accepted, Rejected, Have, Compared,
-    Reach, Recover, Snapshot,
+    Reach, Recover, Snapshot, Outdated,
 )  # fmt: skip

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
-from quire.protocols.node import NOTHING, Effect, Effects, Node, Send
+from quire.protocols.node import NOTHING, Effect, Effects, Node, Save, Send
 from quire.protocols.transactions import cells
 from quire.protocols.transactions.cells import Found, TooLate
 from quire.protocols.transactions.claims import Claims, Wanted
 from quire.protocols.transactions.coordinator import Draw
-from quire.protocols.transactions.durable import Durable, enough, union
+from quire.protocols.transactions.durable import Durable
 from quire.protocols.transactions.gossip import Gossip
 from quire.protocols.transactions.horizon import Horizon
-from quire.protocols.transactions.notices import GaveUp, Traced
+from quire.protocols.transactions.notices import BeginAnew, GaveUp, Traced
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.quorum_packets import (
     QUORUM_PACKETS,
@@ -28,6 +27,7 @@ from quire.protocols.transactions.quorum_packets import (
     Fetch,
     Granted,
     Have,
+    Outdated,
     Prepare,
     Prewrite,
     Promised,
@@ -37,30 +37,19 @@ from quire.protocols.transactions.quorum_packets import (
     Rejected,
     Snapshot,
 )
+from quire.protocols.transactions.recovery import Informant, Recovery
 from quire.protocols.transactions.settings import Settings
 from quire.protocols.transactions.soundness import is_sound
-from quire.protocols.transactions.terminator import Termination
-from quire.protocols.transactions.timestamps import (
-    Timestamp,
-    end_id,
-    read_id,
-    write_id,
-)
-from quire.protocols.transactions.votes import ABORT, FIRST, Ballot, Decision, Stance, valid
-
-_BACKOFF_DOUBLINGS = 6
-
-
-class Waiting(NamedTuple):
-    """A read or write that has to wait for an older transaction to end."""
-
-    source: int
-    request: Fetch | Prewrite
+from quire.protocols.transactions.terminator import Termination, Terminations
+from quire.protocols.transactions.timestamps import Timestamp, end_id, read_id, write_id
+from quire.protocols.transactions.votes import ABORT, FIRST, Ballot, Decision, Stage, Stance
+from quire.protocols.transactions.waiting import Queues, Waiting
 
 
 class QuorumReplica(Node):
-    """`state`: what an earlier life of this replica, before `now`, left on its disk. `lost`: its disk was lost, and this
-    incarnation, which no earlier life had, must ask the others before it may say anything."""
+    """`state`: what an earlier life of this replica, before `now`, left on its disk. `lost`: its disk was lost, or there never
+    was one, and this incarnation, which no earlier life had, must ask the others before it may say anything. `kept`: whether
+    its driver writes down what it must not forget."""
 
     packets = QUORUM_PACKETS
 
@@ -73,38 +62,60 @@ class QuorumReplica(Node):
         state: Durable | None = None,
         lost: int | None = None,
         now: int = 0,
+        *,
+        kept: bool = False,
     ) -> None:
         super().__init__(address)
         self._placement = placement
         self._settings = settings
-        self._draw = draw
-        self.state = state if state is not None else Durable(incarnation=lost or 0)
-        self._others = tuple(replica for replica in placement.replicas if replica != address)
-        self._waiting: dict[str, list[Waiting]] = {}
+        self._kept = kept
+        if state is None:
+            state = Durable() if lost is None else Durable(stage=Stage.BLANK, incarnation=lost)
+        self.state = state
+        state.changes = [] if kept and state.stage is not Stage.BLANK else None
+        self._others = others = tuple(replica for replica in placement.replicas if replica != address)
+        self._waiting = Queues()
         self._claims = Claims(settings.lease_ns)
         self._latest = 0
-        self._terminations: dict[Timestamp, Termination] = {}
+        self._terminations = Terminations(address, len(placement.replicas), settings.lease_ns, draw)
         self._gossip = Gossip(address, placement.replicas, settings.gossip_ns)
         self._horizon = Horizon(address, placement.replicas, settings.remembered)
-        self._gone: set[int] = set()
         self._reach_at: int | None = None
-        self._snapshots: dict[int, Snapshot] = {}
-        self._ask_at: int | None = 0 if lost is not None else None
+        self._informant = Informant()
+        groups = placement.groups() | {placement.replicas}
+        self._recovery = None if state.stage is Stage.BEGUN else Recovery(address, state, others, groups)
+        self._ask_at = now
         self._take_up(now)
 
     @property
     def recovering(self) -> bool:
-        return self._ask_at is not None
+        return self._recovery is not None
+
+    def begin(self, now: int) -> None:
+        """Take part at once, with nothing: the store is new, and no earlier life of this replica has taken part in it."""
+        if self._recovery is not None:
+            self.state.stage = Stage.BEGUN
+            self._begun(now)
 
     def receive(self, now: int, source: int, packet: Packet) -> Effects:
-        if source in self._gone:
-            return NOTHING
+        return self._with_records(self._take(now, source, packet))
+
+    def _with_records(self, effects: Effects) -> Effects:
+        """What the replica must not forget comes before whatever others will know because of it."""
+        changes = self.state.take_changes()
+        return [*map(Save, changes), *effects] if changes else effects
+
+    def _take(self, now: int, source: int, packet: Packet) -> Effects:
         if isinstance(packet, Snapshot):
             return self._recover(now, source, packet)
-        if self.recovering:
-            return NOTHING
         if not is_sound(packet, source, self.address, self._placement):
             raise ProtocolViolation(source, f"{type(packet).__name__} may not be sent by it, or not like this")
+        if isinstance(packet, Recover):
+            return self._tell_lost(now, source, packet)
+        if self.recovering:
+            return NOTHING
+        if source in self.state.gone:
+            return [Send(Outdated(self.state.known.get(source, 0)), (source,))]
         self._gossip.heard(now, source)
         match packet:
             case Fetch() | Prewrite():
@@ -115,9 +126,7 @@ class QuorumReplica(Node):
                 return self._take_ballot(now, source, packet)
             case Promised() | Accepted() | Rejected():
                 return self._count(now, source, packet)
-            case Decide(t=t, decision=decision):
-                return self._learn(now, t, decision)
-            case Ended(t=t, decision=decision):
+            case Decide(t=t, decision=decision) | Ended(t=t, decision=decision):
                 return self._learn(now, t, decision)
             case Have(decided=decided):
                 return self._compare(source, decided)
@@ -129,14 +138,13 @@ class QuorumReplica(Node):
                 self._horizon.heard(source, closed, settled)
                 mine = self._reach(answer=True)
                 return [] if answer else [Send(mine, (source,))]
-            case Recover(incarnation=incarnation):
-                # From now on whatever is said here carries the new incarnation, so that its old votes are void beside it.
-                known_one = max(self.state.known.get(source, 0), incarnation)
-                self.state.known[source] = known_one
-                return [Send(self.state.snapshot(incarnation), (source,))]
+            case Outdated(incarnation=incarnation):
+                is_meant = self.state.incarnation <= incarnation
+                return [BeginAnew() if is_meant else Send(Recover(self.state.incarnation, Stage.BEGUN), (source,))]
         raise AssertionError(packet)
 
-    def _holds(self, key: str) -> bool:
+    def holds(self, key: str) -> bool:
+        """Whether this replica holds a key."""
         return self.address in self._placement.of(key)
 
     def owes(self, replica: int) -> bool:
@@ -144,8 +152,8 @@ class QuorumReplica(Node):
         return self._gossip.owes(replica)
 
     def gone(self, replica: int) -> None:
-        """Another replica never comes back: nobody waits for it any more, and nothing is taken from it."""
-        self._gone.add(replica)
+        """Another replica never comes back with what it has: nobody waits for it, and nothing is taken from it."""
+        self.state.give_up(replica)
         self._gossip.gone(replica)
         self._horizon.gone(replica)
 
@@ -162,11 +170,10 @@ class QuorumReplica(Node):
         self._latest = max(self._latest, packet.t.tid)
         self._claims.heard(now, packet.t)
         if packet.t in self._terminations:
-            self._hold(now, packet.t)
+            self._terminations.hold(now, packet.t)
         answer = self._serve(now, source, packet)
-        waiting = Waiting(source, packet)
-        if answer is None and waiting not in self._waiting.get(packet.key, ()):
-            self._waiting.setdefault(packet.key, []).append(waiting)
+        if answer is None:
+            self._waiting.put(Waiting(source, packet))
         return answer or NOTHING
 
     def _serve(self, now: int, source: int, packet: Fetch | Prewrite) -> Effects | None:
@@ -196,7 +203,7 @@ class QuorumReplica(Node):
         refusal = state.prewrite(t, packet.key, cells.Prewrite(packet.version, packet.value))
         if refusal is not None:
             return [Send(Denied(*self._stance(), t, packet.number, refusal.hint, self._latest), (source,))]
-        self._hold(now, t)
+        self._terminations.hold(now, t)
         granted = Send(Granted(*self._stance(), t, packet.number, None, None), (source,))
         if mine is not None and mine.version >= packet.version:
             return [granted]
@@ -206,8 +213,7 @@ class QuorumReplica(Node):
     def _fetch(self, source: int, fetch: Fetch) -> Effects | None:
         match self.state.cell(fetch.key).read(fetch.t):
             case Found(version=version, value=value):
-                if fetch.t.tid > self.state.cap:
-                    self.state.cap = fetch.t.tid + self._settings.cap_step
+                self.state.has_read(fetch.t, self._settings.cap_step)
                 traced = Traced("deliver", read_id(fetch.t, fetch.number), "r", fetch.t, fetch.key)
                 return [traced, Send(Granted(*self._stance(), fetch.t, fetch.number, version, value), (source,))]
             case TooLate(hint=hint):
@@ -234,14 +240,12 @@ class QuorumReplica(Node):
         if ballot < state.promised.get(t, FIRST) or (ballot == FIRST and state.is_closed_to(t)):
             return [Send(Rejected(*self._stance(), t, ballot), (source,))]
         if isinstance(packet, Prepare):
-            state.promised[t] = ballot
+            state.promise(t, ballot)
             answer: Packet = Promised(*self._stance(), t, ballot, state.accepted.get(t))
         else:
-            if ballot > FIRST:
-                state.promised[t] = ballot
-            state.accepted[t] = ballot, packet.decision
+            state.accept(t, ballot, packet.decision)
             answer = Accepted(*self._stance(), t, ballot)
-        self._hold(now, t)
+        self._terminations.hold(now, t)
         return [Send(answer, (source,))]
 
     def _learn(self, now: int, t: Timestamp, decision: Decision) -> Effects:
@@ -249,12 +253,12 @@ class QuorumReplica(Node):
             return NOTHING
         effects: list[Effect] = []
         for key, (version, value) in decision.writes.items():
-            mine = self.state.cell(key).prewrites.get(t) if self._holds(key) else None
-            if self._holds(key) and (mine is None or mine.version < version):
+            mine = self.state.cell(key).prewrites.get(t) if self.holds(key) else None
+            if self.holds(key) and (mine is None or mine.version < version):
                 effects.append(Traced("deliver", write_id(version), "w", t, key, size=len(value or b"")))
-        touched = self.state.decide(t, decision, self._holds)
+        touched = self.state.decide(t, decision, self.holds)
         effects.append(Traced("deliver", end_id(t), "commit" if decision.commit else "abort", t))
-        self._terminations.pop(t, None)
+        self._terminations.drop(t)
         self._gossip.decided(now, t)
         if self._reach_at is None and self._horizon.is_wanted(self.state):
             self._reach_at = now
@@ -265,10 +269,10 @@ class QuorumReplica(Node):
 
     def _look_again(self, now: int, key: str) -> Effects:
         effects: list[Effect] = []
-        for waiting in self._waiting.pop(key, []):
+        for waiting in self._waiting.take(key):
             answer = self._serve(now, *waiting)
             if answer is None:
-                self._waiting.setdefault(key, []).append(waiting)
+                self._waiting.put(waiting)
             effects += answer or NOTHING
         return effects
 
@@ -284,25 +288,12 @@ class QuorumReplica(Node):
 
     # Ending what a silent client left behind
 
-    def _hold(self, now: int, t: Timestamp) -> None:
-        """Something of an undecided transaction is held here: give its client, or whoever is ending it, time."""
-        lease = self._settings.lease_ns
-        until = now + lease + int(lease * (self.address / len(self._placement.replicas) + self._draw()) / 2)
-        termination = self._terminations.get(t)
-        if termination is None:
-            self._terminations[t] = Termination(t, until)
-        elif termination.ballot is None:
-            termination.until_ns = until
-
     def _try_to_end(self, now: int, termination: Termination) -> Effects:
         t, state = termination.t, self.state
         highest = max(state.promised.get(t, FIRST), state.ballots.get(t, FIRST))
         ballot = Ballot(highest.round + 1, state.incarnation, self.address)
-        state.ballots[t] = ballot
-        termination.start(ballot)
-        # Two that try at once defeat each other; ever longer random pauses let one of them through.
-        pause = self._settings.lease_ns << min(termination.tries - 1, _BACKOFF_DOUBLINGS)
-        termination.until_ns = now + int(pause * (0.5 + self._draw()))
+        state.use_ballot(t, ballot)
+        self._terminations.start(now, termination, ballot)
         return self._tell_all(now, Prepare(t, ballot))
 
     def _count(self, now: int, source: int, packet: Promised | Accepted | Rejected) -> Effects:
@@ -319,47 +310,71 @@ class QuorumReplica(Node):
     def _tell_all(self, now: int, packet: Prepare | Propose | Decide) -> Effects:
         """Send it to the others, and do here what they will do."""
         effects: list[Effect] = [Send(packet, self._others)] if self._others else []
-        for effect in self.receive(now, self.address, packet):
+        for effect in self._take(now, self.address, packet):
             if isinstance(effect, Send) and effect.to == (self.address,):
-                effects += self.receive(now, self.address, effect.packet)
+                effects += self._take(now, self.address, effect.packet)
             else:
                 effects.append(effect)
         return effects
 
     # After the disk was lost
 
+    def _tell_lost(self, now: int, source: int, packet: Recover) -> Effects:
+        """Another replica lost its disk: tell it what is known here, from where it asks."""
+        # From now on whatever is said here carries the new incarnation, so that its old votes are void beside it.
+        self.state.know(source, packet.incarnation)
+        if source not in self.state.gone:
+            self._horizon.back(source)
+            self._gossip.back(now, source, self.state.decided)
+        self._gossip.heard(now, source)
+        asks = [] if self._recovery is None else self._recovery.hear(source, packet)
+        return [Send(self._informant.answer(self.state, source, packet), (source,)), *asks]
+
     def _recover(self, now: int, source: int, snapshot: Snapshot) -> Effects:
-        if not self.recovering or snapshot.asker != self.state.incarnation or source not in self._others:
+        if self._recovery is None:
             return NOTHING
-        self._snapshots[source] = snapshot
-        stances = {each: Stance(kept.incarnation, kept.known) for each, kept in self._snapshots.items()}
-        counted = valid(stances, {})
-        if not enough(counted, self.address, self._placement.groups() | {self._placement.replicas}):
+        asks = self._recovery.take(source, snapshot)
+        return [*asks, *self._try_to_begin(now)]
+
+    def _try_to_begin(self, now: int) -> Effects:
+        """Take part, if enough is known for that."""
+        assert self._recovery is not None
+        before = self.state.stage
+        self.state = self._recovery.advance(self.holds, kept=self._kept)
+        if self.state.stage is Stage.BEGUN:
+            self._begun(now)
             return NOTHING
-        chosen = [kept for each, kept in self._snapshots.items() if each in counted]
-        self.state = union(self.state.incarnation, self.address, chosen, self._holds)
-        self._snapshots, self._ask_at = {}, None
+        return NOTHING if self.state.stage is before else self._recovery.asks()
+
+    def _begun(self, now: int) -> None:
+        self._recovery, self._informant = None, Informant()
         self._take_up(now)
-        return NOTHING
 
     def _take_up(self, now: int) -> None:
         """Begin with a state that was not made here."""
+        for replica in self.state.gone:
+            self._gossip.gone(replica)
+            self._horizon.gone(replica)
         for t in self.state.undecided():
-            self._hold(now, t)
+            self._terminations.hold(now, t)
         for t in self.state.decided:
             self._gossip.decided(now, t)
 
     # Time
 
     def wake(self, now: int) -> Effects:
-        if self._ask_at is not None:
-            if self._ask_at <= now:
-                self._ask_at = now + self._settings.repeat_ns
-                return [Send(Recover(self.state.incarnation), self._others)]
-            return NOTHING
+        return self._with_records(self._do_what_is_due(now))
+
+    def _do_what_is_due(self, now: int) -> Effects:
+        if self._recovery is not None:
+            if self._ask_at > now:
+                return NOTHING
+            self._ask_at = now + self._settings.repeat_ns
+            asks = self._recovery.asks()
+            return [*asks, *self._try_to_begin(now)]
         effects: list[Effect] = []
-        for termination in list(self._terminations.values()):
-            if termination.until_ns <= now and termination.t in self._terminations:
+        for termination in self._terminations.late(now):
+            if termination.t in self._terminations:
                 effects += self._try_to_end(now, termination)
         if self._reach_at is not None and self._reach_at <= now:
             reach = self._reach(answer=False)
@@ -368,15 +383,14 @@ class QuorumReplica(Node):
         return [*effects, *self._freed(now, self._claims.void(now)), *self._gossip.wake(now)]
 
     def due(self) -> int | None:
-        if self._ask_at is not None:
+        if self.recovering:
             return self._ask_at
-        times = [termination.until_ns for termination in self._terminations.values()]
-        times += [at for at in (self._gossip.due(), self._claims.due(), self._reach_at) if at is not None]
-        return min(times, default=None)
+        times = (self._terminations.due(), self._gossip.due(), self._claims.due(), self._reach_at)
+        return min((at for at in times if at is not None), default=None)
 
     def idle(self) -> bool:
         return not self.recovering and not self._terminations and not self._waiting and self._gossip.idle()
 
     def waiting_keys(self) -> dict[str, int]:
         """How many requests wait at each key for an older transaction to end."""
-        return {key: len(waiting) for key, waiting in self._waiting.items()}
+        return self._waiting.lengths()

@@ -12,6 +12,7 @@ from quire.protocols.transactions.quorum_packets import (
     Ended,
     Fetch,
     Have,
+    Outdated,
     Prepare,
     Prewrite,
     Promised,
@@ -50,6 +51,8 @@ def is_sound(packet: Packet, source: int, me: int, placement: Placement) -> bool
             return from_replica
         case Reach(closed=closed, settled=settled):
             return from_other and is_possible(closed) and is_possible(settled)
-        case Have() | Compared() | Recover():
+        case Have() | Compared() | Outdated():
             return from_other
+        case Recover(incarnation=incarnation, place=place):
+            return from_other and incarnation > 0 and is_possible(place.t)
     return False

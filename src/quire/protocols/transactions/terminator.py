@@ -1,10 +1,13 @@
-"""One replica's attempts to end a transaction whose client is silent: ballots, until one of anybody's succeeds."""
+"""One replica's attempts to end transactions whose clients are silent: ballots, until one of anybody's succeeds."""
 
 from __future__ import annotations
 
+from quire.protocols.transactions.coordinator import Draw
 from quire.protocols.transactions.quorum_packets import Promised
 from quire.protocols.transactions.timestamps import Timestamp
 from quire.protocols.transactions.votes import ABORT, Ballot, Decision, Incarnations, Stance, majority, valid
+
+_BACKOFF_DOUBLINGS = 6
 
 
 class Termination:
@@ -43,3 +46,48 @@ class Termination:
             return None
         self._votes[source] = stance
         return self.proposed if len(valid(self._votes, known)) >= majority(replicas) else None
+
+
+class Terminations:
+    """Of all transactions of which something is held here, undecided."""
+
+    def __init__(self, me: int, replicas: int, lease_ns: int, draw: Draw) -> None:
+        self._rank = me / replicas
+        self._lease_ns = lease_ns
+        self._draw = draw
+        self._open: dict[Timestamp, Termination] = {}
+
+    def __contains__(self, t: Timestamp) -> bool:
+        return t in self._open
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, t: Timestamp) -> Termination | None:
+        return self._open.get(t)
+
+    def hold(self, now: int, t: Timestamp) -> None:
+        """Something of it is held here: give its client, or whoever is ending it, time."""
+        until = now + self._lease_ns + int(self._lease_ns * (self._rank + self._draw()) / 2)
+        termination = self._open.get(t)
+        if termination is None:
+            self._open[t] = Termination(t, until)
+        elif termination.ballot is None:
+            termination.until_ns = until
+
+    def start(self, now: int, termination: Termination, ballot: Ballot) -> None:
+        """Try to end it by this ballot."""
+        termination.start(ballot)
+        # Two that try at once defeat each other; ever longer random pauses let one of them through.
+        pause = self._lease_ns << min(termination.tries - 1, _BACKOFF_DOUBLINGS)
+        termination.until_ns = now + int(pause * (0.5 + self._draw()))
+
+    def drop(self, t: Timestamp) -> None:
+        self._open.pop(t, None)
+
+    def late(self, now: int) -> list[Termination]:
+        """Those whose time is up."""
+        return [termination for termination in self._open.values() if termination.until_ns <= now]
+
+    def due(self) -> int | None:
+        return min((termination.until_ns for termination in self._open.values()), default=None)

@@ -8,6 +8,7 @@ stands by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,16 @@ from quire.protocols.transactions.cells import Value
 from quire.protocols.transactions.timestamps import Timestamp, Version, is_possible
 
 Incarnations = dict[int, int]
+
+
+class Stage(IntEnum):
+    """How far a replica has come with taking part."""
+
+    BLANK = 0
+    """It has nothing: it lost its disk, or the store is new."""
+    FOUNDING = 1
+    """The store is new, and it has heard so from all others; it has never voted."""
+    BEGUN = 2
 
 
 class Ballot(NamedTuple):

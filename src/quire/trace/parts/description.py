@@ -38,6 +38,8 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Whether other processes come and go, under greater numbers."""
     views: bool = False
     """Whether members agree on numbered views, in each of which they number their messages from 0 (`membership_recorder`)."""
+    restarts: bool = False
+    """Whether a process may be started again and go on, so that there are several parts of it."""
     relays: tuple[int, ...] = ()
     """Processes that neither send nor deliver: a run is whole without their parts."""
     promises: tuple[Guarantee, ...]
@@ -70,7 +72,7 @@ class PartDescription(msgspec.Struct, frozen=True, kw_only=True):
     peers: dict[int, int] = {}
     """The incarnations of the processes with which it was linked when it began to record."""
     met: tuple[tuple[int, int], ...] = ()
-    """Where members agree on views, everybody in one of its views: the process, and under which incarnation."""
+    """With whom else it had to do later: each process, and under which incarnation."""
     name: str = ""
     """By which its group knows it, where that is not its number."""
     clock: Clock

@@ -71,7 +71,7 @@ class RunSurvey:
         self.identity = run.identity
         self.parts = [PartSurvey(part) for part in run.parts]
         recorded = {survey.part.process for survey in self.parts}
-        if len(recorded) < len(self.parts) and not self.identity.views:
+        if len(recorded) < len(self.parts) and not (self.identity.views or self.identity.restarts):
             raise BadInput("two processes have the same number; give each client a number of its own")
         missing = sorted(set(range(self.identity.members)) - recorded - set(self.identity.relays) - set(without))
         if missing:

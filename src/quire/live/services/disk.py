@@ -1,0 +1,98 @@
+"""The disk of a node: what it must not forget goes to a journal, and whatever comes after that waits until it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from quire.journal.journal import Recovered
+from quire.journal.records import TYPES, Entry
+from quire.live.events import log
+from quire.live.journals import ProcessJournal
+from quire.model.errors import CannotWrite, QuireError
+from quire.protocols.gate import Gate
+from quire.protocols.node import Effects, Save
+
+Found = TypeVar("Found")
+Checkpoint = tuple[Sequence[Entry], Iterator[bytes]]
+"""With what a journal begins anew, and the node's state in chunks."""
+
+
+_CLOCK = 1 + TYPES.index("clock")
+_CLOCK_STEP = 1 << 20
+"""How far ahead the logical clock is written down: further than it goes between two inputs."""
+
+
+class _Clock(msgspec.Struct, frozen=True):
+    """The process's logical clock is below this."""
+
+    bound: int
+
+
+class NodeDisk(Generic[Found]):
+    """Opened in a running event loop; `read` makes `found` of what an earlier process had written. `entry`: a record as a
+    journal takes it."""
+
+    def __init__(self, path: Path, read: Callable[[Recovered], Found], entry: Callable[[Any], Entry]) -> None:
+        self.clock = 0
+        """What the logical clock of no earlier process has reached."""
+
+        def split(recovered: Recovered) -> Found:
+            of_clock = [record for record in recovered.records if record.type == _CLOCK]
+            self.clock = max((int.from_bytes(record.body, "little") for record in of_clock), default=0)
+            return read(recovered._replace(records=[record for record in recovered.records if record.type != _CLOCK]))
+
+        self._journal = ProcessJournal(path, split)
+        self.found = self._journal.found
+        self.checkpoint: Callable[[], Checkpoint] | None = None
+        """Asked when the journal has grown long."""
+        self._entry = entry
+        self._gate = Gate()
+
+    def begin(self, perform: Callable[[Effects], None], failed: Callable[[QuireError], None]) -> None:
+        """Write from now on. `perform`: these had to wait, and need not any longer."""
+        self._journal.begin(lambda number: perform(self._gate.synced(number)), failed)
+
+    def admit(self, clock: int, effects: Effects) -> Effects:
+        """Write what is to be written; returns what may be done at once. `clock`: the process's logical clock."""
+        if clock + _CLOCK_STEP > self.clock:
+            self.clock = clock + 2 * _CLOCK_STEP
+            effects = [Save(_Clock(self.clock)), *effects]
+        number, now = self._gate.saved, []
+        for effect in self._gate.admit(effects):
+            if isinstance(effect, Save):
+                number += 1
+                self._journal.keep(number, self._as_entry(effect))
+            else:
+                now.append(effect)
+        self._journal.sync()
+        if self.checkpoint is not None and self._journal.is_long():
+            head, chunks = self.checkpoint()
+            head = [self._as_entry(Save(_Clock(self.clock))), *head]
+            self._journal.begin_anew(head, _now(chunks)).add_done_callback(self._kept)
+        return now
+
+    def _as_entry(self, save: Save) -> Entry:
+        record = save.record
+        return (_CLOCK, record.bound.to_bytes(8, "little")) if isinstance(record, _Clock) else self._entry(record)
+
+    def _kept(self, task: asyncio.Task[None]) -> None:
+        """A disk that has no room for a checkpoint may have room for records; if it has not, that shows by itself."""
+        if not task.cancelled() and isinstance(error := task.exception(), CannotWrite):
+            log.warning("event=unkept why=%r", str(error))
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits for the disk that nothing more should be taken in."""
+        return self._journal.full
+
+    async def close(self) -> None:
+        await self._journal.close()
+
+
+async def _now(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    return chunks

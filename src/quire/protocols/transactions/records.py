@@ -1,0 +1,117 @@
+"""What a replica writes down before anybody hears of it: each record is one change of what it must not forget.
+
+Applied one after the other they give its state again. So a state that goes on changing can be read piece by piece (`pieces`):
+whoever has the pieces, and every record since the first of them was read, has all of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from quire.protocols.transactions.cells import Cell, Value
+from quire.protocols.transactions.timestamps import Timestamp, Version
+from quire.protocols.transactions.votes import Ballot, Decision, Incarnations
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """Base of all."""
+
+
+class Emptied(Record, frozen=True, tag="emptied"):
+    """The disk was lost, and what was written by an attempt to recover before this one counts no more."""
+
+
+class Founds(Record, frozen=True, tag="founds"):
+    """The store is new: no replica has anything, and this one has not voted before."""
+
+    incarnation: int
+
+
+class Began(Record, frozen=True, tag="began"):
+    """The replica knows enough to take part, under this incarnation."""
+
+    incarnation: int
+
+
+class Known(Record, frozen=True, tag="known"):
+    """Another replica lost its disk, and came back, or tries to, under this incarnation."""
+
+    replica: int
+    incarnation: int
+
+
+class GivenUp(Record, frozen=True, tag="gone"):
+    """Another replica was away for too long: what it missed is not kept for it."""
+
+    replica: int
+
+
+class Prewrote(Record, frozen=True, tag="prewrote"):
+    t: Timestamp
+    key: str
+    version: Version
+    value: Value
+
+
+class Capped(Record, frozen=True, tag="capped"):
+    """No transaction with a larger number has read."""
+
+    cap: int
+
+
+class Promises(Record, frozen=True, tag="promises"):
+    t: Timestamp
+    ballot: Ballot
+
+
+class Accepts(Record, frozen=True, tag="accepts"):
+    t: Timestamp
+    ballot: Ballot
+    decision: Decision
+
+
+class Tries(Record, frozen=True, tag="tries"):
+    """The replica uses this ballot of its own."""
+
+    t: Timestamp
+    ballot: Ballot
+
+
+class Decided(Record, frozen=True, tag="decided"):
+    t: Timestamp
+    decision: Decision
+
+
+class Closed(Record, frozen=True, tag="closed"):
+    closed: Timestamp
+
+
+class Forgot(Record, frozen=True, tag="forgot"):
+    horizon: Timestamp
+
+
+class Rest(msgspec.Struct, frozen=True, array_like=True):
+    """What does not grow. It is read last, because what was read before it may be older."""
+
+    known: Incarnations
+    gone: tuple[int, ...]
+    cap: int
+    floor: Timestamp
+    closed: Timestamp
+    horizon: Timestamp
+
+
+class Piece(Record, frozen=True, tag="piece"):
+    """Some of a state."""
+
+    cells: dict[str, Cell] = {}
+    promised: list[tuple[Timestamp, Ballot]] = []
+    accepted: list[tuple[Timestamp, Ballot, Decision]] = []
+    ballots: list[tuple[Timestamp, Ballot]] = []
+    decided: list[tuple[Timestamp, Decision]] = []
+    rest: Rest | None = None
+
+
+AboutReplicas = Emptied | Founds | Began | Known | GivenUp
+AboutTransactions = Prewrote | Capped | Promises | Accepts | Tries | Decided | Closed | Forgot
+AnyRecord = AboutReplicas | AboutTransactions | Piece

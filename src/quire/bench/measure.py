@@ -25,7 +25,6 @@ MEMBERS_MAX = 16
 ROUNDS_MAX = 100
 SECONDS_MAX = 600.0
 SIZE_MAX = 1 << 16
-ROUND_TRIPS = 2000
 QUIRE_LATENCY = "quire"
 DURABLE_LATENCY = "quire dynamic, journal"
 
@@ -56,7 +55,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     messages: int | None = None
     seconds: float = 2.0
     rounds: int = 5
-    round_trips: int = ROUND_TRIPS
+    round_trips: int = 2000
     rivals: bool = True
 
     def check(self) -> None:
@@ -65,6 +64,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             ("members", self.members, 2, MEMBERS_MAX),
             ("rounds", self.rounds, 1, ROUNDS_MAX),
             ("seconds", self.seconds, 0.05, SECONDS_MAX),
+            ("round trips", self.round_trips, 1, 1 << 20),
             ("messages", 1 if self.messages is None else self.messages, 1, 1 << 30),
             *(("size", size, SIZE_MIN, SIZE_MAX) for size in self.sizes),
         )
@@ -119,8 +119,7 @@ async def measure(config: Config, say: Say) -> Results:
     """Measure everything; `say` is told what is being done. Raises BadInput, or BenchFailed where a contender is not
     what it claims to be."""
     config.check()
-    zeromq = config.rivals and find_spec("zmq") is not None
-    rivals = (*(CEILINGS if config.rivals else ()), *(ZEROMQ if zeromq else ()))
+    rivals, left_out = rivals_for(config)
     load_before = _load_average()
     throughput: list[Throughput] = []
     for size in config.sizes:
@@ -137,11 +136,18 @@ async def measure(config: Config, say: Say) -> Results:
         load_before=load_before,
         load_after=_load_average(),
         throughput=tuple(throughput),
-        latency=await _latencies(config, zeromq, say),
-        left_out=""
-        if zeromq or not config.rivals
-        else "ZeroMQ is not installed, so it is left out; install quire[bench] to compare with it",
+        latency=await _latencies(config, rivals, say),
+        left_out=left_out,
     )
+
+
+def rivals_for(config: Config) -> tuple[tuple[str, ...], str]:
+    """Whom Quire is measured beside, and a sentence on those who cannot take part."""
+    if not config.rivals:
+        return (), ""
+    if find_spec("zmq") is None:
+        return CEILINGS, "ZeroMQ is not installed, so it is left out; install quire[bench] to compare with it"
+    return (*CEILINGS, *ZEROMQ), ""
 
 
 async def move_load(contender: str, size: int, config: Config) -> _Round:
@@ -221,19 +227,19 @@ class _Trips(msgspec.Struct, frozen=True):
         return cls(p50_us, took[len(took) * 99 // 100], p50_us / median(syncs) if syncs else None)
 
 
-async def _latencies(config: Config, zeromq: bool, say: Say) -> tuple[Latency, ...]:
+async def _latencies(config: Config, rivals: Sequence[str], say: Say) -> tuple[Latency, ...]:
     """A group as an application gets it, and without lookahead, where the last among equals waits for fresh
     acknowledgements of all with every message, and the first with every other."""
     last = config.members - 1
     contenders: list[tuple[str, str, int, int | None]] = []
-    contenders += [("raw round trip", "raw latency", 0, None)] if config.rivals else []
+    contenders += [("raw round trip", "raw latency", 0, None)] if rivals else []
     contenders += [
         (QUIRE_LATENCY, "quire latency", last, None),
         ("quire, lookahead=0", "quire latency", last, 0),
         ("quire, lookahead=0, first member", "quire latency", 0, 0),
         (DURABLE_LATENCY, "quire dynamic latency", 0, None),
     ]
-    contenders += [("zmq 1", "zmq latency", 0, None)] if zeromq else []
+    contenders += [("zmq 1", "zmq latency", 0, None)] if "zmq 1" in rivals else []
     rounds: dict[str, list[_Trips]] = {name: [] for name, *_ in contenders}
     for number in range(config.rounds):
         for name, contender, sender, lookahead in contenders:

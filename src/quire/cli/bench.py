@@ -31,6 +31,7 @@ def bench(
     seconds: Annotated[float, typer.Option(help="How long members send in each round.")] = 2.0,
     messages: Annotated[int | None, typer.Option(help="How many messages each member sends, instead of --seconds.")] = None,
     rounds: Annotated[int, typer.Option(help="Number of rounds; the median is reported.")] = 5,
+    round_trips: Annotated[int, typer.Option(help="Over how many round trips latency is measured in each round.")] = 2000,
     rivals: Annotated[str, typer.Option(help="all, or none to measure Quire alone.")] = "all",
     soak_s: Annotated[
         float | None,
@@ -54,7 +55,10 @@ def bench(
         if soak_s is not None:
             _soak(soak_s, members, sizes[0], json)
             return
-        config = Config(members=members, sizes=sizes, seconds=seconds, messages=messages, rounds=rounds, rivals=rivals == "all")
+        config = Config(
+            members=members, sizes=sizes, seconds=seconds, messages=messages, rounds=rounds,
+            round_trips=round_trips, rivals=rivals == "all",
+        )  # fmt: skip
         results = _watched(lambda say: asyncio.run(measure(config, say)))
     except BenchFailed as error:
         print(f"quire: {error}", file=sys.stderr)

@@ -45,8 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as there are cores: there is always a test that waits for a process to start, or for a timeout."""
-    return max(2, (os.cpu_count() or 1) * 3 // 2)
+    """Twice as many as there are cores: half of the time a test waits for a process to start, or for a timeout."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session")

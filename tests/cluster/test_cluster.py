@@ -67,10 +67,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-def perform(cluster: Cluster, kind: str, inputs: Path, out: Path) -> list[dict[str, Any]]:
-    place = [f"--{kind}", getattr(cluster, kind)]
+def commands(inputs: Path, out: Path) -> list[list[str]]:
+    """Every command that uses Spark, the audit first."""
     stream = ["--stream", "--sources", "a,b", "--idle", "wait", "--once", "--end", "--files-per-batch", "2"]
-    commands = [
+    return [
         ["audit", str(inputs / "run"), "--segments", "3", "--json"],
         ["order", str(inputs / "events"), str(out / "batch"), "--json"],
         ["order", str(inputs / "events"), str(out / "stream"), *stream, "--json"],
@@ -80,8 +80,12 @@ def perform(cluster: Cluster, kind: str, inputs: Path, out: Path) -> list[dict[s
         ["export", str(inputs / "run"), "--format", "shiviz", "--out", str(out / "exported.txt")],
         ["sweep", str(inputs / "grid.toml"), "--out", str(out / "sweep"), "--json"],
     ]
+
+
+def perform(cluster: Cluster, kind: str, words: list[list[str]]) -> list[dict[str, Any]]:
+    place = [f"--{kind}", getattr(cluster, kind)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cluster.commands", json.dumps([command + place for command in commands])],
+        [sys.executable, "-m", "tests.cluster.commands", json.dumps([command + place for command in words])],
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(cluster.settings)},
     )  # fmt: skip
@@ -93,9 +97,15 @@ def read(directory: Path) -> list[dict[str, Any]]:
     return [row for path in sorted(directory.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
-@pytest.mark.parametrize("kind", ["master", "remote"])
+def test_the_audit_runs_on_the_workers_of_a_cluster(spark_cluster: Cluster, inputs: Path, tmp_path: Path) -> None:
+    (audited,) = perform(spark_cluster, "master", commands(inputs, tmp_path)[:1])
+    assert audited["code"] == 0
+    assert json.loads(audited["said"])["verdict"] == "holds"
+
+
+@pytest.mark.parametrize("kind", cases(["remote"], ["master"]))
 def test_all_commands_run_where_they_are_told(spark_cluster: Cluster, inputs: Path, tmp_path: Path, kind: str) -> None:
-    done = perform(spark_cluster, kind, inputs, tmp_path)
+    done = perform(spark_cluster, kind, commands(inputs, tmp_path))
 
     assert [said["code"] for said in done] == [0] * 8, done
     audited, ordered, streamed, causal, followed, imported, exported, swept = done

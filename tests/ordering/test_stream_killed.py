@@ -18,7 +18,7 @@ from tests.kit.patience import PATIENCE_S
 from tests.ordering import stream_oracle as oracle
 from tests.ordering.streaming_job import ORDERS, SOURCES, WITHIN
 
-KILLS = int(os.environ.get("QUIRE_KILLS", "2"))
+KILLS = int(os.environ.get("QUIRE_KILLS", "1"))
 SEED = int(os.environ.get("QUIRE_SEED", "1"))
 FILES = 12 * KILLS
 

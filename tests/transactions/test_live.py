@@ -14,6 +14,7 @@ import pytest
 
 import quire
 from quire.live.runs.fleet import free_addresses
+from tests.kit.effort import cases
 from tests.kit.patience import PATIENCE_S
 from tests.live.test_examples import Terminal
 from tests.transactions.histories import dirty_read, wrong_order
@@ -106,7 +107,7 @@ def test_quire_run_leaves_a_trace_that_tells_every_transaction(tmp_path: Path, r
     assert dirty_read(history, committed) is None
 
 
-@pytest.mark.parametrize("replication", ["majority", "all"])
+@pytest.mark.parametrize("replication", cases(["majority"], ["all"]))
 def test_nobody_gives_up_where_all_clients_want_the_same_keys(tmp_path: Path, replication: str) -> None:
     details = quire_run(tmp_path / "run", 40, clients=4, keys=2, replication=replication)
     assert (details["committed"], details["given_up"]) == (160, 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -27,3 +28,15 @@ def piece(function: _F) -> _F:
     """
     options: dict[str, Any] = {"nogil": True, "_nrt": False}
     return cast(_F, numba.njit(**options)(function))
+
+
+@piece
+def first_not_below(numbers: np.ndarray, low: int, high: int, number: int) -> int:
+    """Where `number` is, or would be, among those from `low` to before `high`, which are in order."""
+    while low < high:
+        middle = (low + high) >> 1
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low

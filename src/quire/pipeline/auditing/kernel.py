@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quire.pipeline.compiled import compiled, piece
+from quire.pipeline.compiled import compiled, first_not_below, piece
 from quire.pipeline.numbering import NUMBER_END
 from quire.trace.kinds import SEND
 
@@ -229,14 +229,8 @@ def _row_of(messages: Messages, origin: int, number: int) -> int:
     end = first + messages.old[origin]
     if ahead >= 0:
         return end + ahead if ahead < messages.new[origin] else -1
-    low, high = first, end
-    while low < high:
-        middle = (low + high) >> 1
-        if messages.seq[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and messages.seq[low] == number else -1
+    row = first_not_below(messages.seq, first, end, number)
+    return row if row < end and messages.seq[row] == number else -1
 
 
 @piece

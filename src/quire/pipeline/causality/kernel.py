@@ -12,10 +12,50 @@ Whoever knows the vectors of those messages, and those with which the processes 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from quire.pipeline.compiled import compiled
+from quire.pipeline.compiled import compiled, first_not_below
 from quire.trace.kinds import DELIVER, SEND
+
+
+class Logs(NamedTuple):
+    """The segment's events. Those of process p are at `start[p]` to `start[p + 1]`, in local order."""
+
+    start: np.ndarray
+    kind: np.ndarray
+    origin: np.ndarray
+    seq: np.ndarray
+    pos: np.ndarray
+
+
+class Messages(NamedTuple):
+    """The rows of messages. Those of origin o are at `first_row[o]` to `first_row[o + 1]`: the `old` ones, sent before
+    the segment, then the `new` ones, sent in it with the numbers from `base` on."""
+
+    first_row: np.ndarray
+    old: np.ndarray
+    new: np.ndarray
+    base: np.ndarray
+    seq: np.ndarray
+    """The numbers of the old ones."""
+    vector: np.ndarray
+    heard: np.ndarray
+    """What each vector heard; no columns where the rows of old messages are complete."""
+
+
+class State(NamedTuple):
+    """How far each process has come."""
+
+    cursor: np.ndarray
+    """Its next event."""
+    sent: np.ndarray
+    """How many of its new messages it has sent."""
+    known: np.ndarray
+    """Its vector time."""
+    heard: np.ndarray
+    """What that heard; no columns where the rows of old messages are complete."""
 
 
 @compiled
@@ -53,48 +93,40 @@ def older_deliveries(
 
 @compiled
 def advance(
-    first: int, last: int, turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
-    pos: np.ndarray, base: np.ndarray, new: np.ndarray, first_row: np.ndarray, old: np.ndarray, row_seq: np.ndarray,
-    cursor: np.ndarray, sent: np.ndarray, known: np.ndarray, heard: np.ndarray, vector: np.ndarray, vector_heard: np.ndarray,
-    clocks: np.ndarray, events: np.ndarray,
-) -> None:  # fmt: skip
+    first: int,
+    last: int,
+    turn: np.ndarray,
+    logs: Logs,
+    messages: Messages,
+    state: State,
+    clocks: np.ndarray,
+    events: np.ndarray,
+) -> None:
     """Take the steps from `first` to before `last`. State and rows are written to; call again to go on.
 
     `clocks` gets the vector time of each step's event and `events` where the event is, unless they have no room.
-    `heard` and `vector_heard` have no columns where the rows of older messages are complete.
     """
-    members = len(start) - 1
-    hearing = heard.shape[1]
+    _, kinds, origins, numbers, positions = logs
+    first_row, old, new, base, seq, vector, vector_heard = messages
+    cursor, sent, known, heard = state
+    members, hearing = known.shape[1], heard.shape[1]
     for step in range(first, last):
         process = turn[step]
         index = cursor[process]
         cursor[process] += 1
-        source, number = origin[index], seq[index]
-        if kind[index] == DELIVER and 0 <= source < members:
-            row = -1
-            ahead = number - base[source]
-            if ahead >= 0:
-                if ahead < new[source]:
-                    row = first_row[source] + old[source] + ahead
-            else:
-                low, high = first_row[source], first_row[source] + old[source]
-                while low < high:
-                    middle = (low + high) >> 1
-                    if row_seq[middle] < number:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low < first_row[source] + old[source] and row_seq[low] == number:
-                    row = low
-            if row >= 0:
+        origin, number = origins[index], numbers[index]
+        if kinds[index] == DELIVER and 0 <= origin < members:
+            ahead, own = number - base[origin], first_row[origin] + old[origin]
+            row = own + ahead
+            if ahead < 0:
+                row = first_not_below(seq, first_row[origin], own, number)
+            if (ahead < 0 and row < own and seq[row] == number) or 0 <= ahead < new[origin]:
                 for other in range(members):
-                    if vector[row, other] > known[process, other]:
-                        known[process, other] = vector[row, other]
+                    known[process, other] = max(known[process, other], vector[row, other])
                 for other in range(hearing):
-                    if vector_heard[row, other] > heard[process, other]:
-                        heard[process, other] = vector_heard[row, other]
-        known[process, process] = pos[index] + 1
-        if kind[index] == SEND and source == process and number == base[process] + sent[process]:
+                    heard[process, other] = max(heard[process, other], vector_heard[row, other])
+        known[process, process] = positions[index] + 1
+        if kinds[index] == SEND and origin == process and number == base[process] + sent[process]:
             row = first_row[process] + old[process] + sent[process]
             sent[process] += 1
             for other in range(members):

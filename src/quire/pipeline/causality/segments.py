@@ -119,7 +119,7 @@ def summarise(task: SummaryTask) -> Summary:
     walk = _Walk(task.piece, None, older, np.zeros((len(older), members), np.int32), heard)
     walk.advance(walk.steps)
     rows = walk.rows(task.wanted)
-    return Summary(walk.known, walk.heard, walk.vector[rows], walk.vector_heard[rows])
+    return Summary(walk.state.known, walk.state.heard, walk.messages.vector[rows], walk.messages.heard[rows])
 
 
 def vector_times(piece: Piece, start: Start | None) -> tuple[Events, Iterator[Block]]:
@@ -151,19 +151,20 @@ class _Walk:
         else:
             self.turn = merge_by_lamport(events.start, events.lamport)
         self.steps = len(self.turn)
-        self.old = np.bincount(older[:, 0], minlength=members).astype(np.int64)
-        self.first_row = np.concatenate(([0], np.cumsum(self.old + self.new))).astype(np.int64)
-        total, width = int(self.first_row[-1]), older_heard.shape[1]
-        at = np.repeat(self.first_row[:-1], self.old) + np.arange(len(older))
-        at -= np.repeat(np.cumsum(self.old) - self.old, self.old)
-        self.row_seq = np.zeros(total, np.int64)
-        self.vector = np.zeros((total, members), np.int32)
-        self.vector_heard = np.zeros((total, width), np.int32)
-        self.row_seq[at], self.vector[at], self.vector_heard[at] = older[:, 1], older_vector, older_heard
-        self.known = np.zeros((members, members), np.int32) if start is None else start.known.astype(np.int32)
-        self.heard = np.zeros((members, width), np.int32)
-        self.cursor = events.start[:members].copy()
-        self.sent = np.zeros(members, np.int64)
+        old = np.bincount(older[:, 0], minlength=members).astype(np.int64)
+        first_row = np.concatenate(([0], np.cumsum(old + self.new))).astype(np.int64)
+        total, width = int(first_row[-1]), older_heard.shape[1]
+        at = np.repeat(first_row[:-1], old) + np.arange(len(older))
+        at -= np.repeat(np.cumsum(old) - old, old)
+        seq = np.zeros(total, np.int64)
+        vector = np.zeros((total, members), np.int32)
+        heard = np.zeros((total, width), np.int32)
+        seq[at], vector[at], heard[at] = older[:, 1], older_vector, older_heard
+        known = np.zeros((members, members), np.int32) if start is None else start.known.astype(np.int32)
+        self.logs = kernel.Logs(events.start, events.kind, events.origin, events.seq, events.pos)
+        self.messages = kernel.Messages(first_row, old, self.new, self.base, seq, vector, heard)
+        cursor, sent = events.start[:members].copy(), np.zeros(members, np.int64)
+        self.state = kernel.State(cursor, sent, known, np.zeros((members, width), np.int32))
         self.done = 0
 
     def advance(self, steps: int, *, keep: bool = False) -> Block:
@@ -171,12 +172,7 @@ class _Walk:
         last = min(self.done + steps, self.steps)
         room = last - self.done if keep else 0
         clocks, indices = np.empty((room, members), np.int32), np.empty(room, np.int64)
-        events = self.events
-        kernel.advance(
-            self.done, last, self.turn, events.start, events.kind, events.origin, events.seq, events.pos,
-            self.base, self.new, self.first_row, self.old, self.row_seq, self.cursor, self.sent,
-            self.known, self.heard, self.vector, self.vector_heard, clocks, indices,
-        )  # fmt: skip
+        kernel.advance(self.done, last, self.turn, self.logs, self.messages, self.state, clocks, indices)
         block = Block(self.turn[self.done : last], indices, clocks)
         self.done = last
         return block
@@ -190,7 +186,8 @@ class _Walk:
     def rows(self, messages: np.ndarray) -> np.ndarray:
         """Where the rows of these messages of the segment are."""
         origin, seq = messages[:, 0], messages[:, 1]
-        rows: np.ndarray = self.first_row[origin] + self.old[origin] + seq - self.base[origin]
+        messages_of = self.messages
+        rows: np.ndarray = messages_of.first_row[origin] + messages_of.old[origin] + seq - messages_of.base[origin]
         return rows
 
 

@@ -10,7 +10,7 @@ import pytest
 from quire.live.runs.fleet import free_addresses
 from tests.live.dynamic.kit import cut_off, mend
 from tests.report.browser import Browser, find_browser
-from tests.watch.watched import Page, Parted, Processes, page_about
+from tests.watch.watched import Page, Parted, Processes, judged, page_about
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason="there is no chromium")
 
@@ -19,11 +19,6 @@ pytestmark = pytest.mark.skipif(find_browser() is None, reason="there is no chro
 def browser() -> Iterator[Browser]:
     with Browser() as started:
         yield started
-
-
-def judged(page: Page) -> str:
-    verdict: str = page.browser.run("document.querySelector('#verdict-body .banner')?.className ?? ''")
-    return verdict.removeprefix("banner ")
 
 
 def test_three_members_deliver_and_the_one_that_is_killed_is_lost(browser: Browser) -> None:
@@ -37,10 +32,10 @@ def test_three_members_deliver_and_the_one_that_is_killed_is_lost(browser: Brows
         assert all(url.startswith(page.url) for url in browser.requests)
         check_the_diagram(page)
         processes.kill("c")
-        page.until(lambda page: "without c" in page.text("stories") and "paused for" in page.text("stories"))
+        page.until(lambda page: "without c" in page.text("happenings") and "paused for" in page.text("happenings"))
         page.until(lambda page: page.cards() == {"a": "running", "b": "running", "c": "missing"})
-        assert "a and b agreed on view 3 without c in" in page.text("stories")
-        assert "c does not answer any more" in page.text("stories")
+        assert "a and b agreed on view 3 without c in" in page.text("happenings")
+        assert "c does not answer any more" in page.text("happenings")
         page.until(lambda page: "view 3" in page.text("timeline"))
         assert judged(page) == "holds"
         check_that_it_fits(page)
@@ -88,7 +83,7 @@ def test_a_member_that_delivers_out_of_order_is_found(browser: Browser) -> None:
     ):
         page.until(lambda page: judged(page) == "violated")
         assert browser.run("document.querySelector('[data-check=total]').dataset.verdict") == "violated"
-        page.until(lambda page: "total is violated" in page.text("stories"))
+        page.until(lambda page: "total is violated" in page.text("happenings"))
         assert " delivered " in page.text("verdict-body")
 
 
@@ -98,10 +93,10 @@ def test_a_minority_is_blocked_and_comes_back_when_the_partition_heals(browser: 
         page.until(lambda page: page.cards() == dict.fromkeys(names, "running"))
         parted.do(do(lambda: cut_off("127.0.0.1:7002")))
         page.until(lambda page: page.cards().get("c") == "blocked")
-        page.until(lambda page: "without c" in page.text("stories") and "c waits for a majority" in page.text("stories"))
+        page.until(lambda page: "without c" in page.text("happenings") and "c waits for a majority" in page.text("happenings"))
         parted.do(do(lambda: mend("127.0.0.1:7002")))
         page.until(lambda page: page.cards() == dict.fromkeys(names, "running"))
-        page.until(lambda page: "c joined" in page.text("stories"))
+        page.until(lambda page: "c joined" in page.text("happenings"))
         assert browser.run(
             "document.querySelectorAll('main b').length === document.querySelectorAll('.check-head b, .waits b').length"
         )

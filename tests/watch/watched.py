@@ -156,6 +156,12 @@ class Page:
         """Wait until the page shows this; returns for how long."""
         began = time.monotonic()
         while not holds(self):
-            assert time.monotonic() < began + PATIENCE_S, (self.cards(), self.text("stories"), self.text("verdict-body"))
+            assert time.monotonic() < began + PATIENCE_S, (self.cards(), self.text("happenings"), self.text("verdict-body"))
             time.sleep(0.05)  # Nothing tells when a page has changed.
         return time.monotonic() - began
+
+
+def judged(page: Page) -> str:
+    """The verdict that the page shows; empty where there is none yet."""
+    verdict: str = page.browser.run("document.querySelector('#verdict-body .banner')?.className ?? ''")
+    return verdict.removeprefix("banner ")

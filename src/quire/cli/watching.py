@@ -13,20 +13,17 @@ import msgspec
 from quire.cli.planning import RATE
 from quire.live.ports import free_ports
 from quire.live.runs.plan import Plan
-from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
 
 _END_S = 10.0
 
 
 def observable(plan: Plan, hosts: Path | None, *, faults: bool) -> Plan:
-    """The plan of a run that can be watched: it lasts, and members of groups can be looked at. Of services, and of members that
-    have faults and perhaps a network of their own, the page tells what their parts tell."""
+    """The plan of a run that can be watched: it lasts, and its processes can be looked at. Of members that have faults, and
+    perhaps a network of their own, the page tells what their parts tell."""
     if hosts is not None:
         raise BadInput("--watch is for members that are all started here; leave out --hosts, or use quire watch --group")
-    observe = (
-        () if faults or plan.protocol in SERVICES else tuple(f"127.0.0.1:{port}" for port in free_ports(len(plan.members)))
-    )
+    observe = () if faults else tuple(f"127.0.0.1:{port}" for port in free_ports(len(plan.members)))
     return msgspec.structs.replace(plan, observe=observe, rate=RATE if plan.rate is None else plan.rate)
 
 

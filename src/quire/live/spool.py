@@ -16,6 +16,8 @@ from quire.trace.parts.frames import NewNames
 from quire.trace.parts.writer import PartWriter
 from quire.trace.tail import TraceTail
 
+NAMES_MAX = 1 << 14
+
 
 class Spool:
     """Writes what is recorded in a log to a part, if there is one, and to the tail, if somebody may look. Once something could
@@ -39,7 +41,8 @@ class Spool:
         if self._log.pending():
             records, new = self._log.take(), self._new_names()
             if self._tail is not None:
-                self._tail.append(new, records)
+                self._tail.append(self._log.names, records)
+                self._forget_names()
             if self.error is None and self._thread is not None:
                 self._queue.put((new, records))
             elif self.error is None:
@@ -65,6 +68,12 @@ class Spool:
         self._addresses += len(new.addresses)
         self._packet_types += len(new.packet_types)
         return new
+
+    def _forget_names(self) -> None:
+        """Where a part is written, its names are numbered to the end; otherwise nobody needs old ones but the tail, which has
+        them."""
+        if self._part is None and len(self._log.names.addresses) > NAMES_MAX and self._log.renew_names():
+            self._addresses = self._packet_types = 0
 
     def _write(self) -> None:
         while (item := self._queue.get()) is not None:

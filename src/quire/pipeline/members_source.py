@@ -20,7 +20,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from quire.http.addresses import read_http_address
 from quire.http.client import Client, Unanswered
 from quire.model.errors import BadInput
-from quire.trace.log import Names
 from quire.trace.rows import spread
 from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
@@ -94,11 +93,10 @@ class MembersStreamReader(DataSourceStreamReader):
                 raise BadInput(
                     f"{partition.address} keeps its events from {excerpt.first} on, and {since} is wanted: read faster"
                 )
-            names = Names(excerpt.names.addresses, excerpt.names.packet_types)
             records = as_records(excerpt.records)[: partition.until - excerpt.first]
             if not len(records):
                 return
-            table = spread(described.identity.run, described.process, excerpt.rows, names, records)
+            table = spread(described.identity.run, described.process, excerpt.rows, excerpt.meaning(), records)
             since = excerpt.first + len(records)
             yield from table.select(wanted.names).cast(wanted).combine_chunks().to_batches()
 

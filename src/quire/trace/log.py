@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from quire.trace.kinds import DELIVER, PACKET, SEND, VIEW
-from quire.trace.records import ADDRESS, RECORD_FIELDS, pack_record
+from quire.trace.records import ADDRESS, LAMPORT, RECORD_FIELDS, pack_record
 from quire.trace.views import Happening, ViewMember, members_word
 
 
@@ -54,6 +54,10 @@ class Names:
         if code == len(self.packet_types):
             self.packet_types.append(name)
         return code
+
+
+NAMES_OFTEN = 64
+"""The first names are those that a process uses all the time; it may know their numbers by heart."""
 
 
 class EventLog:
@@ -134,6 +138,21 @@ class EventLog:
         if self._deferred:
             return next(iter(self._deferred)) - self._taken
         return len(self._records) // RECORD_FIELDS
+
+    def reached(self, lamport: int) -> int:
+        """Everything that is still to be taken, or comes after this logical time, has a greater logical time than what is
+        returned."""
+        return min(lamport, self._records[LAMPORT] - 1) if self._records else lamport
+
+    def renew_names(self) -> bool:
+        """Number all but the first names anew, so that those that are never used again are forgotten; False where records
+        that are here still have the old numbers."""
+        if self._records:
+            return False
+        old = self.names
+        self.names = Names(old.addresses[:NAMES_OFTEN], old.packet_types)
+        self.address, self.packet_type = self.names.address, self.names.packet_type
+        return True
 
     def take(self) -> bytes:
         """The pending records, packed; from then on they are here no more."""

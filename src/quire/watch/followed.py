@@ -1,4 +1,4 @@
-"""Records of processes, as they are heard, for the follower of the audit, which knows processes by indices and no names.
+"""Records of processes, as they are heard, for the followers of the audit.
 
 Processes are heard one after the other, some from their start and some from later on. So judging begins with a logical time
 that all have come to: what was sent before it is not judged, and whatever is sent from then on is seen everywhere.
@@ -7,29 +7,19 @@ that all have come to: what was sent before it is not judged, and whatever is se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-import numpy as np
+import msgspec
 
-from quire.model.orders import Guarantee, implied_by
-from quire.trace.kinds import DELIVER, SEND, VIEW
+from quire.model.orders import Guarantee
+from quire.trace.kinds import VIEW
 from quire.trace.log import Names
 from quire.trace.parts.description import RunIdentity
-from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS
+from quire.trace.records import ADDRESS, KIND, LAMPORT, TIME_NS
 from quire.trace.tables import Integers
-from quire.trace.views import VIEW_BITS, Happening
-
-if TYPE_CHECKING:
-    from quire.pipeline.auditing.followed_findings import Found, Wrong
+from quire.trace.views import Happening
 
 _TIMES_MAX = 4096
-_BREACHES = (
-    "which names another sender",
-    "which was sent again",
-    "which it had delivered before",
-    "which was not for it",
-    "which nobody sent, or which was delivered before",
-)
 
 
 class Heard(NamedTuple):
@@ -44,37 +34,60 @@ class Heard(NamedTuple):
     from_the_start: bool
 
 
-class Followed:
-    def __init__(self, identity: RunIdentity, names: Mapping[int, str]) -> None:
-        # The kernels come with the pipeline, which need not be installed.
-        from quire.pipeline.auditing.following import Follower
+class Judged(msgspec.Struct, kw_only=True):
+    """What can be said by now."""
 
-        self._views = identity.views
-        self._follower = Follower(views=identity.views, total=Guarantee.TOTAL in implied_by(identity.promises))
-        self._names = names
+    why: str = ""
+    """Why nothing more can be said."""
+    messages: int = 0
+    deliveries: int = 0
+    violated: dict[Guarantee, tuple[int, str]] = {}
+    """What does not hold: how often, and the first time in words."""
+
+
+class Strand(Protocol):
+    """Follows some of what is promised."""
+
+    def add(self, process: int) -> None: ...
+    def take(self, heard: Heard, began: int) -> None:
+        """`began`: from which logical time on everything is judged."""
+
+    def gone(self, process: int) -> None: ...
+    def judge(self, judged: Judged) -> None:
+        """Judge as far as that is possible, and say what was found."""
+
+    def oldest_waiting(self) -> int | None:
+        """The logical time of the first that is heard and not judged."""
+
+
+class Followed:
+    """`strands`: who follows what. `lives_once`: whether a process that is started again is another one to them."""
+
+    def __init__(self, strands: tuple[Strand, ...], *, lives_once: bool) -> None:
+        self._strands = strands
+        self._lives_once = lives_once
         self._waiting: list[Heard] | None = []
         """What was heard before it is known where to begin."""
         self._began = 0
-        self._indices: dict[int, int] = {}
         self._incarnations: dict[int, int] = {}
         self._gone: set[int] = set()
-        self._addresses: dict[tuple[int, ...], int] = {}
-        self._in_view: dict[int, tuple[int, str]] = {}
         self._times: list[tuple[int, int]] = []
         """When what had which logical time happened, to say how far judging lags."""
 
-    @property
-    def why(self) -> str:
-        return self._follower.why or ("" if self._waiting is None else "waiting for all members to be heard")
-
-    def was_gone(self, heard: Heard) -> bool:
-        """Whether this process was not waited for any more, and is the same as before all the same."""
-        return heard.process in self._gone and self._incarnations.get(heard.process) == heard.incarnation
+    def must_begin_anew(self, heard: Heard) -> bool:
+        """Whether some of what this process did was passed over: it was not waited for any more, or not known yet."""
+        if self._waiting is not None:
+            return False
+        known = self._incarnations.get(heard.process)
+        if known == heard.incarnation:
+            return heard.process in self._gone
+        return known is None or self._lives_once or _resumes(heard)
 
     def gone(self, process: int) -> None:
         self._gone.add(process)
-        if process in self._indices:
-            self._follower.gone(self._indices[process])
+        if process in self._incarnations:
+            for strand in self._strands:
+                strand.gone(process)
 
     def take(self, heard: Heard, present: frozenset[int] | None) -> None:
         """`present`: those who are heard now; None: that is not known yet. Judging begins when each of them was heard."""
@@ -84,97 +97,67 @@ class Followed:
         self._waiting.append(heard)
         if present is not None and present <= {each.process for each in self._waiting}:
             waiting, self._waiting = self._waiting, None
+            first: dict[int, Heard] = {}
             for each in waiting:
-                self._index(each.process)
-            late = [each for each in waiting if not each.from_the_start and each.process not in self._incarnations]
+                first.setdefault(each.process, each)
+            for process in first:
+                for strand in self._strands:
+                    strand.add(process)
+            late = [each for each in first.values() if not each.from_the_start]
             self._began = max(
                 (int(each.records[0, LAMPORT]) if len(each.records) else each.reached for each in late), default=0
             )
             for each in waiting:
                 self._take(each)
 
-    def judge(self) -> Found:
-        while self._follower.advance():
-            pass
-        return self._follower.found
+    def judge(self) -> Judged:
+        judged = Judged(why="" if self._waiting is None else "waiting for all members to be heard")
+        for strand in self._strands:
+            strand.judge(judged)
+        return judged
 
     def lag_s(self) -> float:
         """How long before the last that was heard the first happened that is not judged."""
-        waiting = self._follower.oldest_waiting()
-        if waiting is None or not self._times:
+        waiting = [oldest for strand in self._strands if (oldest := strand.oldest_waiting()) is not None]
+        if not waiting or not self._times:
             return 0.0
-        then = next((time_ns for lamport, time_ns in reversed(self._times) if lamport <= waiting), self._times[0][1])
+        then = next((time_ns for lamport, time_ns in reversed(self._times) if lamport <= min(waiting)), self._times[0][1])
         return max(0.0, (max(time_ns for _, time_ns in self._times[-64:]) - then) / 1e9)
 
-    def _index(self, process: int) -> int:
-        if process not in self._indices:
-            self._indices[process] = self._follower.add_process()
-        return self._indices[process]
-
     def _take(self, heard: Heard) -> None:
-        from quire.pipeline.auditing.following import COLUMNS
-
-        me = self._index(heard.process)
         self._gone.discard(heard.process)
         self._incarnations[heard.process] = heard.incarnation
-        view, life = self._in_view.get(heard.process, (-1, ""))
-        rows = []
-        for record in heard.records.tolist():
-            kind = record[KIND]
-            if kind == VIEW and heard.names.addresses[record[ADDRESS]].op == Happening.INSTALL:
-                incarnation = heard.names.addresses[record[ADDRESS]].txn or ""
-                if view >= 0 and life == incarnation:
-                    self._follower.survived(me, view)
-                view, life = record[FIRST], incarnation
-                rows.append((VIEW, -1, 0, 1, record[LAMPORT], -1, view))
-            elif kind in (SEND, DELIVER) and record[LAMPORT] >= self._began and record[ORIGIN] in self._indices:
-                dests = self._address(heard.names.addresses[record[ADDRESS]].dests) if kind == SEND else -1
-                in_view = view if self._views else -1
-                rows.append(
-                    (kind, self._indices[record[ORIGIN]], record[FIRST], record[COUNT], record[LAMPORT], dests, in_view)
-                )
-        self._in_view[heard.process] = view, life
         if len(heard.records):
             self._times.append((int(heard.records[-1, LAMPORT]), int(heard.records[-1, TIME_NS])))
             del self._times[:-_TIMES_MAX]
-        self._follower.take(me, np.array(rows, np.int64).reshape(-1, COLUMNS), heard.reached)
-
-    def _address(self, dests: tuple[int, ...] | None) -> int:
-        if dests is None:
-            return -1
-        known = tuple(sorted(self._indices[each] for each in dests if each in self._indices))
-        if known not in self._addresses:
-            self._addresses[known] = self._follower.address(known)
-        return self._addresses[known]
-
-    def explain(self, guarantee: Guarantee, wrong: Wrong) -> str:
-        this = self._message(wrong.origin, wrong.seq)
-        who = self._name(wrong.process)
-        if guarantee is Guarantee.TOTAL and wrong.missing is not None:
-            return f"{who} delivered {self._message(*wrong.missing)} before {this}, and {self._name(wrong.other)} after it"
-        if guarantee is Guarantee.AGREEMENT:
-            return f"{who} went on without {this}, which {self._name(wrong.other)} has"
-        if wrong.missing is not None:
-            return f"{who} delivered {this} before {self._message(*wrong.missing)}, which had to come first"
-        return f"{who} delivered {this}, {_BREACHES[wrong.kind]}"
-
-    def _name(self, index: int) -> str:
-        number = next((number for number, each in self._indices.items() if each == index), index)
-        return self._names.get(number, str(number))
-
-    def _message(self, origin: int, seq: int) -> str:
-        if not self._views:
-            return f"{self._name(origin)}:{seq}"
-        return f"{self._name(origin)}:{seq & ((1 << VIEW_BITS) - 1)} of view {seq >> VIEW_BITS}"
+        for strand in self._strands:
+            strand.take(heard, self._began)
 
 
-def prepare() -> None:
-    """Have the kernels compiled, or loaded, by judging the smallest run that there is."""
-    from quire.pipeline.auditing.following import Follower
+def _resumes(heard: Heard) -> bool:
+    """Whether the process goes on with what its journal gave back: it may deliver again what it had not written down."""
+    views = heard.records[heard.records[:, KIND] == VIEW]
+    return any(heard.names.addresses[number].op == Happening.RESUME for number in views[:, ADDRESS].tolist())
 
-    follower = Follower(views=False, total=True)
-    one, other = follower.add_process(), follower.add_process()
-    everybody = follower.address((one, other))
-    follower.take(one, np.array([(SEND, one, 0, 1, 1, everybody, -1), (DELIVER, one, 0, 1, 2, -1, -1)], np.int64), 2)
-    follower.take(other, np.array([(DELIVER, one, 0, 1, 2, -1, -1)], np.int64), 2)
-    follower.advance()
+
+def judged_of(identity: RunIdentity) -> tuple[Guarantee, ...]:
+    """What is judged of a run while it goes on: of stores and objects, what they promise; else all orders."""
+    if Guarantee.SERIALISABLE in identity.promises:
+        return (Guarantee.SERIALISABLE,)
+    if Guarantee.SIGNIFICANT in identity.promises:
+        return (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.SIGNIFICANT)
+    return (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.FIFO, Guarantee.CAUSAL, Guarantee.TOTAL)
+
+
+def follow(identity: RunIdentity, names: Mapping[int, str]) -> Followed:
+    """Follows everything that is judged of this run. The kernels come with the pipeline, which need not be installed."""
+    from quire.watch.followed_orders import FollowedOrders
+    from quire.watch.followed_words import FollowedWords
+
+    strands = list[Strand]()
+    judged = judged_of(identity)
+    if Guarantee.INTEGRITY in judged:
+        strands.append(FollowedOrders(identity, judged, names))
+    if judged[-1] in (Guarantee.SERIALISABLE, Guarantee.SIGNIFICANT):
+        strands.append(FollowedWords(identity, judged[-1]))
+    return Followed(tuple(strands), lives_once=isinstance(strands[-1], FollowedWords))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from quire.live.observing.status import HeldBack, Status
-from quire.trace.log import Names
-from quire.trace.parts.frames import NewNames
 from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
 from quire.watch.recent import Recent, Sends
@@ -26,7 +24,6 @@ class WatchedProcess:
         """Whether it was heard, or could not be reached."""
         self.process: int | None = None
         """By which number traces know it."""
-        self.names = Names()
         self.recent = Recent()
         self.series = {measure: Series() for measure in MEASURES}
         self.lasting: tuple[HeldBack, ...] = ()
@@ -59,17 +56,10 @@ class WatchedProcess:
         return news
 
     def begin_trace(self, process: int) -> None:
-        """What follows is of this process, from its first name on."""
-        self.process, self.names = process, Names()
-
-    def learn(self, new: NewNames) -> None:
-        for address in new.addresses:
-            self.names.address(address)
-        for name in new.packet_types:
-            self.names.packet_type(name)
+        """What follows is of this process."""
+        self.process = process
 
     def traced(self, excerpt: Excerpt, sends: Sends) -> None:
         self.tried = True
-        self.learn(excerpt.names)
         if excerpt.records:
-            self.recent.take(as_records(excerpt.records), excerpt.rows, self.names, sends)
+            self.recent.take(as_records(excerpt.records), excerpt.rows, excerpt.meaning(), sends)

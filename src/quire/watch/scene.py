@@ -10,9 +10,9 @@ from quire.live.observing.feed import Observation
 from quire.live.observing.status import Status
 from quire.trace.parts.description import PartDescription
 from quire.trace.tail import Excerpt
+from quire.watch.happenings import Happenings
 from quire.watch.member import WatchedProcess
 from quire.watch.recent import Sends
-from quire.watch.story import Stories
 
 PROCESSES_MAX = 256
 
@@ -21,7 +21,7 @@ class Judge(Protocol):
     """Follows what is delivered, and says which orders hold."""
 
     def begin(self, description: PartDescription) -> None: ...
-    def take(self, process: WatchedProcess, excerpt: Excerpt, *, missed: bool) -> None: ...
+    def take(self, excerpt: Excerpt, *, missed: bool) -> None: ...
     def gone(self, process: WatchedProcess) -> None: ...
 
 
@@ -30,7 +30,7 @@ class Scene:
 
     def __init__(self, judge: Judge | None = None) -> None:
         self.processes: dict[str, WatchedProcess] = {}
-        self.stories = Stories()
+        self.happenings = Happenings()
         self.sends = Sends()
         self.changed = asyncio.Event()
         self.began_ns = time.time_ns()
@@ -62,19 +62,19 @@ class Scene:
     def _learn_view(self, process: WatchedProcess, status: Status) -> None:
         """Where somebody began to watch after the view had begun, its members are known all the same."""
         assert status.view is not None
-        if all(number != status.view.number for number, _, _ in self.stories.views()):
-            self.stories.installed(process.name, status.view.number, status.view.members, time.time_ns())
+        if all(number != status.view.number for number, _, _ in self.happenings.views()):
+            self.happenings.installed(process.name, status.view.number, status.view.members, time.time_ns())
 
     def missing(self, key: str, why: str) -> None:
         process = self.processes[key]
         if process.is_missing(why):
-            self.stories.unreachable(process.name, time.time_ns(), why)
+            self.happenings.unreachable(process.name, time.time_ns(), why)
             if self.judge is not None:
                 self.judge.gone(process)
         self.changed.set()
 
     def told(self, key: str, event: Observation) -> None:
-        self.stories.told(self.processes[key].name, event)
+        self.happenings.told(self.processes[key].name, event)
         self.changed.set()
 
     def begin(self, key: str, description: PartDescription) -> None:
@@ -90,10 +90,10 @@ class Scene:
         process = self.processes[key]
         process.traced(excerpt, self.sends)
         for number, members, time_ns, _ in process.recent.installs:
-            self.stories.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
+            self.happenings.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
         for number, pause_ns in process.recent.pauses_ns.items():
-            self.stories.paused(process.name, number, pause_ns)
+            self.happenings.paused(process.name, number, pause_ns)
         process.recent.installs.clear()
         if self.judge is not None:
-            self.judge.take(process, excerpt, missed=missed)
+            self.judge.take(excerpt, missed=missed)
         self.changed.set()

@@ -49,7 +49,7 @@ class Watching:
         self.judge.__exit__()
 
     def _violated(self, name: str, because: str) -> None:
-        self.scene.stories.broken(name, time.time_ns(), because)
+        self.scene.happenings.broken(name, time.time_ns(), because)
         self.scene.changed.set()
 
     def snapshot(self) -> dict[str, object]:

@@ -12,7 +12,7 @@ from quire.watch.recent import Mark
 from quire.watch.scene import Scene
 from quire.watch.verdict import Standing
 
-STORIES_SHOWN = 60
+HAPPENINGS_SHOWN = 60
 VIEWS_SHOWN = 40
 DRAWN_MAX = 12
 """So many processes are in the diagram: more of them cannot be told apart."""
@@ -29,11 +29,11 @@ def snapshot(scene: Scene, verdict: Standing | None) -> dict[str, Any]:
         "waits": _waits(processes),
         "views": [
             {"number": number, "members": members, "at": at_ns / 1e9}
-            for number, members, at_ns in sorted(scene.stories.views())[-VIEWS_SHOWN:]
+            for number, members, at_ns in sorted(scene.happenings.views())[-VIEWS_SHOWN:]
         ],
-        "stories": [
-            {"at": story.time_ns / 1e9, "kind": story.kind, "text": story.text, "view": story.view}
-            for story in scene.stories.latest(STORIES_SHOWN)
+        "happenings": [
+            {"at": each.time_ns / 1e9, "kind": each.kind, "text": each.text, "view": each.view}
+            for each in scene.happenings.latest(HAPPENINGS_SHOWN)
         ],
         "verdict": None if verdict is None else verdict.shown(),
         "trace": _trace(scene, processes),
@@ -79,7 +79,7 @@ def _process(scene: Scene, process: WatchedProcess) -> dict[str, Any]:
             "view": None if status.view is None else status.view.number,
             "sent": status.sent,
             "unsettled": status.unsettled,
-            "delivered": sum(status.delivered.values()),
+            "delivered": sum(status.delivered.values()) if status.kind == "group" or status.delivered else None,
             "queues": {name: [queue.messages, queue.bytes, queue.messages_max] for name, queue in status.queues.items()},
             "links": [
                 [link.peer, link.connected, link.suspected, link.unread, link.unacknowledged_bytes, link.silent_s]

@@ -18,11 +18,10 @@ from quire.http.client import Client, Unanswered
 from quire.live.observing.feed import Observation
 from quire.live.observing.status import Status
 from quire.model.errors import BadInput
-from quire.trace.parts.frames import NewNames
 from quire.trace.parts.reader import Part, Piece, Reach
 from quire.trace.parts.runs import live_logs, runs_in
 from quire.trace.records import COUNT
-from quire.trace.tail import Excerpt
+from quire.trace.tail import Excerpt, numbered_anew
 from quire.watch.scene import Scene
 
 LOOK_S = 0.5
@@ -51,24 +50,22 @@ class ObservedProcess:
 
     async def _look(self, scene: Scene) -> None:
         client = Client(self._address, self._token)
-        since = incarnation = addresses = types = 0
+        since = incarnation = 0
         while True:
             try:
                 scene.stands(self.key, msgspec.json.decode(await client.get("/status"), type=Status))
                 for _ in range(_AHEAD_MAX):
-                    body = await client.get(f"/trace?since={since}&addresses={addresses}&types={types}")
+                    body = await client.get(f"/trace?since={since}")
                     excerpt = msgspec.msgpack.decode(body, type=Excerpt)
                     if excerpt.description is not None and excerpt.description.incarnation != incarnation:
-                        fresh = since == addresses == types == 0
-                        since = addresses = types = 0
+                        fresh = since == 0
+                        since = 0
                         incarnation = excerpt.description.incarnation
                         scene.begin(self.key, excerpt.description)
                         if not fresh:
                             continue
                     scene.traced(self.key, excerpt, missed=excerpt.first > since)
                     since = excerpt.until
-                    addresses += len(excerpt.names.addresses)
-                    types += len(excerpt.names.packet_types)
                     if not excerpt.ahead:
                         break
             except Unanswered as error:
@@ -137,13 +134,11 @@ class RecordedRun:
             return  # The run has ended meanwhile, and its parts were put away.
         rows = since.rows
         for piece in pieces:
-            first, process = counts[stem], scene.find(key)
-            known = len(process.names.addresses), len(process.names.packet_types)
-            names = NewNames(tuple(piece.names.addresses[known[0] :]), tuple(piece.names.packet_types[known[1] :]))
+            first = counts[stem]
+            names, records = numbered_anew([(piece.records.tobytes(), piece.names)])
             counts[stem] += len(piece.records)
             excerpt = Excerpt(
-                description=part.description, first=first, rows=rows, until=counts[stem], names=names,
-                records=piece.records.tobytes(),
+                description=part.description, first=first, rows=rows, until=counts[stem], names=names, records=records
             )  # fmt: skip
             scene.traced(key, excerpt, missed=False)
             rows += int(piece.records[:, COUNT].sum())

@@ -16,7 +16,7 @@ from quire.watch.server import PAGE_S, Watching
 _COLOURS = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 _CONDITIONS = {"blocked": "yellow", "unread": "yellow", "failed": "red", "missing": "red", "running": "green"}
 _BAD = ("lost", "violated", "unreachable", "excluded")
-STORIES_SHOWN = 8
+HAPPENINGS_SHOWN = 8
 
 
 async def watch_text(watching: Watching, console: Console, *, once: bool = False) -> None:
@@ -36,8 +36,8 @@ def screen(now: dict[str, Any]) -> Group:
     parts: list[Any] = [_headline(now), _members(now["processes"])]
     if now["waits"]:
         parts.append(_waits(now["waits"]))
-    if now["stories"]:
-        parts.append(_stories(now["stories"][:STORIES_SHOWN]))
+    if now["happenings"]:
+        parts.append(_happenings(now["happenings"][:HAPPENINGS_SHOWN]))
     return Group(*parts)
 
 
@@ -84,15 +84,15 @@ def _number(value: float | None) -> str:
 
 def _waits(waits: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", show_header=False)
-    for each in waits[:STORIES_SHOWN]:
+    for each in waits[:HAPPENINGS_SHOWN]:
         who = "its own application" if each["from"] == each["to"] else each["to"]
         table.add_row(Text(f"{each['from']} waits for {who}", "yellow"), Text(each["because"]))
     return table
 
 
-def _stories(stories: list[dict[str, Any]]) -> Table:
+def _happenings(happenings: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
-    for each in stories:
+    for each in happenings:
         when = time.strftime("%H:%M:%S", time.localtime(each["at"]))
         table.add_row(Text(when, "dim"), Text(each["text"], "red" if each["kind"] in _BAD else ""))
     return table

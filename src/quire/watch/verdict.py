@@ -18,7 +18,7 @@ from quire.model.orders import Guarantee, implied_by
 from quire.trace.parts.description import PartDescription
 from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
-from quire.watch.followed import Followed, Heard, prepare
+from quire.watch.followed import Followed, Heard, follow, judged_of
 from quire.watch.member import WatchedProcess
 
 QUEUE_MAX = 2048
@@ -27,12 +27,14 @@ QUEUE_MAX = 2048
 PATIENCE_S = 5.0
 """How long processes are waited for that were never heard."""
 
-JUDGED = {
+SAYS = {
     Guarantee.INTEGRITY: "nobody delivered a message twice, or one that nobody sent to it",
     Guarantee.AGREEMENT: "whoever goes on has what others delivered",
     Guarantee.FIFO: "messages of each member were delivered in the order in which it sent them",
     Guarantee.CAUSAL: "what happened before a message was delivered before it",
     Guarantee.TOTAL: "no two members delivered two messages in different orders",
+    Guarantee.SIGNIFICANT: "conflicting requests began in their significant order, and everywhere alike, among the last events",
+    Guarantee.SERIALISABLE: "one order of the last committed transactions explains what each of them read",
 }
 
 
@@ -46,6 +48,7 @@ class Standing(msgspec.Struct, kw_only=True):
     lag_s: float = 0.0
     since: float = 0.0
     """From when on everything is judged."""
+    judged: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
     violated: dict[str, tuple[int, str]] = {}
     """Orders that do not hold: how often, and the first time in words."""
@@ -65,7 +68,8 @@ class Standing(msgspec.Struct, kw_only=True):
                 "count": self.violated.get(name.value, (0, ""))[0],
                 "because": self.violated.get(name.value, (0, holds))[1],
             }
-            for name, holds in JUDGED.items()
+            for name, holds in SAYS.items()
+            if name.value in self.judged
         ]
         return {**msgspec.structs.asdict(self), "verdict": self.verdict, "checks": checks}
 
@@ -101,15 +105,16 @@ class LiveJudge:
         self._names[description.process] = description.name or str(description.process)
         if self._described is None:
             self._described = description
-            promised = {str(each) for each in implied_by(description.identity.promises)}
-            self.standing.expected = tuple(name.value for name in JUDGED if name.value in promised)
+            promised = implied_by(description.identity.promises)
+            self.standing.judged = tuple(name.value for name in judged_of(description.identity))
+            self.standing.expected = tuple(name.value for name in judged_of(description.identity) if name in promised)
 
-    def take(self, process: WatchedProcess, excerpt: Excerpt, *, missed: bool) -> None:
+    def take(self, excerpt: Excerpt, *, missed: bool) -> None:
         described = excerpt.description
         if described is None or self._described is None or described.identity.run != self._described.identity.run:
             return
         heard = Heard(
-            described.process, described.incarnation, as_records(excerpt.records), process.names,
+            described.process, described.incarnation, as_records(excerpt.records), excerpt.meaning(),
             0 if excerpt.ahead else excerpt.lamport, excerpt.first == 0,
         )  # fmt: skip
         # Whether all were heard by now, and not when the thread comes to it: then others may still be in the queue.
@@ -136,7 +141,7 @@ class LiveJudge:
 
     def _work(self) -> None:
         try:
-            import quire.pipeline.auditing.following  # noqa: F401
+            from quire.watch.followed_orders import prepare
         except ImportError:
             self.standing.why = "the verdict needs the audit's kernels: pip install 'quire[spark]'"
             return
@@ -150,10 +155,10 @@ class LiveJudge:
                 self._judge(self._followed)
 
     def _follow(self, heard: Heard, *, missed: bool, present: frozenset[int] | None) -> None:
-        if self._followed is None or missed or self._followed.was_gone(heard):
+        if self._followed is None or missed or self._followed.must_begin_anew(heard):
             # What is missing may explain anything: what comes from here on is judged by itself.
             assert self._described is not None
-            self._followed = Followed(self._described.identity, self._names)
+            self._followed = follow(self._described.identity, self._names)
             self.standing.since = time.time()
         self._followed.take(heard, present)
 
@@ -161,16 +166,13 @@ class LiveJudge:
         standing = self.standing
         found = followed.judge()
         standing.messages, standing.deliveries = found.messages, found.deliveries
-        standing.why = followed.why or ("" if found.deliveries else "nothing was delivered yet")
+        standing.why = found.why or ("" if found.deliveries else "nothing was delivered yet")
         standing.lag_s = followed.lag_s()
-        for name in JUDGED:
-            tally = getattr(found, name.value)
-            if tally.first is not None:
-                told = name.value in standing.violated
-                because = standing.violated[name.value][1] if told else followed.explain(name, tally.first)
-                standing.violated = {**standing.violated, name.value: (tally.count, because)}
-                if not told:
-                    self.on_violation(name.value, because)
+        for name, (count, because) in found.violated.items():
+            before = standing.violated.get(name.value)
+            standing.violated = {**standing.violated, name.value: (count, because if before is None else before[1])}
+            if before is None:
+                self.on_violation(name.value, because)
 
 
 def _lower_priority() -> None:

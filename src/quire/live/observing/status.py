@@ -9,7 +9,7 @@ import msgspec
 
 from quire.live import held
 
-Kind = Literal["group", "sequencer", "client", "store", "objects"]
+Kind = Literal["group", "sequencer", "client", "store", "objects", "service"]
 Condition = Literal["joining", "running", "changing", "blocked", "unread", "ended", "failed"]
 """changing: the next view is being agreed upon. blocked: no majority can be reached. unread: its application takes nothing."""
 
@@ -79,7 +79,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: int = 0
     """Own messages that are not delivered yet."""
     delivered: dict[str, int] = {}
-    """By origin."""
+    """By origin. Of a sequencer, what it numbered, and of a client of a store, what it committed."""
     queues: dict[str, Queue] = {}
     links: tuple[LinkStatus, ...] = ()
     waiting: tuple[HeldBack, ...] = ()

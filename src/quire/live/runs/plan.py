@@ -55,8 +55,6 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.observe and len(self.observe) != len(self.members):
             raise BadInput(f"observe needs one address for each of the {len(self.members)} members, not {len(self.observe)}")
         service = SERVICES.get(self.protocol or "")
-        if service is not None and self.observe:
-            raise BadInput(f"observe in a plan is for groups, and {self.protocol} is a service: watch the parts that it writes")
         return read_settings(
             self.group,
             me,

@@ -8,9 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from quire.live.errors import GroupFailed, NotDelivered
+from quire.live.observing.observer import observer_of
 from quire.live.recording import Recording
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.services.nodes import record_node
 from quire.live.services.service import Role, Service
 
 
@@ -19,8 +21,9 @@ async def take_part_in(
 ) -> Ended:
     """Join, do everything that is planned, and return when it is done everywhere."""
     settings = plan.settings(me)
-    recording = None if parts is None else Recording(parts, service.identify(settings, plan.described()), me)
-    role = service.role(plan, settings, recording)
+    observer = observer_of(plan.network(me))
+    recording = record_node(service.identify(settings, plan.described()), me, parts, observer)
+    role = service.role(plan, settings, recording, observer)
     if recording is not None:
         recording.details = role.details
     ready(role.stop)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -28,6 +29,7 @@ from quire.model.errors import QuireError, TooLarge
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
 from quire.trace.event_recorder import EventRecorder
+from quire.trace.parts.description import RunIdentity
 
 OnNotice = Callable[["Host", Notice], None]
 """The application of a node: called with each notice, when everything before it in the same step was performed."""
@@ -94,6 +96,7 @@ class Host(EventRecorder):
             self._disk.begin(self._released, self.fail)
         try:
             if self._observer is not None and self.observed is not None:
+                self._observer.tail.lamport = self._logical_time
                 await self._observer.start(self.observed, str(self.settings.me))
             await self._mesh.start()
         except BaseException:
@@ -119,6 +122,10 @@ class Host(EventRecorder):
 
     def time_ns(self) -> int:
         return clock.wall_ns() if self._recording is None else self._recording.wall_ns()
+
+    def _logical_time(self) -> int:
+        """Everything that is not taken from the log yet happened, or will happen, later."""
+        return self.clock if self.log is None else self.log.reached(self.clock)
 
     def act(self, effects: Effects) -> None:
         """Perform the effects of one step of the node."""
@@ -381,3 +388,14 @@ class Host(EventRecorder):
     async def _close_disk(self) -> None:
         if self._disk is not None:
             await self._disk.close()
+
+
+def record_node(
+    identity: RunIdentity, me: int, trace: str | Path | None, observer: Observer | None, *, at_once: bool = False
+) -> Recording | None:
+    """Record a process in this directory, or for whoever looks at it, or both. `at_once`: so that nothing is missing there
+    when the process is killed."""
+    if trace is None and observer is None:
+        return None
+    directory, tail = None if trace is None else Path(trace), None if observer is None else observer.tail
+    return Recording(directory, identity, me, at_once=at_once, tail=tail)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Any, Unpack
@@ -22,7 +21,7 @@ from quire.live.observing.observer import Observer, observer_of
 from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
-from quire.live.services.nodes import Host
+from quire.live.services.nodes import Host, record_node
 from quire.live.services.service import Role, Service
 from quire.live.services.standing import objects_status, service_metrics
 from quire.live.settings import Settings, read_settings
@@ -169,8 +168,9 @@ def join_objects(
     shown = _Shown(**msgspec.structs.asdict(plain), objects=digest)
     given = Network(**network)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
-    recording = None if given.trace is None else Recording(Path(given.trace), identify_objects(settings, catalogue), me)
-    return ObjectGroup(settings, objects, recording=recording, on_event=given.on_event, observer=observer_of(given))
+    observer = observer_of(given)
+    recording = record_node(identify_objects(settings, catalogue), me, given.trace, observer)
+    return ObjectGroup(settings, objects, recording=recording, on_event=given.on_event, observer=observer)
 
 
 def identify_objects(settings: Settings, catalogue: Catalogue, load: Mapping[str, object] | None = None) -> RunIdentity:
@@ -191,7 +191,9 @@ class ObjectRole(Role):
     async def take_part(self) -> None:
         load, settings, options = self.load, self.settings, self.settings.options
         assert isinstance(options, ObjectWorkloadOptions)
-        self.group = ObjectGroup(settings, placements(len(settings.members), options), recording=self.recording)
+        self.group = ObjectGroup(
+            settings, placements(len(settings.members), options), recording=self.recording, observer=self.observer
+        )
         self.aborted = 0
         roots = (load.messages or 0) if load.sends(settings.me) else 0
         random, left = Random(f"{run_name(settings, load.described())}/{settings.me}"), iter(range(roots))  # noqa: S311

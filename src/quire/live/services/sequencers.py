@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Unpack
 
@@ -22,9 +21,9 @@ from quire.live.observing.observer import Observer, observer_of
 from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.laggards import Laggards
-from quire.live.services.nodes import Host
+from quire.live.services.nodes import Host, record_node
 from quire.live.services.session import Session
-from quire.live.services.standing import ObservedSequencer, client_status, service_metrics
+from quire.live.services.standing import ObservedClient, ObservedSequencer
 from quire.live.services.visiting import HubHost
 from quire.live.settings import Address, Settings, read_settings
 from quire.model.errors import BadInput
@@ -34,6 +33,7 @@ from quire.protocols.sequencing import Client, Sequencer, SequencingOptions
 from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
 from quire.protocols.sequencing.events import LEAVE
 from quire.protocols.sequencing.notices import Changed
+from quire.trace.parts.description import RunIdentity
 
 NAME = "sequencer"
 SERVICE = "quire"
@@ -66,9 +66,12 @@ def serve(
     assert isinstance(settings.options, SequencingOptions)
     units = range(len(sequencers))
     node = CombinedSequencer(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
-    roster, recording = HubRoster(settings), _recording(settings, given.trace)
-    observer = observer_of(given)
-    hub = HubHost(settings, node, _nothing_to_tell, roster, recording=recording, on_event=given.on_event, observer=observer)
+    # A sequencer neither sends nor delivers, so that whoever looks at it misses nothing without a trace.
+    recording = None if given.trace is None else record_node(_identity(settings), me, given.trace, None)
+    hub = HubHost(
+        settings, node, _nothing_to_tell, HubRoster(settings), recording=recording, on_event=given.on_event,
+        observer=observer_of(given),
+    )  # fmt: skip
     hub.host.observed = ObservedSequencer(hub.host, node)
     hub.on_lost = lambda client: hub.host.act(node.suspect(client))
     laggards = Laggards(settings.timeout_s)
@@ -81,12 +84,9 @@ def serve(
     return hub
 
 
-def _recording(settings: Settings, trace: str | Path | None) -> Recording | None:
-    if trace is None:
-        return None
+def _identity(settings: Settings) -> RunIdentity:
     assert isinstance(settings.options, SequencingOptions)
-    relays = tuple(range(len(settings.members)))
-    return Recording(Path(trace), identify(settings, settings.options.promises(), {}, relays=relays), settings.me)
+    return identify(settings, settings.options.promises(), {}, relays=tuple(range(len(settings.members))))
 
 
 def _nothing_to_tell(_host: object, _notice: Notice) -> None:
@@ -131,7 +131,8 @@ def connect(
     if settings.options.bodies == "direct" and given.listen is None and all(each.is_loopback() for each in settings.members):
         where = ANY_PORT
     settings = msgspec.structs.replace(settings, me=number, listen=where)
-    return Connected(settings, _recording(settings, given.trace), given.on_event, observer_of(given))
+    observer = observer_of(given)
+    return Connected(settings, record_node(_identity(settings), number, given.trace, observer), given.on_event, observer)
 
 
 class Connected(Session):
@@ -152,7 +153,7 @@ class Connected(Session):
         self._visit = HubHost(
             settings, client, self._on_notice, self._roster, recording=recording, on_event=on_event, observer=observer
         )
-        self._visit.host.observed = self
+        self._observed = self._visit.host.observed = ObservedClient(self._visit.host, self)
         client.spreading.linked = self._roster.linked
 
     def _on_notice(self, host: Host, notice: Notice) -> None:
@@ -171,11 +172,11 @@ class Connected(Session):
 
     def status(self) -> Status:
         """How things stand, as `observe` shows it."""
-        return client_status(self._visit.host, self.client, self.delivered, self.waiting(), self.queues())
+        return self._observed.status()
 
     def metrics(self) -> str:
         """This client's counters in the text format of Prometheus."""
-        return service_metrics(self.status())
+        return self._observed.metrics()
 
     async def __aenter__(self) -> Connected:
         await self._visit.__aenter__()

@@ -13,9 +13,11 @@ from itertools import cycle
 
 from quire.live.identity import identify
 from quire.live.load import Pace
+from quire.live.observing.status import Observed
 from quire.live.services.nodes import Host
 from quire.live.services.service import NodeRole, Service
 from quire.live.services.session import Session
+from quire.live.services.standing import ObservedClient, ObservedSequencer
 from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice
 from quire.protocols.sequencing import Client, Sequencer
@@ -49,6 +51,11 @@ class SequencerRole(NodeRole):
         else:
             self.node = Sequencer(me, units, units[0], self.options)
         return self.node
+
+    def observed(self, host: Host) -> Observed:
+        if isinstance(self.node, Sequencer | CombinedSequencer):
+            return ObservedSequencer(host, self.node)
+        return ObservedClient(host, self.session)
 
     def on_notice(self, host: Host, notice: Notice) -> None:
         self.session.on_notice(host, notice)

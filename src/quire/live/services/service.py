@@ -14,8 +14,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from quire.live.load import Load
+from quire.live.observing.observer import Observer
+from quire.live.observing.status import Observed
 from quire.live.recording import Recording
 from quire.live.services.nodes import Host
+from quire.live.services.standing import ObservedNode
 from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice
 from quire.trace.parts.description import RunIdentity
@@ -26,10 +29,11 @@ Details = Mapping[str, object]
 class Role(ABC):
     """What one process of a service does. Made once, and used once."""
 
-    def __init__(self, load: Load, settings: Settings, recording: Recording | None) -> None:
+    def __init__(self, load: Load, settings: Settings, recording: Recording | None, observer: Observer | None = None) -> None:
         self.load = load
         self.settings = settings
         self.recording = recording
+        self.observer = observer
         self.sent = 0
         self.delivered = 0
         self.stopping = False
@@ -66,8 +70,16 @@ class NodeRole(Role):
     async def work(self, host: Host) -> None:
         """Do everything; heed `stopping`, and that `host.failure` may come at any time."""
 
+    def observed(self, host: Host) -> Observed:
+        """What whoever looks at this process sees of it."""
+        return ObservedNode(host)
+
     async def take_part(self) -> None:
-        host = Host(self.settings, self.make_node(), self.on_notice, recording=self.recording, survives=self.survives)
+        host = Host(
+            self.settings, self.make_node(), self.on_notice, recording=self.recording, survives=self.survives,
+            observer=self.observer,
+        )  # fmt: skip
+        host.observed = self.observed(host)
         async with host:
             await self.work(host)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from quire.live import held
 from quire.live.metrics import Sample, exposition
 from quire.live.observing.status import Condition, HeldBack, Kind, LinkStatus, Queue, Status, Tile, first_held, shown
 from quire.live.services.nodes import Host
+from quire.live.services.session import Session
 from quire.protocols.node import Node
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.queue import ObjectQueue
-from quire.protocols.sequencing import Client, Sequencer
+from quire.protocols.sequencing import Sequencer
 from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
 from quire.protocols.transactions.coordinator import Coordinator
 from quire.protocols.transactions.processor import Processor
@@ -52,6 +52,19 @@ def _status(
     )
 
 
+class ObservedNode:
+    """A process that has nothing to say but what all have to."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def status(self) -> Status:
+        return _status(self._host, "service", ())
+
+    def metrics(self) -> str:
+        return service_metrics(self.status())
+
+
 class ObservedSequencer:
     def __init__(self, host: Host, node: Sequencer | CombinedSequencer) -> None:
         self._host, self._node = host, node
@@ -76,7 +89,7 @@ class ObservedSequencer:
             )
             for client, (group, reached) in sequencer.holding_up().items()
         ]
-        return _status(self._host, "sequencer", tiles, waiting)
+        return _status(self._host, "sequencer", tiles, waiting, delivered={"all": sequencer.numbered})
 
     def metrics(self) -> str:
         return service_metrics(self.status())
@@ -86,13 +99,22 @@ def _laggard(client: int, group: str, reached: int) -> str:
     return f"the history of group {group} is full of what client {client} has not delivered: it has reached {reached}"
 
 
-def client_status(host: Host, client: Client, delivered: int, waiting: Sequence[held.Held], queues: dict[str, Queue]) -> Status:
-    views = client.views
-    tiles = [
-        Tile("groups joined", len(views), ", ".join(sorted(views)[:_GROUPS_SHOWN])),
-        Tile("messages without a number", sum(1 for _ in client.outbox.sent()), "runs that no sequencer has numbered yet"),
-    ]
-    return _status(host, "client", tiles, [*map(shown, waiting)], queues, sent=client.next_number, delivered={"all": delivered})
+class ObservedClient:
+    def __init__(self, host: Host, session: Session) -> None:
+        self._host, self._session = host, session
+
+    def status(self) -> Status:
+        session, client = self._session, self._session.client
+        views = client.views
+        tiles = [
+            Tile("groups joined", len(views), ", ".join(sorted(views)[:_GROUPS_SHOWN])),
+            Tile("runs without a number", sum(1 for _ in client.outbox.sent()), "no sequencer has numbered their messages yet"),
+        ]
+        waiting, delivered = [*map(shown, session.waiting())], {"all": session.delivered}
+        return _status(self._host, "client", tiles, waiting, session.queues(), client.next_number, delivered)
+
+    def metrics(self) -> str:
+        return service_metrics(self.status())
 
 
 def store_status(host: Host, node: Node, store: Store | None) -> Status:
@@ -106,7 +128,7 @@ def store_status(host: Host, node: Node, store: Store | None) -> Status:
             Tile("aborted", store.counts.aborted, reasons),
             Tile("tried again", store.counts.retries),
         ]
-        return _status(host, "store", tiles)
+        return _status(host, "store", tiles, delivered={"all": store.counts.committed})
     replica = node.replica if isinstance(node, Processor) else node
     assert isinstance(replica, Replica | QuorumReplica)
     cells = replica.cells if isinstance(replica, Replica) else replica.state.cells
@@ -160,7 +182,7 @@ def _samples(status: Status) -> Iterator[Sample]:
         if not isinstance(tile.value, str):
             name = f"quire_{status.kind}_{tile.name.replace(' ', '_')}"
             yield Sample(name, f"{tile.name.capitalize()}.", "gauge", tile.value, base)
-    if status.delivered:
+    if status.kind in ("client", "objects"):
         yield Sample(
             "quire_messages_delivered_total", "What was delivered here.", "counter", sum(status.delivered.values()), base
         )

@@ -23,7 +23,7 @@ from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.disk import NodeDisk
-from quire.live.services.nodes import Host
+from quire.live.services.nodes import Host, record_node
 from quire.live.services.service import Role, Service
 from quire.live.services.standing import service_metrics, store_status
 from quire.live.settings import Settings, read_settings
@@ -204,11 +204,10 @@ def join_store(
         )
     given, shown = Network(**network), _Shown(**msgspec.structs.asdict(plain), replicas=replicas)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
-    recording = None
-    if given.trace is not None:
-        # A process that comes back goes on with what it had told others, so all of that must be in its trace.
-        survives = plain.replication == "majority"
-        recording = Recording(Path(given.trace), identify_store(settings, replicas), me, at_once=survives)
+    observer = observer_of(given)
+    # A process that comes back goes on with what it had told others, so all of that must be in its trace.
+    survives = plain.replication == "majority"
+    recording = record_node(identify_store(settings, replicas), me, given.trace, observer, at_once=survives)
     return StoreMember(
         settings,
         replicas,
@@ -218,7 +217,7 @@ def join_store(
         journal=None if journal is None or me >= replicas else Path(journal),
         recording=recording,
         on_event=given.on_event,
-        observer=observer_of(given),
+        observer=observer,
     )
 
 
@@ -242,7 +241,9 @@ class TransactionRole(Role):
         assert isinstance(options, TransactionWorkloadOptions)
         replicas = len(settings.members) - options.clients
         retries, timeout_s = Retries(tries=options.tries), options.patience_ms / 1000
-        self.member = StoreMember(settings, replicas, options, retries=retries, timeout_s=timeout_s, recording=self.recording)
+        self.member = StoreMember(
+            settings, replicas, options, retries=retries, timeout_s=timeout_s, recording=self.recording, observer=self.observer
+        )
         self.given_up = 0
         async with self.member:
             if settings.me >= replicas:

@@ -249,7 +249,8 @@ class Follower:
         return Atoms(points[at], points[at + 1] if len(at) else points[at], old, whole[:old], view, sends[sent, DESTS])
 
     def _expand(self, events: np.ndarray, atoms: Sequence[Atoms]) -> np.ndarray:
-        """Events as those of atoms, whose numbers take the place of those of messages; -1 where there is no such atom."""
+        """Events as those of atoms, whose numbers take the place of those of messages. Where there is no such atom, it is
+        negative, and tells the number of the message."""
         low, high = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
         for origin, each in enumerate(atoms):
             mine = events[:, ORIGIN] == origin
@@ -266,7 +267,7 @@ class Follower:
         for origin, each in enumerate(atoms):
             mine = (parts[:, ORIGIN] == origin) & (number >= 0)
             parts[mine, LAMPORT] += each.start[number[mine]] - parts[mine, FIRST]
-        parts[:, FIRST] = number
+        parts[:, FIRST] = np.where(number >= 0, number, -1 - parts[:, FIRST])
         return parts
 
     def _rows(self, atoms: Sequence[Atoms]) -> kernel.Messages:
@@ -327,7 +328,7 @@ class Follower:
         if foreign:
             # What is settled is delivered wherever it will be: whoever delivers it does so again, or nobody has sent it.
             _, process, origin, atom = found.foreign[0].tolist()
-            tallies.integrity.add(foreign, Wrong(process, origin, atom, kind=kernel.PHANTOM))
+            tallies.integrity.add(foreign, Wrong(process, origin, -1 - atom, kind=kernel.PHANTOM))
 
     def _keep(self, messages: kernel.Messages, state: kernel.State, atoms: Sequence[Atoms]) -> None:
         """Settle what nobody can deliver any more, and keep the rest, with the numbers of messages."""

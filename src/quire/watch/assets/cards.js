@@ -3,23 +3,25 @@ const SAYS_CONDITION = {
   joining: "is not in the group yet", running: "running", changing: "the next view is being agreed upon", blocked: "waits for a majority",
   unread: "its application does not read", ended: "has ended", failed: "has failed", missing: "does not answer",
 };
+const SAYS_RATE = { group: "delivered a second", client: "delivered a second", objects: "delivered a second", sequencer: "numbered a second", store: "committed a second" };
 const drawCard = (process, history, now) => {
   const condition = process.missing ? "missing" : process.condition ?? "running", { last } = process;
   const why = process.missing || process.why, rows = [];
   const row = (name, value, note, extra) => rows.push(make("dt", { class: extra ? "extra" : null }, name), make("dd", { class: extra ? "extra" : null }, value, note ? make("small", {}, note) : null));
-  if (process.kind === undefined || process.kind === "group") {
-    row("delivered a second", process.missing ? "–" : sayCount(last.delivered));
+  const kind = process.kind ?? "group", rated = kind === "group" || process.delivered !== null;
+  if (rated) row(SAYS_RATE[kind] ?? "delivered a second", process.missing ? "–" : sayCount(last.delivered));
+  if (kind === "group") {
     row("median latency", process.missing ? "–" : saySeconds(last.latency));
     row("sent, not delivered", sayCount(process.unsettled), null, true);
     row("not read by the application", sayCount(process.queues?.inbox?.[0]), null, true);
     if (process.journal) row("in the journal", sayBytes(process.journal[1]), `${sayCount(process.journal[0])} batches`, true);
   }
   for (const [name, value, note] of process.tiles ?? []) row(name, typeof value === "number" ? sayCount(value) : value, note);
-  const kind = process.kind && process.kind !== "group" ? process.kind : process.view ? `view ${process.view}` : "";
+  const label = kind !== "group" ? kind : process.view ? `view ${process.view}` : "";
   return make("article", { class: `card ${condition}`, "data-name": process.name, "data-condition": condition },
-    make("h3", {}, process.name, make("small", {}, kind)),
+    make("h3", {}, process.name, make("small", {}, label)),
     make("p", { class: "state" }, why ? `${SAYS_CONDITION[condition]}: ${why}` : SAYS_CONDITION[condition]),
-    process.kind === undefined || process.kind === "group" || process.kind === "client" ? sparkline(history.series(process.key, "delivered").fine, now) : null, make("dl", {}, ...rows));
+    rated ? sparkline(history.series(process.key, "delivered").fine, now) : null, make("dl", {}, ...rows));
 };
 const drawLinks = (processes) => {
   const rows = [];

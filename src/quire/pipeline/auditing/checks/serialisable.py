@@ -218,24 +218,25 @@ def _did(rows: Labelled, index: int) -> Did:
 def _explain(results: Results, _: Log) -> Explanation:
     """The shortest cycle of transactions, or what no order of them explains. The task has seen all that there is to say."""
     found = results.of(SerialisableResult)
-    did = list(found.did)
-    chain: tuple[str, ...] = ()
-    if found.cycle:
-        did = [each for step in found.cycle for each in step.did]
-        names = [step.first for step in found.cycle]
-        chain = tuple(map(_because_of, found.cycle))
-        because = f"{', '.join(names[:-1])} and {names[-1]} come before each other: {', and '.join(chain)}"
-    else:
-        names = list(dict.fromkeys(each.txn for each in did))
-        because = _because_wrong(found.kind, did[0], did[1:])
+    did = [each for step in found.cycle for each in step.did] if found.cycle else list(found.did)
+    names = [step.first for step in found.cycle] if found.cycle else list(dict.fromkeys(each.txn for each in did))
     witness = Witness(
         messages=tuple(names),
         members=tuple(dict.fromkeys(each.member for each in did)),
         positions=tuple(LoggedEvent(each.member, KINDS[each.kind], _shown(each), each.pos, each.message) for each in did),
-        chain=chain,
+        chain=tuple(map(_because_of, found.cycle)),
         names=tuple(dict.fromkeys(each.message for each in did)),
     )
-    return Explanation(witness, because)
+    return Explanation(witness, because(found))
+
+
+def because(found: SerialisableResult) -> str:
+    """The first violation in words; only asked where there is one."""
+    if not found.cycle:
+        return _because_wrong(found.kind, found.did[0], list(found.did[1:]))
+    names = [step.first for step in found.cycle]
+    chain = ", and ".join(map(_because_of, found.cycle))
+    return f"{', '.join(names[:-1])} and {names[-1]} come before each other: {chain}"
 
 
 def _because_of(step: Step) -> str:

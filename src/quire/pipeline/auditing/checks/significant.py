@@ -100,9 +100,10 @@ def judge_significant(task: SignificantTask) -> SignificantResult:
     return judge_calls(read_labelled(task.world, task.groups, COLUMNS), task.conflicts, correct_members(task.world))
 
 
-def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray) -> SignificantResult:
-    """The part that needs no files. Only what correct members deliver is judged."""
-    calls = _Calls(rows, declared, correct)
+def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray | None = None) -> SignificantResult:
+    """The part that needs no files. Only what correct members deliver is judged. `first`: with which number each begins to
+    send, if not with 0."""
+    calls = _Calls(rows, declared, correct, np.zeros(len(correct), np.int64) if first is None else first)
     result = SignificantResult(why=calls.why())
     if not result.why:
         calls.judge_precedence(result)
@@ -113,8 +114,9 @@ def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray) -> Sig
 class _Calls:
     """Sends and deliveries as arrays, one entry an event."""
 
-    def __init__(self, rows: Labelled, declared: Conflicts, correct: np.ndarray) -> None:
+    def __init__(self, rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray) -> None:
         self.rows = rows
+        self.first = first
         self.index = index = np.flatnonzero(rows.kind <= DELIVER)
         """Where each of them is among all events."""
         self.start = np.searchsorted(index, rows.start).astype(np.int64)
@@ -148,8 +150,9 @@ class _Calls:
             return f"{missing} sends and deliveries do not name their instance in txn"
         if missing := int((self.op < 0).sum()):
             return f"{missing} sends and deliveries do not name their operation in op"
-        sent = count_sends(self.start, self.kind, self.origin, self.seq)
-        self.turn, exists, *stuck = rebuild(self.start, self.kind, self.origin, self.seq, sent)
+        from_zero = self.seq - self.first[self.origin]
+        sent = count_sends(self.start, self.kind, self.origin, from_zero)
+        self.turn, exists, *stuck = rebuild(self.start, self.kind, self.origin, from_zero, sent)
         if not exists:
             return f"the logs contradict each other: a delivery of {stuck[0]}:{stuck[1]} happened before it was sent"
         return ""
@@ -270,10 +273,11 @@ def _explain(results: Results, _: Log) -> Explanation:
         chain=tuple(map(str, found.chain)),
         names=names,
     )
-    return Explanation(witness, _because(found))
+    return Explanation(witness, because(found))
 
 
-def _because(found: SignificantResult) -> str:
+def because(found: SignificantResult) -> str:
+    """The first violation in words; only asked where there is one."""
     first, second = found.seen[:2]
     if not found.early:
         third, fourth = found.seen[2:]

@@ -1,4 +1,4 @@
-"""What happened, in sentences: several processes tell of the same, each from its side, and it becomes one story."""
+"""What happened, in sentences: several processes tell of the same, each from its side, and it becomes one sentence."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from quire.live.observing.feed import Observation
 
-STORIES_MAX = 200
+HAPPENINGS_MAX = 200
 _REPORTS_MAX = 64
 _NEAR_NS = 15_000_000_000
 """A loss explains a view that begins so long after it at most."""
 
 
-class Story(msgspec.Struct, kw_only=True):
+class Sentence(msgspec.Struct, kw_only=True):
     time_ns: int
     kind: str
     text: str
@@ -46,9 +46,9 @@ def seconds(ns: float) -> str:
     return f"{ns / 1e6:.0f} ms" if size >= 1e6 else f"{ns / 1e3:.0f} µs"
 
 
-class Stories:
+class Happenings:
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Story] = OrderedDict()
+        self._kept: OrderedDict[str, Sentence] = OrderedDict()
         self._views: OrderedDict[int, _View] = OrderedDict()
         self._reports: OrderedDict[str, list[tuple[int, str, str]]] = OrderedDict()
         """Of somebody who was reported lost: when, by whom, and why."""
@@ -102,15 +102,17 @@ class Stories:
             self._retell(view)
 
     def unreachable(self, who: str, time_ns: int, why: str) -> None:
-        event = Story(time_ns=time_ns, kind="unreachable", text=f"{who} does not answer any more: {why}")
-        self._add(f"unreachable {who} {time_ns}", event)
+        sentence = Sentence(time_ns=time_ns, kind="unreachable", text=f"{who} does not answer any more: {why}")
+        self._add(f"unreachable {who} {time_ns}", sentence)
 
     def broken(self, guarantee: str, time_ns: int, because: str) -> None:
-        self._add(f"violated {guarantee}", Story(time_ns=time_ns, kind="violated", text=f"{guarantee} is violated: {because}"))
+        self._add(
+            f"violated {guarantee}", Sentence(time_ns=time_ns, kind="violated", text=f"{guarantee} is violated: {because}")
+        )
 
-    def latest(self, count: int = STORIES_MAX) -> list[Story]:
+    def latest(self, count: int = HAPPENINGS_MAX) -> list[Sentence]:
         """The last, newest first."""
-        return sorted(self._kept.values(), key=lambda story: -story.time_ns)[:count]
+        return sorted(self._kept.values(), key=lambda each: -each.time_ns)[:count]
 
     def views(self) -> list[tuple[int, tuple[str, ...], int]]:
         """The views: number, members, and when the first member installed it."""
@@ -138,7 +140,7 @@ class Stories:
             text, kind = f"{listed(view.joined)} joined: view {view.number} has {listed(view.members)}", "joined"
         else:
             text, kind = f"view {view.number} began, with {listed(view.members)}", "view"
-        self._add(f"view {view.number}", Story(time_ns=first, kind=kind, text=text, view=view.number))
+        self._add(f"view {view.number}", Sentence(time_ns=first, kind=kind, text=text, view=view.number))
 
     def _reports_before(self, name: str, view: _View) -> list[tuple[int, str, str]]:
         first = min(view.installed.values())
@@ -153,13 +155,13 @@ class Stories:
         return f" in {seconds(max(view.installed.values()) - min(began))}" if began else ""
 
     def _keep(self, key: str, event: Observation, text: str) -> None:
-        self._add(key, Story(time_ns=event.time_ns, kind=event.kind, text=text, view=event.view))
+        self._add(key, Sentence(time_ns=event.time_ns, kind=event.kind, text=text, view=event.view))
 
-    def _add(self, key: str, story: Story) -> None:
+    def _add(self, key: str, sentence: Sentence) -> None:
         if key in self._kept:
-            story.time_ns = min(story.time_ns, self._kept[key].time_ns)
-        self._kept[key] = story
-        _bound(self._kept, STORIES_MAX)
+            sentence.time_ns = min(sentence.time_ns, self._kept[key].time_ns)
+        self._kept[key] = sentence
+        _bound(self._kept, HAPPENINGS_MAX)
 
 
 def _bound(kept: OrderedDict, most: int) -> None:  # type: ignore[type-arg]

@@ -1,0 +1,161 @@
+"""Checks that need words, on a run that goes on: its last events are judged as the audit judges a whole trace.
+
+How far back a transaction, or a call, must be remembered because a later one may contradict it has no bound. So the last
+EVENTS_MAX events are kept, from one logical time on at all processes. Of what is forgotten nothing is blamed on anybody: events
+that name a message which was sent before that time are left out. A violation whose events are farther apart is left to the
+audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from quire.model.orders import Guarantee
+from quire.pipeline.auditing.checks import serialisable, significant
+from quire.pipeline.auditing.checks.serialisable import judge_transactions
+from quire.pipeline.auditing.checks.significant import COLUMNS, judge_calls, parse_conflicts
+from quire.pipeline.auditing.transactions import parse_versions
+from quire.pipeline.labels import Labelled
+from quire.trace.kinds import DELIVER, SEND, VIEW
+
+_OP, _TXN = COLUMNS.index("op"), COLUMNS.index("txn")
+_ENDS = ("commit", "abort")
+"""Operations that say how a transaction ended: true wherever it is said."""
+
+EVENTS_MAX = 20_000
+
+Judge = Callable[[Labelled, np.ndarray], tuple[int, str]]
+"""Judges events: how many violations there are, and the first in words. The array says with which number each process begins to
+send."""
+
+
+class Worded(NamedTuple):
+    """An event with its words: those of COLUMNS, in their order."""
+
+    kind: int
+    origin: int
+    seq: int
+    lamport: int
+    words: tuple[str | None, ...]
+
+
+class WindowFollower:
+    """Follows one check of a run of so many processes, which are known by their numbers."""
+
+    def __init__(self, judge: Judge, processes: int) -> None:
+        self.messages = self.deliveries = 0
+        self.count = 0
+        """How often it was violated within the last events."""
+        self.because = ""
+        """The first violation that was found, in words."""
+        self._judge = judge
+        self._kept: list[list[Worded]] = [[] for _ in range(processes)]
+        self._pending: list[list[Worded]] = [[] for _ in range(processes)]
+        self._reached = [0] * processes
+        self._live: set[int] = set()
+        self._whole = True
+        """Whether everything is known from the beginning."""
+        self._heard: set[int] = set()
+        """Who was heard since it was judged last."""
+
+    def take(self, process: int, events: Sequence[Worded], reached: int, *, whole: bool = True) -> None:
+        """What a process did next; everything later has a greater logical time than `reached`. `whole`: whether this follows
+        on what it did before, or on nothing."""
+        self._whole &= whole
+        self._pending[process] += events
+        last = events[-1].lamport if events else 0
+        self._reached[process] = max(self._reached[process], reached, last)
+        self._live.add(process)
+        self._heard.add(process)
+
+    def gone(self, process: int) -> None:
+        """Nothing more is heard of a process: it is not waited for, and what it sent last may not be known."""
+        self._live.discard(process)
+        self._whole = False
+
+    def oldest_waiting(self) -> int | None:
+        return min((events[0].lamport for events in self._pending if events), default=None)
+
+    def advance(self) -> bool:
+        """Judge as far as all processes are known, once each of them was heard again; whether that was any further."""
+        if not self._live or not self._live <= self._heard:
+            return False
+        self._heard.clear()
+        until, further = min(self._reached[process] for process in self._live), False
+        for kept, pending in zip(self._kept, self._pending, strict=True):
+            ready = next((at for at, event in enumerate(pending) if event.lamport > until), len(pending))
+            self.messages += sum(event.kind == SEND for event in pending[:ready])
+            self.deliveries += sum(event.kind == DELIVER for event in pending[:ready])
+            kept += pending[:ready]
+            del pending[:ready]
+            further |= ready > 0
+        if further:
+            self._forget()
+            self._judge_kept()
+        return further
+
+    def _forget(self) -> None:
+        over = sum(map(len, self._kept)) - EVENTS_MAX
+        if over <= 0:
+            return
+        from_then = sorted(event.lamport for kept in self._kept for event in kept)[over]
+        self._kept = [[event for event in kept if event.lamport >= from_then] for kept in self._kept]
+        self._whole = False
+
+    def _judge_kept(self) -> None:
+        found, because = self._judge(*labelled(_decided(self._kept if self._whole else _explained(self._kept))))
+        self.count = max(self.count, found)
+        self.because = self.because or because
+
+
+def _explained(logs: Sequence[Sequence[Worded]]) -> list[list[Worded]]:
+    """The events without those that name a message of which it is not known how it was sent."""
+    sent = {(event.origin, event.seq) for log in logs for event in log if event.kind == SEND}
+    return [[event for event in log if event.words[_OP] in _ENDS or (event.origin, event.seq) in sent] for log in logs]
+
+
+def _decided(logs: Sequence[Sequence[Worded]]) -> list[list[Worded]]:
+    """The events without reads of what a transaction wrote that may still commit."""
+    every = [event for log in logs for event in log]
+    ended = {event.words[_TXN] for event in every if event.words[_OP] in _ENDS}
+    open_writes = {(event.origin, event.seq) for event in every if event.words[_OP] == "w" and event.words[_TXN] not in ended}
+    return [[event for event in log if event.kind != VIEW or (event.origin, event.seq) not in open_writes] for log in logs]
+
+
+def labelled(logs: Sequence[Sequence[Worded]]) -> tuple[Labelled, np.ndarray]:
+    """The events of all processes as the audit reads them, and the number of the first message that each sent."""
+    first = [next((event.seq for event in log if event.kind == SEND), 0) for log in logs]
+    every = [event for log in logs for event in log]
+    start = np.concatenate(([0], np.cumsum([len(log) for log in logs]))).astype(np.int64)
+    codes, words = {}, {}
+    for at, name in enumerate(COLUMNS):
+        words[name] = sorted({word for event in every if (word := event.words[at]) is not None})
+        code: dict[str | None, int] = {word: number for number, word in enumerate(words[name])}
+        codes[name] = np.array([code.get(event.words[at], -1) for event in every], np.int32)
+    numbers = np.array([event[:4] for event in every], np.int64).reshape(-1, 4)
+    kind, origin, seq, lamport = (numbers[:, column].copy() for column in range(4))
+    rows = Labelled(start, kind.astype(np.int8), origin.astype(np.int32), seq, lamport, True, codes, words)
+    return rows, np.array(first, np.int64)
+
+
+def follow_words(promised: Guarantee, settings: Mapping[str, object], processes: int) -> WindowFollower:
+    """Follows what is promised of transactions, or of calls of objects."""
+    if promised is Guarantee.SERIALISABLE:
+        versions = parse_versions(settings.get("versions"))
+
+        def judge_store(rows: Labelled, _: np.ndarray) -> tuple[int, str]:
+            found = judge_transactions(rows, versions)
+            return found.violations, serialisable.because(found) if found.violations else ""
+
+        return WindowFollower(judge_store, processes)
+    conflicts = parse_conflicts(settings) or {}
+    everybody = np.ones(processes, np.bool_)
+
+    def judge_objects(rows: Labelled, first: np.ndarray) -> tuple[int, str]:
+        found = judge_calls(rows, conflicts, everybody, first)
+        return found.violations, significant.because(found) if found.violations else ""
+
+    return WindowFollower(judge_objects, processes)

@@ -1,0 +1,76 @@
+"""Where judging begins, and when it must begin anew, by what is heard of processes one after the other."""
+
+from __future__ import annotations
+
+from quire.model.orders import Guarantee
+from quire.trace.log import Address, EventLog
+from quire.trace.parts.description import RunIdentity
+from quire.trace.tables import as_records
+from quire.trace.views import VIEW_BITS, ViewMember
+from quire.watch.followed import Followed, Heard, follow
+
+NAMES = {0: "a", 1: "b"}
+GROUP = RunIdentity(
+    run="r", group="g", protocol="single-phase", options={}, members=2, views=True,
+    promises=(Guarantee.AGREEMENT, Guarantee.TOTAL),
+)  # fmt: skip
+EVERYBODY = frozenset(NAMES)
+HELLO = 1 << VIEW_BITS
+
+
+def start(process: int, incarnation: int = 1) -> EventLog:
+    log = EventLog(process)
+    log.installed("g", 1, [ViewMember(0, 1), ViewMember(1, 1)], incarnation, 1, 1)
+    return log
+
+
+def heard(log: EventLog, reached: int, incarnation: int = 1, *, from_the_start: bool = True) -> Heard:
+    return Heard(log.process, incarnation, as_records(log.take()), log.names, reached, from_the_start)
+
+
+def both_deliver() -> Followed:
+    """Member a sent a message in view 1, and both delivered it."""
+    followed = follow(GROUP, NAMES)
+    a, b = start(0), start(1)
+    a.send(0, HELLO, 1, 2, 2, a.address(Address("g", (0, 1))), 5)
+    for log in (a, b):
+        log.deliver(0, HELLO, 1, 4, 4, 0, 5)
+    for log in (a, b):
+        followed.take(heard(log, 4), EVERYBODY)
+    return followed
+
+
+def test_a_message_that_comes_again_is_a_violation() -> None:
+    followed = both_deliver()
+    assert followed.judge().violated == {}
+    again = EventLog(1)
+    again.deliver(0, HELLO, 1, 5, 5, 0, 5)
+    followed.take(heard(again, 6, from_the_start=False), EVERYBODY)
+    followed.take(heard(EventLog(0), 6, from_the_start=False), EVERYBODY)
+    count, because = followed.judge().violated[Guarantee.INTEGRITY]
+    assert (count, because) == (1, "b delivered a:0 of view 1, which nobody sent, or which was delivered before")
+
+
+def test_a_member_that_resumes_from_its_journal_may_deliver_again() -> None:
+    followed = both_deliver()
+    followed.gone(1)
+    back = EventLog(1)
+    back.resumed("g", 1, 2, 0, 5, 5)
+    back.deliver(0, HELLO, 1, 6, 6, 0, 5)
+    resumed = heard(back, 6, 2)
+    assert followed.must_begin_anew(resumed)
+
+
+def test_judging_begins_anew_with_a_process_that_was_not_known_or_not_waited_for() -> None:
+    followed = both_deliver()
+    newcomer = EventLog(7)
+    assert followed.must_begin_anew(heard(newcomer, 9))
+    assert not followed.must_begin_anew(heard(EventLog(1), 9, from_the_start=False))
+    followed.gone(1)
+    assert followed.must_begin_anew(heard(EventLog(1), 9, from_the_start=False))
+
+
+def test_a_member_that_was_started_again_without_a_journal_is_followed_on() -> None:
+    followed = both_deliver()
+    followed.gone(1)
+    assert not followed.must_begin_anew(heard(EventLog(1), 9, 2))

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,9 +27,10 @@ def find_browser() -> str | None:
 
 
 class Browser:
-    """One Chromium with one page. Everything that the page complains about is in `complaints`."""
+    """One Chromium with one page. Everything that the page complains about is in `complaints`. `on`: what comes before a
+    command that is to run on another host."""
 
-    def __init__(self) -> None:
+    def __init__(self, on: Sequence[str] = ()) -> None:
         program = find_browser()
         assert program is not None
         self._profile = tempfile.mkdtemp(prefix="quire-browser-")
@@ -42,7 +44,7 @@ class Browser:
             f"--user-data-dir={self._profile}", "about:blank",
         ]  # fmt: skip
         self._process = subprocess.Popen(
-            ["bash", "-c", command, "bash", *arguments], pass_fds=(child_in, child_out), stderr=subprocess.DEVNULL
+            [*on, "bash", "-c", command, "bash", *arguments], pass_fds=(child_in, child_out), stderr=subprocess.DEVNULL
         )
         os.close(child_in)
         os.close(child_out)

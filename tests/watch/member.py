@@ -2,6 +2,7 @@
 
 `python -m tests.watch.member NAME MEMBERS OBSERVE HOW`, with MEMBERS as JSON; HOW is `reads`, `lazy` (its application reads
 nothing), or `faulty` (it delivers, by what it records, in another order than the others). It ends when its standard input does.
+Where it is observed from beyond this machine, TOKEN is asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 
 import quire
 from quire.trace.log import EventLog
+
+TOKEN = "only for tests of quire"
 
 
 def swap_deliveries() -> None:
@@ -53,7 +56,11 @@ def swap_deliveries() -> None:
 async def main(name: str, members: dict[str, str], observe: str, how: str) -> None:
     if how == "faulty":
         swap_deliveries()
-    group = quire.join("board", me=name, members=members, order="total", timeout_s=1.0, observe=observe)
+    token = None if observe.startswith("127.") else TOKEN
+    group = quire.join(
+        "board", me=name, members=members, order="total", timeout_s=1.0, insecure=token is not None, observe=observe,
+        observe_token=token,
+    )  # fmt: skip
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(0, lambda: None if os.read(0, 1024) else ended.set())

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import quire
 from quire.live.runs.fleet import free_addresses
+from quire.live.runs.hosts import Hosts
 from tests.kit.patience import PATIENCE_S
 from tests.report.browser import Browser
 
@@ -24,21 +25,29 @@ HOME = Path(__file__).parents[2]
 QUIRE = str(Path(sys.executable).with_name("quire"))
 
 
-class Processes:
-    """Members of a group, each in a process of its own."""
+PORTS = (7000, 9400)
+"""Of members that have hosts of their own, and where these are observed."""
 
-    def __init__(self, **how: str) -> None:
+
+class Processes:
+    """Members of a group, each in a process of its own, and on a host of its own, if there are `hosts`."""
+
+    def __init__(self, hosts: Hosts | None = None, **how: str) -> None:
         names = list(how)
-        members = dict(zip(names, free_addresses(len(names)), strict=True))
-        self.observed = dict(zip(names, free_addresses(len(names)), strict=True))
+        places = free_addresses(2 * len(names)) if hosts is None else [f"{at}:{port}" for port in PORTS for at in hosts.ipv4]
+        members = dict(zip(names, places, strict=False))
+        self.observed = dict(zip(names, places[len(places) // 2 :], strict=False))
         self._started = {
             name: subprocess.Popen(
-                [sys.executable, "-m", "tests.watch.member", name, json.dumps(members), self.observed[name], how[name]],
+                [
+                    *([] if hosts is None else hosts.on(number)),
+                    *(sys.executable, "-m", "tests.watch.member", name, json.dumps(members), self.observed[name], how[name]),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 cwd=HOME,
             )
-            for name in names
+            for number, name in enumerate(names)
         }
 
     def __enter__(self) -> Processes:
@@ -111,9 +120,10 @@ class Parted:
 
 
 @contextmanager
-def page_about(*what: str, browser: Browser, **look: Any) -> Iterator[Page]:
-    """`quire watch` of this, and its page in the browser."""
-    process = subprocess.Popen([QUIRE, "watch", *what, "--no-browser"], stderr=subprocess.PIPE, text=True, cwd=HOME)
+def page_about(*what: str, browser: Browser, on: Sequence[str] = (), **look: Any) -> Iterator[Page]:
+    """`quire watch` of this, and its page in the browser. `on`: what has a command run on the browser's host."""
+    command = [*on, QUIRE, "watch", *what, "--no-browser"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=HOME)
     try:
         assert process.stderr is not None
         first = process.stderr.readline()

@@ -47,7 +47,7 @@ def test_three_members_deliver_and_the_one_that_is_killed_is_lost(browser: Brows
 
 
 LOST = """
-  ["without c", "agreed on view 3", "paused for"].every((said) => document.querySelector("#happenings").innerText.includes(said))
+  ["without c", "agreed on view 3", "paused for"].every((it) => document.querySelector("#happenings").innerText.includes(it))
   && document.querySelector(".card[data-name=c]").dataset.condition === "missing"
   && document.querySelector("#timeline").textContent.includes("view 3")
 """

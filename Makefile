@@ -9,14 +9,17 @@ BIN := .venv/bin
 # Use a Python that is on the machine: never download one. Never write bytecode or settings elsewhere.
 export UV_PYTHON_DOWNLOADS := never
 export UV_NO_CONFIG := 1
-export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+
+# Compiled once, when it is set up: otherwise every process that may not write bytecode compiles what it imports, for seconds.
+SYNC := $(UV) pip sync --quiet --compile-bytecode --python .venv
+BYTECODE := $(BIN)/python -m compileall -q src
 
 .PHONY: help demo test test-long soak test-pythons mutants swarm chaos vopr fuzz lint format bench docs lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
-demo: .venv/run.stamp ## Run a live group of three processes, and prove its order on Spark
+demo: .venv/warm.stamp ## Run a live group of three processes, and prove its order on Spark
 	$(BIN)/quire run --protocol single-phase --members 3 --messages 10000 --size 64 --out runs/demo --force
 	@printf '%s\n' '' 'Quire is installed in this folder. Call it like this:' \
 	  '  $(BIN)/quire --help' \
@@ -25,10 +28,11 @@ demo: .venv/run.stamp ## Run a live group of three processes, and prove its orde
 	  '  $(BIN)/quire run --watch --messages 6000 --out runs/watched           # a page about a live group while it runs' \
 	  '  $(BIN)/quire report runs/five                                        # and what it looks like'
 
-test: .venv/dev.stamp ## Run the tests
+test: .venv/dev.stamp .venv/warm.stamp ## Run the tests
+	@$(BYTECODE)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-test-long: .venv/dev.stamp ## Run the tests with everything that takes long: more random runs, larger worlds, the papers' evaluation, more kills
+test-long: .venv/dev.stamp .venv/warm.stamp ## Run the tests with everything that takes long: more random runs, larger worlds, the papers' evaluation, more kills
 	QUIRE_TEST=long QUIRE_EXHAUSTIVE=full QUIRE_EVALUATION=full QUIRE_KILLS=10 QUIRE_SOAK_SECONDS=120 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 soak: .venv/dev.stamp ## Two minutes of full load: memory is flat, and nothing is lost
@@ -70,6 +74,7 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/python -m benchmarks.journal
 	$(BIN)/python -m benchmarks.watching
 	$(BIN)/python -m benchmarks.simulator
+	$(BIN)/python -m benchmarks.starting
 	$(BIN)/python -m benchmarks.audit
 	$(BIN)/python -m benchmarks.hierarchy
 	$(BIN)/python -m benchmarks.objects
@@ -93,6 +98,7 @@ lock: $(UV) ## Compile the lock files again
 
 clean: ## Remove everything that was set up or made here
 	rm -rf .venv .tools .cache runs site
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 .tools/uv/bin/uv: requirements/uv.txt
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target .tools/uv -r requirements/uv.txt
@@ -102,11 +108,18 @@ clean: ## Remove everything that was set up or made here
 	$(UV) venv --quiet --python '>=3.11' .venv
 
 .venv/run.stamp: requirements/run.txt pyproject.toml .venv/pyvenv.cfg
-	@test -f .venv/dev.stamp || $(UV) pip sync --quiet --python .venv requirements/run.txt
+	@test -f .venv/dev.stamp || $(SYNC) requirements/run.txt
 	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@$(BYTECODE)
+	@touch $@
+
+# Java's classes and the audit's loops are compiled once, too, so that the first use is as fast as any.
+.venv/warm.stamp: .venv/run.stamp
+	$(BIN)/python -m quire.cli.warming
 	@touch $@
 
 .venv/dev.stamp: requirements/dev.txt pyproject.toml .venv/pyvenv.cfg
-	$(UV) pip sync --quiet --python .venv requirements/dev.txt
+	$(SYNC) requirements/dev.txt
 	$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@$(BYTECODE)
 	@touch $@ .venv/run.stamp

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from tests.kit import java_archive
+from quire.cli.warming import warm_up
+from quire.pipeline.class_archive import use_archive
+from quire.pipeline.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +36,10 @@ FIRST = (
 def pytest_configure(config: pytest.Config) -> None:
     """Before there are any workers, who take this over: let Java start fast."""
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", default=None):
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", java_archive.options())
+        if not use_archive(ensure_java()):
+            warm_up()
+        # For Java processes that tests start in other ways than Quire does.
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", use_archive(ensure_java()))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

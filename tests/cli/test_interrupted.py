@@ -16,7 +16,7 @@ from tests.kit.effort import cases
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
 
-SHELL, JAVA, WORKERS = "spark-submit", "/bin/java -cp", "pyspark.daemon"
+SHELL, JAVA, WORKERS = "spark-submit", "/bin/java -cp", "-m quire.pipeline.daemon"
 """What a command starts, one after the other."""
 
 SORTING = ".out.*/sorted/*"

@@ -20,6 +20,7 @@ from socketserver import BaseServer
 from typing import TYPE_CHECKING, Any
 
 from quire.model.errors import BadInput, CannotWrite, SparkFailed
+from quire.pipeline.class_archive import use_archive
 from quire.pipeline.java import ensure_java
 from quire.pipeline.jvm import Interruptible, Jvm
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NAME = "quire"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _SETTINGS: dict[str, Any] = {
     "spark.log.level": "OFF",
@@ -50,8 +52,12 @@ _ON_THE_SERVER_TOO: dict[str, Any] = {
 _ON_THIS_MACHINE = {
     "spark.driver.host": "localhost",  # A laptop without a network resolves nothing else.
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "quire.pipeline.daemon",
 }
 """Workers elsewhere must find the driver, so on a cluster Spark is left to choose, or SPARK_LOCAL_IP to say."""
+
+_NEEDED_HERE = ("pyspark.testing.utils", "quire.pipeline.tasks", "quire.pipeline.compiled")
+"""What this process imports while Java starts. Spark's client imports the first of these, with pandas, at its first call."""
 
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large")
@@ -59,8 +65,11 @@ _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large"
 _CONNECT_PORT = 15_002
 _ANSWER_S = 5.0
 
-_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The JVM only hands out tasks, so it need not optimise itself: that halves the time to the first result."""
+_BRIEF = {
+    _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""The JVM only hands out tasks, so it need not optimise itself or compile queries: that halves the time to the first result."""
 
 
 @contextmanager
@@ -75,8 +84,6 @@ def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSe
     _check_answer(master)
     if remote:
         _check_connect()
-    else:
-        ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
@@ -87,13 +94,16 @@ def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSe
 
 def settings_for(master: str, *, brief: bool = True) -> dict[str, Any]:
     """What Spark is told when it is started here."""
-    settings = _SETTINGS | _ON_THE_SERVER_TOO | ({"spark.driver.extraJavaOptions": _BRIEF} if brief else {})
+    settings = _SETTINGS | _ON_THE_SERVER_TOO | (_BRIEF if brief else {})
+    told = [settings.get(_JAVA_OPTIONS, ""), use_archive(ensure_java())]
+    settings[_JAVA_OPTIONS] = " ".join(filter(None, told))
     return settings | _ON_THIS_MACHINE if master.startswith("local") else settings
 
 
 @contextmanager
 def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
     """A session with a Java process of its own here, which ends with the block, however that ends."""
+    threading.Thread(target=_import_meanwhile, daemon=True).start()
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -115,6 +125,12 @@ def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
             if not interruptible.interrupted:
                 with _stderr_in_file():
                     spark.stop()
+
+
+def _import_meanwhile() -> None:
+    for module in _NEEDED_HERE:
+        with suppress(ImportError):  # Whoever needs it says so.
+            import_module(module)
 
 
 def _hush() -> None:

@@ -6,9 +6,10 @@ PYTHON ?= python3
 UV := $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
 BIN := .venv/bin
 
-# Use a Python that is on the machine: never download one. Never write bytecode or settings elsewhere.
+# Use a Python that is on the machine: never download one. Never write bytecode or settings elsewhere, but keep bytecode here.
 export UV_PYTHON_DOWNLOADS := never
 export UV_NO_CONFIG := 1
+export PYTHONDONTWRITEBYTECODE :=
 
 # Compiled once, when it is set up: otherwise every process that may not write bytecode compiles what it imports, for seconds.
 SYNC := $(UV) pip sync --quiet --compile-bytecode --python .venv

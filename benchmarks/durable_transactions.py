@@ -37,7 +37,7 @@ from quire.live.runs.fleet import free_addresses
 REPLICAS = 3
 JOIN_S = 120
 GOAL = 2.0
-OPTIONS = {"lease_ms": 30_000, "repeat_ms": 5000, "patience_ms": 60_000}
+OPTIONS = {"lease_ms": 30_000, "repeat_ms": 2000, "patience_ms": 60_000}
 """Nothing is lost here, so whoever waits in a long queue is not asked again, and not given up."""
 MODES = ("group", "single", "memory")
 ACCEPT = 1 + TYPES.index("accept")

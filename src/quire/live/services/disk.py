@@ -15,7 +15,7 @@ from quire.live.events import log
 from quire.live.journals import ProcessJournal
 from quire.model.errors import CannotWrite, QuireError
 from quire.protocols.gate import Gate
-from quire.protocols.node import Effects, Save
+from quire.protocols.node import Effect, Effects, Save
 
 Found = TypeVar("Found")
 Checkpoint = tuple[Sequence[Entry], Iterator[bytes]]
@@ -52,6 +52,7 @@ class NodeDisk(Generic[Found]):
         """Asked when the journal has grown long."""
         self._entry = entry
         self._gate = Gate()
+        self._soon: asyncio.Handle | None = None
 
     def begin(self, perform: Callable[[Effects], None], failed: Callable[[QuireError], None]) -> None:
         """Write from now on. `perform`: these had to wait, and need not any longer."""
@@ -62,19 +63,26 @@ class NodeDisk(Generic[Found]):
         if clock + _CLOCK_STEP > self.clock:
             self.clock = clock + 2 * _CLOCK_STEP
             effects = [Save(_Clock(self.clock)), *effects]
-        number, now = self._gate.saved, []
+        before = number = self._gate.saved
+        now: list[Effect] = []
         for effect in self._gate.admit(effects):
             if isinstance(effect, Save):
                 number += 1
                 self._journal.keep(number, self._as_entry(effect))
             else:
                 now.append(effect)
+        if self._gate.saved > before and self._soon is None:
+            # What the node takes in this turn of the loop is handed over together.
+            self._soon = asyncio.get_running_loop().call_soon(self._write)
+        return now
+
+    def _write(self) -> None:
+        self._soon = None
         self._journal.sync()
         if self.checkpoint is not None and self._journal.is_long():
             head, chunks = self.checkpoint()
             head = [self._as_entry(Save(_Clock(self.clock))), *head]
             self._journal.begin_anew(head, _now(chunks)).add_done_callback(self._kept)
-        return now
 
     def _as_entry(self, save: Save) -> Entry:
         record = save.record
@@ -91,6 +99,8 @@ class NodeDisk(Generic[Found]):
         return self._journal.full
 
     async def close(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
         await self._journal.close()
 
 

@@ -76,6 +76,7 @@ class Host(EventRecorder):
         self._clock: Callable[[], float] = clock.now
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0
+        self._looks_at_clock = False
         self._closing = False
         self._said_closing = False
         self._ended = asyncio.Event()
@@ -136,7 +137,10 @@ class Host(EventRecorder):
             if self._disk.full:
                 self.pause()
         self._perform(effects)
-        self._set_alarm()
+        if not self._looks_at_clock:
+            # Once for everything that comes in this turn of the loop: a node with much to wait for has to look through it.
+            self._looks_at_clock = True
+            asyncio.get_running_loop().call_soon(self._set_alarm)
 
     def _perform(self, effects: Effects) -> None:
         for effect in effects:
@@ -344,7 +348,8 @@ class Host(EventRecorder):
             self.packet_arrived(self.node.address, packet, lamport)
 
     def _set_alarm(self) -> None:
-        due = self.node.due()
+        self._looks_at_clock = False
+        due = None if self._ended.is_set() else self.node.due()
         if due is None or (self._alarm is not None and self._alarm_at <= due):
             # One that goes off too early looks again, which is seldom: nodes put off what they wait for with every packet.
             return

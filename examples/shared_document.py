@@ -5,6 +5,8 @@
 
 Type `write 2 Some text`, `append 2 and more`, `like 2` or `show`. Edits of one paragraph conflict, so everybody sees them in
 one order; edits of different paragraphs, and likes, do not, and wait for nobody. The document is shown at the end.
+
+With three or more members and, behind their addresses, `--views` and as many others, the document outlives whoever is killed.
 """
 
 from __future__ import annotations
@@ -63,10 +65,13 @@ async def edit(group: quire.ObjectGroup) -> None:
             print(error, flush=True)
 
 
-async def main(me: int, members: list[str]) -> None:
+async def main(me: int, addresses: list[str]) -> None:
+    at = addresses.index("--views") if "--views" in addresses else len(addresses)
+    members, views, timeout_s = addresses[:at], addresses[at + 1 :] or None, 3 if "--views" in addresses else 30
     everywhere = range(len(members))
     document = {f"paragraph {number}": quire.place(Paragraph, *everywhere) for number in range(PARAGRAPHS)}
-    async with quire.join_objects("document", me=me, members=members, objects=document, timeout_s=30) as group:
+    joining = quire.join_objects("document", me=me, members=members, objects=document, views=views, timeout_s=timeout_s)
+    async with joining as group:
         print(f"Writing with {len(members) - 1} others; end with Ctrl-D.", flush=True)
         await edit(group)
     show(group)

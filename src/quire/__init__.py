@@ -82,6 +82,7 @@ with imported_when_used(globals()):
     from quire.protocols.objects.errors import CallDied as CallDied
     from quire.protocols.objects.errors import CallFailed as CallFailed
     from quire.protocols.objects.errors import EmptyDestination as EmptyDestination
+    from quire.protocols.objects.errors import HostLost as HostLost
     from quire.protocols.objects.errors import InstanceEnded as InstanceEnded
     from quire.protocols.objects.errors import MayNotCall as MayNotCall
     from quire.protocols.objects.errors import UnknownObject as UnknownObject

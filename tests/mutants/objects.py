@@ -10,7 +10,70 @@ PACE = "tests/objects/test_pace.py"
 SCENARIOS = "tests/objects/test_scenarios.py"
 API = "tests/objects/test_api.py"
 
+DEPARTURES = "tests/objects/test_departures.py"
+CRASHES = f"{DEPARTURES}::test_whoever_crashes_the_others_go_on_in_one_order"
+
 MUTATIONS = [
+    Mutation(
+        name="what came to some of those who go on does not come to the others",
+        module="protocols/objects/node.py",
+        right="if content.clock > last and self.address in self.departures.destinations(content):",
+        wrong="if False:",
+        tests=(f"{DEPARTURES}::test_what_one_of_those_who_go_on_has_comes_wherever_it_was_sent",),
+        swarms=(CRASHES,),
+    ),
+    Mutation(
+        name="what waits for a gap is not told when its sender goes",
+        module="protocols/objects/departures.py",
+        right="(*self._kept.get(member, ()), *held)",
+        wrong="self._kept.get(member, ())",
+        tests=(f"{DEPARTURES}::test_what_one_of_those_who_go_on_has_comes_wherever_it_was_sent",),
+    ),
+    Mutation(
+        name="something is taken from a member after it was told what there is of it",
+        module="protocols/objects/node.py",
+        right="        if source in self.departures.fenced:\n",
+        wrong="        if source in self.departures.gone:\n",
+        tests=(f"{DEPARTURES}::test_from_whoever_is_to_go_nothing_more_is_taken",),
+    ),
+    Mutation(
+        name="nobody waits for the clock of a member that is suspected",
+        module="protocols/objects/exchange.py",
+        right="for peer, link in self.links.items() if peer != stamp.member)",
+        wrong="for peer, link in self.links.items() if peer != stamp.member and peer not in self._suspected)",
+        tests=(f"{DEPARTURES}::test_only_a_view_takes_a_silent_member_out_of_what_others_wait_for",),
+    ),
+    Mutation(
+        name="a call waits for a host that is gone",
+        module="protocols/objects/departures.py",
+        right="            told += self._lost(activity, call, lost)\n            without += [call] if lost else []\n",
+        wrong="            call.waiting.update(lost)\n",
+        tests=(f"{DEPARTURES}::test_a_call_whose_host_is_lost_fails_and_what_its_tree_did_is_taken_back",),
+        swarms=(CRASHES,),
+    ),
+    Mutation(
+        name="who has lost a caller goes on",
+        module="protocols/objects/departures.py",
+        right="return not replicated and any(caller.member in self.gone for caller in callers)",
+        wrong="return False",
+        tests=(f"{DEPARTURES}::test_what_was_called_by_way_of_a_lost_host_ends_without_effect",),
+        swarms=(CRASHES,),
+    ),
+    Mutation(
+        name="a replica refuses what another may have run",
+        module="protocols/objects/departures.py",
+        right="return not replicated and any(",
+        wrong="return any(",
+        tests=(f"{DEPARTURES}::test_replicas_run_what_a_member_that_is_gone_has_called[0]",),
+        swarms=(CRASHES,),
+    ),
+    Mutation(
+        name="a call fails though a replica is left",
+        module="objects/call.py",
+        right="if not any(each.callee.object == lost for each in answers):",
+        wrong="if True:",
+        tests=(f"{DEPARTURES}::test_replicas_that_are_left_answer_and_stay_equal",),
+    ),
     Mutation(
         name="a NACK never brings the last of what is missing",
         module="protocols/objects/links.py",
@@ -62,9 +125,9 @@ MUTATIONS = [
     ),
     Mutation(
         name="two targets of a serial call run at once",
-        module="protocols/objects/node.py",
-        right="call.released + 1",
-        wrong="call.released + 2",
+        module="protocols/objects/activity.py",
+        right="else self.released + 1",
+        wrong="else self.released + 2",
         tests=(f"{PACE}::test_the_targets_of_a_serial_call_run_one_after_the_other",),
     ),
     Mutation(
@@ -97,7 +160,7 @@ MUTATIONS = [
     ),
     Mutation(
         name="a response waits for others that are not in its past",
-        module="protocols/objects/node.py",
+        module="protocols/objects/memory.py",
         right="callee in past and past[callee].ended for callee in outstanding",
         wrong="True for callee in outstanding",
         tests=(f"{SCENARIOS}::test_a_response_must_not_wait_for_a_request_that_waits_for_its_instance",),

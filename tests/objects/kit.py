@@ -250,11 +250,13 @@ def closure(execution: Execution) -> dict[Id, set[Id]]:
     direct: dict[Id, set[Id]] = {message: set() for message in heads}
     for (name, _), events in execution.replicas().items():
         start = {event.instance: index for index, event in enumerate(events) if event.kind == "start"}
-        end = {event.instance: index for index, event in enumerate(events) if event.kind == "respond"}
+        end = {event.instance: index for index, event in enumerate(events) if event.kind in ("respond", "end")}
         for index, event in enumerate(events):
             if event.kind not in ("send", "respond"):
                 continue
             for earlier in events[:index]:
+                if earlier.kind == "end":
+                    continue
                 if earlier.instance == event.instance:
                     direct[event.message].add(earlier.message)
                 elif earlier.instance in start and event.instance in start:
@@ -356,7 +358,7 @@ def _overlaps(events: list[Event], execution: Execution, conflict: Callable[[str
             beside = [other for other in active if conflict(execution.ops[other], op) and other not in own]
             wrong += [f"{event.instance} ran beside {other}, with which it conflicts" for other in beside]
             active.append(event.instance)
-        elif event.kind == "respond" and event.instance in active:
+        elif event.kind in ("respond", "end") and event.instance in active:
             active.remove(event.instance)
     return wrong
 

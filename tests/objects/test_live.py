@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
@@ -139,6 +140,32 @@ def test_objects_run_in_processes_and_leave_a_whole_trace(tmp_path: Path) -> Non
     assert run["details"]["replicas_equal"]
     info = json.loads((tmp_path / "run/run.json").read_text())
     assert info["settings"]["conflicts"]["x0"]["set"] == ["set"]
+
+
+def test_the_shared_document_outlives_a_writer_that_is_killed() -> None:
+    addresses = free_addresses(6)
+    with ExitStack() as stack:
+        people = [Terminal("shared_document.py", str(me), *addresses[:3], "--views", *addresses[3:]) for me in range(3)]
+        for person in people:
+            stack.callback(person.end)
+        for person in people:
+            assert person.line() == "Writing with 2 others; end with Ctrl-D."
+        for number, person in enumerate(people):
+            for word in range(20):
+                person.type(f"append 1 {number}.{word}")
+        people[2].line()
+        people[2].process.kill()
+        for number, person in enumerate(people[:2]):
+            person.type(f"append 1 last-{number}")
+        with ThreadPoolExecutor(2) as pool:
+            ended = list(pool.map(lambda person: person.process.communicate(timeout=PATIENCE_S), people[:2]))
+        assert [person.process.returncode for person in people[:2]] == [0, 0]
+        shown = [out.splitlines() for out, _ in ended]
+    documents = [lines[-5:] for lines in shown]
+    assert documents[0] == documents[1]
+    words = documents[0][1].removeprefix("paragraph 1: ").split()
+    assert {"last-0", "last-1", *(f"{number}.{word}" for number in range(2) for word in range(20))} <= set(words)
+    assert len(words) == len(set(words)), "nothing is done twice"
 
 
 def test_the_shared_document_is_the_same_everywhere() -> None:

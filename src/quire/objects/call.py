@@ -10,8 +10,8 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.model.payloads import as_bytes
 from quire.objects.runtime import Promise
-from quire.protocols.objects.errors import CallAborted, CallDied
-from quire.protocols.objects.notices import Answered
+from quire.protocols.objects.errors import CallAborted, CallDied, HostLost
+from quire.protocols.objects.notices import Answered, CalleeLost
 from quire.protocols.objects.packets import Instance
 
 if TYPE_CHECKING:
@@ -40,12 +40,17 @@ class Pending:
         self._promise = promise
         self._targets = targets
         self._answers: dict[Instance, Answered] = {}
+        self._lost: dict[str, int] = {}
+        """The objects of which a host is gone, and which host."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._promise.__await__()
 
-    def answered(self, answer: Answered) -> None:
-        self._answers[answer.callee] = answer
+    def answered(self, answer: Answered | CalleeLost) -> None:
+        if isinstance(answer, Answered):
+            self._answers[answer.callee] = answer
+        else:
+            self._lost.setdefault(answer.callee.object, answer.callee.member)
         if answer.left:
             return
         # By member, so that of replicas, which answer alike, it is always the same one that speaks.
@@ -56,6 +61,10 @@ class Pending:
                 if each.status == status and (each.payload or status == "died"):
                     self._promise.fail(_failure(each))
                     return
+        for lost, host in self._lost.items():
+            if not any(each.callee.object == lost for each in answers):
+                self._promise.fail(HostLost(lost, host))
+                return
         results: dict[str, Any] = {}
         try:
             for each in answers:

@@ -18,9 +18,9 @@ from quire.objects.declare import Method, Object
 from quire.objects.runtime import Done, Promise, Runtime
 from quire.protocols.node import Notice
 from quire.protocols.objects.activity import Status
-from quire.protocols.objects.errors import CallDied
+from quire.protocols.objects.errors import CallDied, HostLost
 from quire.protocols.objects.node import ObjectNode
-from quire.protocols.objects.notices import Answered, Ended, Started
+from quire.protocols.objects.notices import Answered, CalleeLost, Ended, Orphaned, Started
 from quire.protocols.objects.packets import Instance, Pace, Stamp, Undo
 
 Program = Callable[[Call], Awaitable[Any]]
@@ -55,6 +55,8 @@ class Executor:
         self._retries = retries
         self._numbers = count()
         self._pending: dict[tuple[Instance, int], Pending] = {}
+        self._stops: dict[Instance, Callable[[], None]] = {}
+        """What stops each operation that runs."""
         self._ending: dict[Instance, Promise] = {}
         self._room: deque[Promise] = deque()
         self._inbox: deque[Notice] = deque()
@@ -63,7 +65,7 @@ class Executor:
         """Take what the node tells; the driver calls this with each notice."""
         if self._observe is not None:
             self._observe(notice)
-        if not isinstance(notice, Started | Answered | Ended):
+        if not isinstance(notice, Started | Answered | CalleeLost | Orphaned | Ended):
             return
         if not self._inbox:
             self._runtime.soon(self._drain)
@@ -74,11 +76,14 @@ class Executor:
             notice = self._inbox.popleft()
             if isinstance(notice, Started):
                 self._run(notice)
-            elif isinstance(notice, Answered):
+            elif isinstance(notice, Answered | CalleeLost):
                 pending = self._pending[notice.instance, notice.call]
                 if not notice.left:
                     del self._pending[notice.instance, notice.call]
                 pending.answered(notice)
+            elif isinstance(notice, Orphaned):
+                if notice.instance in self._stops:
+                    self._stops[notice.instance]()
             elif isinstance(notice, Ended):
                 self._ending.pop(notice.instance).keep(notice)
                 if self._room:
@@ -105,13 +110,23 @@ class Executor:
                 raise
 
         def done(result: Any, error: BaseException | None) -> None:
+            self._stops.pop(instance, None)
             if error is None:
                 self._finish(instance, "ok", result)
             else:
                 died = isinstance(error, CallDied)
                 self._finish(instance, "died" if died else "aborted", b"" if died else encode(_sentence(error)))
 
-        self._runtime.start(run(), done)
+        ended = False
+
+        def told(result: Any, error: BaseException | None) -> None:
+            nonlocal ended
+            ended = True
+            done(result, error)
+
+        stop = self._runtime.start(run(), told)
+        if not ended:
+            self._stops[instance] = stop
 
     async def _perform(self, method: Method, started: Started) -> Any:
         args, kwargs = decode(started.payload)
@@ -199,6 +214,8 @@ class Executor:
                 await self.invoke(instance, undo.object, undo.op, undo.payload, undo=True)
             except CallDied:
                 status = "died"
+            except HostLost:
+                pass  # There is nothing left to take back.
             finally:
                 ending = self._ending[instance] = self._runtime.promise()
                 self._finish(instance, status, b"")

@@ -6,10 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
+from quire.model.errors import QuireError
 from quire.protocols.node import Effects
 
 Done = Callable[[Any, BaseException | None], None]
 """Is told the result of a coroutine, or what it raised."""
+
+
+class Stopped(QuireError):
+    """A coroutine was stopped before its end."""
 
 
 class Promise(ABC):
@@ -45,8 +50,8 @@ class Runtime(ABC):
     def promise(self) -> Promise: ...
 
     @abstractmethod
-    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
-        """Run a coroutine to its end beside everything else."""
+    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> Callable[[], None]:
+        """Run a coroutine to its end beside everything else. Returns what stops it before that; `done` is told `Stopped`."""
 
     @abstractmethod
     def jitter(self) -> float:

@@ -21,6 +21,7 @@ from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Started
 from quire.simulation.config import NetworkConfig, SimulationConfig
 from quire.simulation.delays import to_ns
+from quire.simulation.object_views import ObjectViews
 from quire.simulation.randomness import stream
 from quire.simulation.runs import make_network
 from quire.simulation.scenario import Scenario, Service
@@ -70,6 +71,13 @@ def _teller(executor: Executor, observe: Observe) -> Callable[[SimulatedHost, No
     return on_notice
 
 
+class Crash(msgspec.Struct, frozen=True):
+    """A member that stops at a time, for good. The others agree to go on without it."""
+
+    member: int
+    at_ms: float
+
+
 class Root(msgspec.Struct, frozen=True):
     """A program that a member starts at a time."""
 
@@ -86,16 +94,27 @@ def simulate_objects(
     seed: int = 0,
     network: NetworkConfig | None = None,
     options: ObjectOptions | None = None,
+    crashes: Sequence[Crash] = (),
 ) -> tuple[list[Any], list[Mapping[str, Object]]]:
     """Run an application's own objects in virtual time until all roots have ended. Returns what each root returned, or
-    the exception that it raised, and each member's objects. Raises BadInput where the settings make no sense, or where a
-    root does not end, because it awaits something that never comes."""
+    the exception that it raised (None: its member crashed before), and each member's objects. Raises BadInput where the
+    settings make no sense, or where a root does not end, because it awaits something that never comes."""
     config = SimulationConfig(protocol="objects", members=members, seed=seed, network=network or NetworkConfig())
     world = World(make_network(config))
     group = ObjectWorld(world, members, objects, options or ObjectOptions(), seed)
     outcomes: dict[int, Any] = {}
 
+    views = ObjectViews(world, stream(seed, "views"))
+    for crash in crashes:
+        if not 0 <= crash.member < members:
+            raise BadInput(f"member {crash.member} cannot crash: the members are 0 to {members - 1}")
+        world.at(to_ns(crash.at_ms, "the time of a crash"), views.crash, crash.member)
+
     def begin(number: int) -> None:
+        if world.hosts[roots[number].member].gone:
+            outcomes[number] = None
+            return
+
         def done(result: Any, error: BaseException | None) -> None:
             outcomes[number] = result if error is None else error
 
@@ -103,10 +122,18 @@ def simulate_objects(
 
     for number, root in enumerate(roots):
         world.at(to_ns(root.at_ms, "the time of a root"), begin, number)
-    last_ns = max((to_ns(root.at_ms, "the time of a root") for root in roots), default=0)
-    if not world.run(last_ns + SIMULATED_NS_MAX, lambda: len(outcomes) == len(roots) and world.idle()):
-        raise BadInput(f"{len(roots) - len(outcomes)} of {len(roots)} roots did not end within an hour of simulated time")
-    return [outcomes[number] for number in range(len(roots))], [executor.objects for executor in group.executors]
+    times = [*(root.at_ms for root in roots), *(crash.at_ms for crash in crashes)]
+    last_ns = max((to_ns(at_ms, "the time of a root") for at_ms in times), default=0)
+    lasting = [number for number, root in enumerate(roots) if root.member not in {crash.member for crash in crashes}]
+
+    def is_over() -> bool:
+        return world.now >= last_ns and views.is_quiet() and all(each in outcomes for each in lasting) and world.idle()
+
+    world.at(last_ns, lambda _: None, None)
+    if not world.run(last_ns + SIMULATED_NS_MAX, is_over):
+        missing = sum(number not in outcomes for number in lasting)
+        raise BadInput(f"{missing} of {len(roots)} roots did not end within an hour of simulated time")
+    return [outcomes.get(number) for number in range(len(roots))], [executor.objects for executor in group.executors]
 
 
 class ObjectScenario(Scenario):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Generator
 from random import Random
 from typing import Any
 
-from quire.objects.runtime import Done, Promise, Runtime
+from quire.objects.runtime import Done, Promise, Runtime, Stopped
 from quire.protocols.node import Effects
 from quire.simulation.world import SimulatedHost, World
 
@@ -39,6 +39,41 @@ class SteppedPromise(Promise):
         return self._value
 
 
+class _Stepped:
+    """A coroutine that goes on whenever what it awaits is there."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
+        self._coroutine = coroutine
+        self._done: Done | None = done
+
+    def step(self) -> None:
+        if self._done is None:
+            return
+        try:
+            waited = self._coroutine.send(None)
+        except StopIteration as end:
+            self._end(end.value, None)
+        except Exception as error:  # noqa: BLE001
+            # Whatever an operation raises is its caller's to know.
+            self._end(None, error)
+        else:
+            if isinstance(waited, SteppedPromise):
+                waited.wakes = self.step
+            else:
+                self._coroutine.close()
+                self._end(None, TypeError("in the simulator an operation can await calls and call.sleep, nothing else"))
+
+    def stop(self) -> None:
+        if self._done is not None:
+            self._coroutine.close()
+            self._end(None, Stopped("it was stopped"))
+
+    def _end(self, result: Any, error: BaseException | None) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done(result, error)
+
+
 class SteppedRuntime(Runtime):
     """The runtime of one host in a world."""
 
@@ -63,20 +98,10 @@ class SteppedRuntime(Runtime):
     def promise(self) -> Promise:
         return SteppedPromise()
 
-    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
-        try:
-            waited = coroutine.send(None)
-        except StopIteration as end:
-            done(end.value, None)
-        except Exception as error:  # noqa: BLE001
-            # Whatever an operation raises is its caller's to know.
-            done(None, error)
-        else:
-            if not isinstance(waited, SteppedPromise):
-                coroutine.close()
-                done(None, TypeError("in the simulator an operation can await calls and call.sleep, nothing else"))
-                return
-            waited.wakes = lambda: self.start(coroutine, done)
+    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> Callable[[], None]:
+        stepped = _Stepped(coroutine, done)
+        stepped.step()
+        return stepped.stop
 
     def jitter(self) -> float:
         return self._uniform()

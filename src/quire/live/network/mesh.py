@@ -197,6 +197,13 @@ class Mesh:
         reserve = self.settings.packet_bytes_max
         return self.peers[member].has_use_for(packet, self.settings.link_bytes_max, reserve)
 
+    def give_up(self, member: int, why: str) -> None:
+        """Have no more to do with a member, for good."""
+        peer = self.peers[member]
+        peer.give_up()
+        if peer.connection is not None:
+            peer.connection.refuse(why)
+
     @property
     def paused(self) -> bool:
         return self._intake.paused

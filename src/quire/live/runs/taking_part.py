@@ -12,7 +12,7 @@ from quire.live.observing.observer import observer_of
 from quire.live.recording import Recording
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
-from quire.live.services.nodes import record_node
+from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
 
 

@@ -8,7 +8,7 @@ from random import SystemRandom
 from typing import Any
 
 from quire.live.services.nodes import Host
-from quire.objects.runtime import Done, Promise, Runtime
+from quire.objects.runtime import Done, Promise, Runtime, Stopped
 from quire.protocols.node import Effects
 
 
@@ -36,6 +36,7 @@ class LoopRuntime(Runtime):
     def __init__(self) -> None:
         self.host: Host | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._over = False
         self._uniform = SystemRandom().random
 
     def now(self) -> int:
@@ -55,23 +56,32 @@ class LoopRuntime(Runtime):
     def promise(self) -> Promise:
         return FuturePromise(asyncio.get_running_loop().create_future())
 
-    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
+    def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> Callable[[], None]:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
 
         def ended(task: asyncio.Task[Any]) -> None:
             self._tasks.discard(task)
-            if not task.cancelled():
-                error = task.exception()
-                done(None if error is not None else task.result(), error)
+            if task.cancelled():
+                if not self._over:
+                    done(None, Stopped("it was stopped"))
+                return
+            error = task.exception()
+            done(None if error is not None else task.result(), error)
 
         task.add_done_callback(ended)
+
+        def stop() -> None:
+            task.cancel()
+
+        return stop
 
     def jitter(self) -> float:
         return self._uniform()
 
     async def stop(self) -> None:
         """End whatever still runs: the group is over, and nobody will hear how it ends."""
+        self._over = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -29,7 +28,6 @@ from quire.model.errors import QuireError, TooLarge
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
 from quire.trace.event_recorder import EventRecorder
-from quire.trace.parts.description import RunIdentity
 
 OnNotice = Callable[["Host", Notice], None]
 """The application of a node: called with each notice, when everything before it in the same step was performed."""
@@ -167,6 +165,13 @@ class Host(EventRecorder):
     def lost(self) -> frozenset[int]:
         """The members that nothing is heard of, so that the others go on without them."""
         return frozenset(member for member, peer in self._mesh.peers.items() if peer.away)
+
+    def give_up(self, member: int, why: str) -> None:
+        """Have no more to do with a member, which cannot come back."""
+        self._mesh.give_up(member, why)
+        self._mesh.report(Event("evicted", (member,), why=why))
+        self._news.set()
+        self._check_closing()
 
     async def until_closing(self, members: Iterable[int]) -> None:
         """Return when none of these members has more to do, as far as this process or any of the others who serve them knows,
@@ -393,14 +398,3 @@ class Host(EventRecorder):
     async def _close_disk(self) -> None:
         if self._disk is not None:
             await self._disk.close()
-
-
-def record_node(
-    identity: RunIdentity, me: int, trace: str | Path | None, observer: Observer | None, *, at_once: bool = False
-) -> Recording | None:
-    """Record a process in this directory, or for whoever looks at it, or both. `at_once`: so that nothing is missing there
-    when the process is killed."""
-    if trace is None and observer is None:
-        return None
-    directory, tail = None if trace is None else Path(trace), None if observer is None else observer.tail
-    return Recording(directory, identity, me, at_once=at_once, tail=tail)

@@ -13,6 +13,8 @@ from typing import Any, Unpack
 import msgspec
 
 from quire.live import clock
+from quire.live.dynamic.group import DynamicGroup
+from quire.live.dynamic.joining import TIMEOUT_S
 from quire.live.errors import GroupClosed
 from quire.live.events import Listener
 from quire.live.identity import identify, run_name
@@ -21,11 +23,13 @@ from quire.live.observing.observer import Observer, observer_of
 from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
-from quire.live.services.nodes import Host, record_node
+from quire.live.services.nodes import Host
+from quire.live.services.object_views import ObjectViews, check_views, join_views
+from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
 from quire.live.services.standing import objects_status, service_metrics
 from quire.live.settings import Settings, read_settings
-from quire.model.errors import BadInput
+from quire.model.errors import BadInput, QuireError
 from quire.model.orders import Guarantee
 from quire.objects.call import Call
 from quire.objects.executor import Executor, Program
@@ -34,6 +38,7 @@ from quire.objects.record import conflicts, record
 from quire.objects.workload import Aborted, ObjectWorkloadOptions, placements, random_program
 from quire.protocols.node import Notice
 from quire.protocols.objects.declarations import Catalogue
+from quire.protocols.objects.departures import Report
 from quire.protocols.objects.errors import CallAborted
 from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
@@ -52,16 +57,19 @@ class _Shown(ObjectOptions, frozen=True, kw_only=True):
     """What members compare before they start: the options, and a digest of which objects there are and what conflicts."""
 
     objects: str
+    views: bool
 
 
 class ObjectGroup:
-    """One member of a live group of objects. Use it in `async with`, which waits until all members are there."""
+    """One member of a live group of objects. Use it in `async with`, which waits until all members are there. `views`: where
+    the members agree who they are, so that those who are left go on without one that is lost."""
 
     def __init__(
         self,
         settings: Settings,
         objects: Mapping[str, Placement],
         *,
+        views: DynamicGroup | None = None,
         recording: Recording | None = None,
         on_event: Listener | None = None,
         observer: Observer | None = None,
@@ -74,14 +82,22 @@ class ObjectGroup:
         self.delivered = 0
         self.sent = 0
         self._runtime = LoopRuntime()
-        node = ObjectNode(settings.me, self.catalogue, settings.options)
+        self._node = node = ObjectNode(settings.me, self.catalogue, settings.options)
         self._executor = Executor(node, self.objects, self._runtime)
         # An answer says what may have to be taken back, of its own request too, besides its result.
         settings = msgspec.structs.replace(settings, packet_bytes_max=ANSWER_BYTES_MAX)
         self._host = self._runtime.host = Host(
-            settings, node, self._on_notice, recording=recording, on_event=on_event, observer=observer
+            settings,
+            node,
+            self._on_notice,
+            recording=recording,
+            survives=views is not None,
+            on_event=on_event,
+            observer=observer,
         )
         self._host.observed = self
+        self._views = views
+        self._following: asyncio.Task[None] | None = None
 
     @property
     def me(self) -> int:
@@ -102,7 +118,26 @@ class ObjectGroup:
 
     async def __aenter__(self) -> ObjectGroup:
         await self._host.__aenter__()
+        if self._views is not None:
+            try:
+                await self._views.__aenter__()
+            except BaseException as error:
+                await self._host.stop(str(error))
+                raise
+            self._following = asyncio.create_task(self._follow(self._views))
         return self
+
+    async def _follow(self, group: DynamicGroup) -> None:
+        views = ObjectViews(group, len(self.settings.members), self._node.fence, self._go_on_without)
+        try:
+            await views.follow()
+        except QuireError as error:
+            self._host.fail(error)
+
+    def _go_on_without(self, agreed: Report) -> None:
+        self._host.act(self._node.install(self._host.now(), agreed))
+        for member in agreed:
+            self._host.give_up(member, "the members that are left go on without it")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -110,6 +145,11 @@ class ObjectGroup:
         try:
             await self._host.__aexit__(kind, error, trace)
         finally:
+            if self._views is not None and self._following is not None:
+                # All have ended, so that nobody has to agree about this one.
+                self._following.cancel()
+                await asyncio.gather(self._following, return_exceptions=True)
+                await self._views.__aexit__(GroupClosed)
             await self._runtime.stop()
 
     async def invoke(self, targets: str | Sequence[str], op: str, *args: Any, **kwargs: Any) -> Any:
@@ -155,22 +195,35 @@ def join_objects(
     members: Sequence[str],
     objects: Mapping[str, Placement],
     options: Mapping[str, object] | None = None,
+    views: Sequence[str] | None = None,
     **network: Unpack[NetworkOptions],
 ) -> ObjectGroup:
     """A member of a live group of objects, to be used in `async with`. `objects` maps names to results of `place`, the same at
-    all members; the other arguments are as in `join`. Raises BadInput if the arguments are invalid and, on entering, if
-    another member has other objects."""
+    all members; the other arguments are as in `join`. With `views`, further addresses, one for each member, a majority goes on
+    without members that are lost: calls that wait for these raise CallFailed. Raises BadInput if the arguments are invalid and,
+    on entering, if another member has other objects."""
     if not objects:
         raise BadInput("a group of objects needs at least one object")
     catalogue = catalogue_of(len(members), objects)
     plain = convert_options(NAME, ObjectOptions, options or {})
     digest = sha256(msgspec.json.encode(described(objects))).hexdigest()[:16]
-    shown = _Shown(**msgspec.structs.asdict(plain), objects=digest)
-    given = Network(**network)
+    if views is not None:
+        check_views(views, members)
+        if network.get("trace") is not None:
+            raise BadInput("a group of objects that goes on without lost members keeps no trace: leave out trace, or views")
+    shown = _Shown(**msgspec.structs.asdict(plain), objects=digest, views=views is not None)
+    given = Network(**({} if views is None else {"timeout_s": TIMEOUT_S}) | network)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
     observer = observer_of(given)
-    recording = record_node(identify_objects(settings, catalogue), me, given.trace, observer)
-    return ObjectGroup(settings, objects, recording=recording, on_event=given.on_event, observer=observer)
+    return ObjectGroup(
+        settings,
+        objects,
+        views=None if views is None else join_views(group, me, views, given),
+        # What a lost member did last nobody has recorded, so that nothing could be judged.
+        recording=None if views else record_node(identify_objects(settings, catalogue), me, given.trace, observer),
+        on_event=given.on_event,
+        observer=observer,
+    )
 
 
 def identify_objects(settings: Settings, catalogue: Catalogue, load: Mapping[str, object] | None = None) -> RunIdentity:

@@ -21,7 +21,8 @@ from quire.live.observing.observer import Observer, observer_of
 from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.laggards import Laggards
-from quire.live.services.nodes import Host, record_node
+from quire.live.services.nodes import Host
+from quire.live.services.recorded import record_node
 from quire.live.services.session import Session
 from quire.live.services.standing import ObservedClient, ObservedSequencer
 from quire.live.services.visiting import HubHost

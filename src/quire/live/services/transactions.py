@@ -23,7 +23,8 @@ from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.disk import NodeDisk
-from quire.live.services.nodes import Host, record_node
+from quire.live.services.nodes import Host
+from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
 from quire.live.services.standing import service_metrics, store_status
 from quire.live.settings import Settings, read_settings

@@ -6,10 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from quire.model.errors import TooLarge
+from quire.model.errors import BadInput, TooLarge
 from quire.model.messages import MessageId
 from quire.protocols.objects.declarations import Placed
-from quire.protocols.objects.packets import Instance, Pace, Past, Stamp, Undo
+from quire.protocols.objects.errors import CallDied, InstanceEnded, MayNotCall
+from quire.protocols.objects.packets import Instance, Pace, Past, PastOnWire, Request, Response, Stamp, Undo
 from quire.protocols.objects.queue import Copy, Key
 
 Status = Literal["ok", "aborted", "died"]
@@ -38,6 +39,14 @@ class Call(msgspec.Struct):
     released: int = 1
     """How many of the gated ones may run, or have run."""
 
+    def to_release(self) -> tuple[str, ...]:
+        """The next target of a serial call that may run, when the one before has answered; after a failure all that are left,
+        which must not."""
+        if any(callee.object in self.gated[: self.released] for callee in self.waiting):
+            return ()
+        first, self.released = self.released, len(self.gated) if self.failed else self.released + 1
+        return self.gated[first : self.released]
+
 
 class Activity(msgspec.Struct):
     instance: Instance
@@ -61,6 +70,8 @@ class Activity(msgspec.Struct):
     """A call of it died; so it must fail, and its callers too, up to the root."""
     own: bool = False
     """It died of its own tree."""
+    orphan: bool = False
+    """It has lost one of its callers, and must end without effect."""
     ending: tuple[Status, bytes] | None = None
     undos: list[Undo] = msgspec.field(default_factory=list)
     dues: list[Undo] = msgspec.field(default_factory=list)
@@ -73,8 +84,59 @@ class Activity(msgspec.Struct):
     def request(self) -> MessageId:
         return MessageId(self.instance.origin, self.instance.number)
 
+    def check_may_call(self, call: int) -> None:
+        """Raise what forbids it to make a call with this number."""
+        if not self.may_call:
+            raise MayNotCall(f"{self.op} of {self.instance.object} may not call others: it is declared so, or has replicas")
+        if self.ending is not None or self.orphan:
+            raise InstanceEnded(f"{self.instance} has finished and cannot call any more")
+        if call in self.open or any(each.call == call for each in self.queued):
+            raise BadInput(f"{self.instance} has a call {call} already")
+        if self.doomed:
+            raise CallDied
+
+    def request_of(self, call: Call, clock: int, sends: int, past: PastOnWire, targets: tuple[str, ...]) -> Request:
+        """The message by which it calls these targets."""
+        return Request(
+            number=call.number,
+            clock=clock,
+            sender=self.instance,
+            sends=sends,
+            past=past,
+            chain=self.chain,
+            age=self.age,
+            targets=targets,
+            op=call.op,
+            payload=call.payload,
+            undo=call.undo,
+            pace=self.pace,
+        )
+
+    def response(
+        self, number: int, clock: int, sends: int, past: PastOnWire, status: Status, payload: bytes, *, can_be_undone: bool
+    ) -> Response:
+        """The message by which it answers its caller."""
+        assert self.caller is not None
+        undos, dues = self.to_take_back(status)
+        if status == "ok" and not self.undo and can_be_undone:
+            undos = (*undos, Undo(self.request, self.instance.object, self.op, self.payload))
+        return Response(number, clock, self.instance, sends, past, self.caller, status, payload, undos, dues, self.own)
+
+    def outcome(self) -> tuple[Status, bytes]:
+        """How it ends, now that all its calls are over."""
+        assert self.ending is not None
+        if self.orphan:
+            return "aborted", b""
+        return ("died", b"") if self.doomed else self.ending
+
     def call_of(self, callee: Instance) -> Call | None:
         return next((call for call in self.open.values() if callee in call.waiting), None)
+
+    def take_over(self, call: Call, response: Response) -> None:
+        """What a callee wants taken back, each once."""
+        known = {(undo.request, undo.object) for undo in (*call.undos, *self.dues)}
+        call.undos += [undo for undo in response.undos if (undo.request, undo.object) not in known]
+        self.dues += [undo for undo in response.dues if (undo.request, undo.object) not in known]
 
     def check_room_to_take_back(self, more: int) -> None:
         """Raise TooLarge where calls with so many bytes of arguments, which may have to be taken back, are more than can be

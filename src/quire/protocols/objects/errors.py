@@ -38,6 +38,16 @@ class CallAborted(CallFailed):
         self.why = why
 
 
+class HostLost(CallFailed):
+    """The host of an object that was called is gone, and with it the object; nobody knows whether the operation was run. The
+    caller may go on without it."""
+
+    def __init__(self, object: str, host: int) -> None:
+        super().__init__(f"{object} is gone with its host, member {host}; the call may have been run there, or not")
+        self.object = object
+        self.host = host
+
+
 class CallDied(CallFailed):
     """The call gave way to an older one so that nobody waits for ever. The whole tree of calls is tried again from its root."""
 

@@ -89,7 +89,9 @@ class Exchange:
 
     def row(self) -> tuple[int, ...]:
         """For each member, the clock up to which everything that it sent here is delivered."""
-        known = (self.clock if member == self.me else self.links[member].known for member in range(len(self.rows)))
+        # Nothing more comes from whoever is gone.
+        clocks = {member: link.known for member, link in self.links.items()} | {self.me: self.clock}
+        known = (clocks.get(member, NUMBER_MAX) for member in range(len(self.rows)))
         oldest = (next(iter(waiting.values()))[0] - 1 if waiting else NUMBER_MAX for waiting in self._undelivered)
         return tuple(map(min, known, oldest))
 
@@ -98,9 +100,15 @@ class Exchange:
         own = dict(enumerate(self.row()))
         if own != self.rows[self.me] or self._floor is None:
             self.rows[self.me] = own
-            members = range(len(self.rows))
-            self._floor = {source: delivered_floor(self.rows, members, source) for source in members}
+            view = (self.me, *self.links)
+            self._floor = {source: delivered_floor(self.rows, view, source) for source in range(len(self.rows))}
         return self._floor
+
+    def leave(self, member: int) -> None:
+        """The member is gone: nobody waits for its clock any more."""
+        self._floor = None
+        self._suspected.discard(member)
+        del self.links[member]
 
     # Inputs.
 

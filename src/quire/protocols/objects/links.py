@@ -126,6 +126,10 @@ class Link:
         elif self.gap_since is None:
             self.gap_since = now
 
+    def held(self) -> tuple[AnyContent, ...]:
+        """What has come and waits for a gap before it."""
+        return tuple(self._held.values())
+
     def missing(self) -> tuple[int, ...]:
         last = min(self._expected, self.received + self._window)
         return tuple(sequence for sequence in range(self.received + 1, last + 1) if sequence not in self._held)

@@ -7,12 +7,12 @@ instances of its object knew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from quire.protocols.objects.activity import Activity
 from quire.protocols.objects.declarations import ObjectType
 from quire.protocols.objects.packets import Instance, Mark, Past, PastOnWire, Request, Response
-from quire.protocols.objects.vectors import dense_key, merge, prune
+from quire.protocols.objects.vectors import dense_key, merge, precedes, prune
 
 
 class Memory:
@@ -33,6 +33,17 @@ class Memory:
         merge(activity.past, message.past)
         mark = Mark(message.sends, message.clock, isinstance(message, Response))
         merge(activity.past, [(self.key(message.sender), mark)])
+
+    def is_next(self, activity: Activity, response: Response, come: Sequence[Response]) -> bool:
+        """Whether none of the others that have come for an instance, or will, significantly precedes this response. The exact
+        vector tells which of its calls ended in the past of this one, come or not; the dense one only which of those that have
+        come did."""
+        past = dict(response.past)
+        if not self.dense:
+            outstanding = (callee for call in activity.open.values() for callee in call.waiting if callee != response.sender)
+            return not any(callee in past and past[callee].ended for callee in outstanding)
+        others = (each for each in come if each is not response)
+        return not any(precedes(dense_key(each.sender), each.sends, past) for each in others)
 
     def send(self, activity: Activity, clock: int, *, ends: bool) -> tuple[int, PastOnWire]:
         """The number and the past of the message that the instance sends with this clock; the next one has this one in its

@@ -11,7 +11,7 @@ their roots and are tried again.
 Source: T. Enokido, H. Higaki, M. Takizawa, "Group protocol for distributed replicated objects", ICPP 1998: significant
 precedence (3.2), ordered delivery (3.3), object vectors (4.1), transmission and delivery (4.2, 4.3).
 
-Assumes a fixed group in which nobody crashes, and a network that may lose, repeat and reorder, but not for ever.
+Assumes a network that may lose, repeat and reorder, but not for ever; nobody joins, and agreed views remove who crashed.
 
 Guarantees, at every common destination: of two conflicting requests one goes first, the same everywhere, and if it
 significantly precedes the other it is that one; responses to one instance come in significant order; conflicting instances
@@ -32,13 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quire.model.errors import BadInput, ProtocolViolation, WindowFull
+from quire.model.errors import ProtocolViolation, WindowFull
 from quire.model.packets import Packet
-from quire.protocols.node import Effects, Node
+from quire.protocols.node import NOTHING, Effects, Node
 from quire.protocols.objects.activity import Activity, Call, Status, become
 from quire.protocols.objects.checks import check
 from quire.protocols.objects.declarations import Catalogue
-from quire.protocols.objects.errors import CallDied, InstanceEnded, MayNotCall
+from quire.protocols.objects.departures import Departures, Report
+from quire.protocols.objects.errors import InstanceEnded
 from quire.protocols.objects.exchange import Exchange, ObjectOptions
 from quire.protocols.objects.explain import Explanation, Heads
 from quire.protocols.objects.memory import Memory
@@ -54,10 +55,8 @@ from quire.protocols.objects.packets import (
     Request,
     Response,
     Stamp,
-    Undo,
 )
 from quire.protocols.objects.queue import Copy, ObjectQueue, Running
-from quire.protocols.objects.vectors import dense_key, precedes
 
 
 class ObjectNode(Node):
@@ -76,12 +75,13 @@ class ObjectNode(Node):
         self._root_numbers = 0
         self._responses: dict[Instance, list[Response]] = {}
         self.heads = Heads(self.options.history)
+        self.departures = Departures(address, catalogue, self.exchange.floor)
 
     # Requests of the application.
 
     def begin(self, now: int, age: Stamp | None = None, pace: Pace = "parallel") -> Instance:  # noqa: ARG002
-        """Open a root, which calls objects but is at none. A root that is tried again has the `age` of the first time
-        and goes at another `pace`. Call `finish` when it is done. Raises WindowFull while too many are open."""
+        """Open a root, which calls objects but is at none. A root that is tried again has the `age` of the first time and
+        goes at another `pace`. Call `finish` when it is done. Raises WindowFull while too many are open."""
         if self.roots >= self.options.roots:
             raise WindowFull(f"member {self.address} has {self.roots} open calls; try again when one has ended")
         stamp = self.exchange.tick()
@@ -103,14 +103,8 @@ class ObjectNode(Node):
         """
         activity, targets = self._active(instance), tuple(targets)
         self.catalogue.check_call(targets, op)
-        if not activity.may_call:
-            raise MayNotCall(f"{activity.op} of {instance.object} may not call others: it is declared so, or has replicas")
-        if activity.ending is not None:
-            raise InstanceEnded(f"{instance} has finished and cannot call any more")
-        if call in activity.open or any(each.call == call for each in activity.queued):
-            raise BadInput(f"{instance} has a call {call} already")
-        if activity.doomed:
-            raise CallDied
+        activity.check_may_call(call)
+        self.departures.check_hosts(targets)
         undoable = 0 if undo else sum(op in self.catalogue.find(target).type.undoable for target in targets)
         if undoable:
             activity.check_room_to_take_back(undoable * len(payload))
@@ -137,6 +131,8 @@ class ObjectNode(Node):
     # Inputs of the driver.
 
     def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        if source in self.departures.fenced:
+            return NOTHING
         if source not in self.exchange.links or not isinstance(packet, Data | Heartbeat | Nack):
             raise ProtocolViolation(source, "it is not in the group, or sent what this protocol does not know")
         if isinstance(packet, Data):
@@ -176,29 +172,17 @@ class ObjectNode(Node):
         call.number, self._numbers = self._numbers, self._numbers + len(targets)
         stamp = self.exchange.tick()
         sends, past = self.memory.send(activity, stamp.clock, ends=False)
-        request = Request(
-            number=call.number,
-            clock=stamp.clock,
-            sender=activity.instance,
-            sends=sends,
-            past=past,
-            chain=activity.chain,
-            age=activity.age,
-            targets=targets,
-            op=call.op,
-            payload=call.payload,
-            undo=call.undo,
-            pace=activity.pace,
-        )
+        request = activity.request_of(call, stamp.clock, sends, past, targets)
         call.gated = self.catalogue.gated(targets, call.op)
         members: dict[int, None] = {}
         shared = call.number if len(targets) > 1 else None
         for index, target in enumerate(targets):
             placed = self.catalogue.find(target)
-            members.update(dict.fromkeys(placed.members))
-            call.waiting.update(Instance(self.address, call.number, target, member) for member in placed.members)
+            live = self.departures.live(placed)
+            members.update(dict.fromkeys(live))
+            call.waiting.update(Instance(self.address, call.number, target, member) for member in live)
             self.exchange.out.append(
-                Sent(activity.instance, call.op, call.number + index, target, placed.members, shared, len(call.payload))
+                Sent(activity.instance, call.op, call.number + index, target, live, shared, len(call.payload))
             )
             if placed.type.conflicting[call.op]:
                 self.exchange.want(stamp.clock)
@@ -206,34 +190,33 @@ class ObjectNode(Node):
 
     def _respond(self, now: int, activity: Activity, status: Status, payload: bytes) -> None:
         assert activity.caller is not None
-        undos, dues = activity.to_take_back(status)
-        if status == "ok" and not activity.undo and activity.op in self.catalogue.find(activity.instance.object).type.undoable:
-            undos = (*undos, Undo(activity.request, activity.instance.object, activity.op, activity.payload))
-        stamp = self.exchange.tick()
-        sends, past = self.memory.send(activity, stamp.clock, ends=True)
-        number, self._numbers = self._numbers, self._numbers + 1
-        instance, caller = activity.instance, activity.caller
-        response = Response(number, stamp.clock, instance, sends, past, caller, status, payload, undos, dues, activity.own)
-        self.exchange.out.append(Sent(instance, status, number, None, (caller.member,), None, len(payload)))
-        self._post(now, (caller.member,), response)
+        if activity.caller.member in self.departures.gone:
+            return
+        clock, undoable = self.exchange.tick().clock, self.catalogue.find(activity.instance.object).type.undoable
+        sends, past = self.memory.send(activity, clock, ends=True)
+        number, self._numbers, to = self._numbers, self._numbers + 1, (activity.caller.member,)
+        response = activity.response(number, clock, sends, past, status, payload, can_be_undone=activity.op in undoable)
+        self.exchange.out.append(Sent(activity.instance, status, number, None, to, None, len(payload)))
+        self._post(now, to, response)
 
     def _post(self, now: int, members: Sequence[int] | dict[int, None], content: AnyContent) -> None:
         self.heads.remember(content)
         for member in members:
             if member == self.address:
                 self._accept(now, member, content)
-            else:
+            elif member in self.exchange.links:
                 self.exchange.send(now, member, content)
 
     # Receiving.
 
     def _accept(self, now: int, source: int, content: AnyContent) -> None:
         """A message has come, with no gap before it; now it waits for its delivery."""
+        if source != self.address:
+            self.departures.keep(source, content)
+            self.heads.remember(content)
         if isinstance(content, Release):
             self._released(now, source, content)
             return
-        if source != self.address:
-            self.heads.remember(content)
         if isinstance(content, Response):
             self.exchange.arrived(source, content.number, content.clock, 1)
             self._responses.setdefault(content.to, []).append(content)
@@ -243,6 +226,7 @@ class ObjectNode(Node):
         stamp = Stamp(content.clock, source)
         for target in here:
             held = content.pace == "serial" and target in self.catalogue.gated(content.targets, content.op)[1:]
+            held = held and not self.departures.is_orphan(content.chain, target)
             self.queues[target].add(Copy(content, target, stamp, (content.age, stamp), held, now))
             if not self.queues[target].is_free(content.op):
                 self.exchange.want(content.clock)
@@ -250,10 +234,8 @@ class ObjectNode(Node):
     def _released(self, now: int, source: int, release: Release) -> None:
         queue = self.queues.get(release.object)
         copy = queue.release((source, release.request)) if queue is not None else None
-        if queue is None or copy is None:
-            # It gave way in the meantime, and its caller will read so.
-            return
-        if not release.go:
+        # One that is not there gave way in the meantime, and its caller will read so.
+        if queue is not None and copy is not None and not release.go:
             # Another target failed before; which way, its caller knows.
             queue.copies.remove(copy)
             self._refuse(now, copy, "aborted")
@@ -268,7 +250,10 @@ class ObjectNode(Node):
             for queue in self.queues.values():
                 while (decision := queue.next_decision(self._is_stable) if queue.copies else None) is not None:
                     copy, starts = decision
-                    (self._start if starts else self._refuse)(now, copy)
+                    if starts and not self._is_orphan(copy):
+                        self._start(now, copy)
+                    else:
+                        self._refuse(now, copy, "aborted" if self._is_orphan(copy) else "died")
                     moved = True
             for instance in list(self._responses):
                 moved = self._deliver_responses(now, instance) or moved
@@ -291,7 +276,7 @@ class ObjectNode(Node):
             Started(activity.instance, source, number, request.op, request.payload, request.undo, now - copy.came)
         )
 
-    def _refuse(self, now: int, copy: Copy, status: Status = "died") -> None:
+    def _refuse(self, now: int, copy: Copy, status: Status) -> None:
         activity, request = become(copy, self.address, self.queues[copy.object].placed), copy.request
         activity.own = copy.own
         self.memory.receive(activity, request)
@@ -321,15 +306,10 @@ class ObjectNode(Node):
         self.exchange.delivered(response.sender.member, response.number)
 
     def _may_deliver(self, activity: Activity, response: Response) -> bool:
-        """Whether no other response to this instance significantly precedes it. The exact vector tells which of its
-        other calls ended in the past of this one, come or not; the dense one cannot, and waits for stability."""
-        past = dict(response.past)
-        if not self.memory.dense:
-            outstanding = (callee for call in activity.open.values() for callee in call.waiting if callee != response.sender)
-            return not any(callee in past and past[callee].ended for callee in outstanding)
-        others = (each for each in self._responses[activity.instance] if each is not response)
-        stable = self.exchange.is_stable(Stamp(response.clock, response.sender.member))
-        return stable and not any(precedes(dense_key(each.sender), each.sends, past) for each in others)
+        """Whether no other response to this instance significantly precedes it. Dense vectors need stability to tell."""
+        if self.memory.dense and not self.exchange.is_stable(Stamp(response.clock, response.sender.member)):
+            return False
+        return self.memory.is_next(activity, response, self._responses[activity.instance])
 
     def _answer(self, now: int, activity: Activity, call: Call, response: Response) -> None:
         self.memory.receive(activity, response)
@@ -339,19 +319,25 @@ class ObjectNode(Node):
             activity.own = activity.own or response.own
         if response.status != "ok":
             call.failed, call.rest = True, ()
-        known = {(undo.request, undo.object) for undo in (*call.undos, *activity.dues)}
-        call.undos += [undo for undo in response.undos if (undo.request, undo.object) not in known]
-        activity.dues += [undo for undo in response.dues if (undo.request, undo.object) not in known]
+        activity.take_over(call, response)
         callee, left = response.sender, len(call.waiting) + len(call.rest)
         answer = (call.call, callee, callee.member, response.number, response.status, response.payload, left)
         self.exchange.out.append(Answered(activity.instance, activity.op, *answer))
+        self._go_on(now, activity, call)
+
+    def _go_on(self, now: int, activity: Activity, call: Call) -> None:
+        """A callee of this call is not waited for any more."""
         if call.rest and not call.waiting:
-            target, call.rest = call.rest[:1], call.rest[1:]
-            self._request(now, activity, call, target)
+            following, call.rest = call.rest[:1], call.rest[1:]
+            self._request(now, activity, call, following)
         elif not call.waiting:
             self._end_call(now, activity, call)
         elif activity.pace == "serial":
-            self._release_next(now, call)
+            for target in call.to_release():
+                # Only what applications send is numbered; this has its clock for a number.
+                clock = self.exchange.tick().clock
+                release = Release(clock, clock, call.number, target, not call.failed)
+                self._post(now, self.catalogue.find(target).members, release)
 
     def _end_call(self, now: int, activity: Activity, call: Call) -> None:
         del activity.open[call.call]
@@ -361,26 +347,12 @@ class ObjectNode(Node):
             self._call(now, activity, activity.queued.pop(0))
         self._try_end(now, activity)
 
-    def _release_next(self, now: int, call: Call) -> None:
-        """Let the next target of a serial call run when the one before has answered; after a failure, none any more."""
-        if any(callee.object in call.gated[: call.released] for callee in call.waiting):
-            return
-        stop = len(call.gated) if call.failed else call.released + 1
-        for target in call.gated[call.released : stop]:
-            # Only what applications send is numbered; this has its clock for a number.
-            clock = self.exchange.tick().clock
-            release = Release(clock, clock, call.number, target, not call.failed)
-            self._post(now, self.catalogue.find(target).members, release)
-        call.released = stop
-
     # Ending.
 
     def _try_end(self, now: int, activity: Activity) -> None:
         if activity.ending is None or activity.open or activity.queued:
             return
-        status, payload = activity.ending
-        if activity.doomed:
-            status, payload = "died", b""
+        status, payload = activity.outcome()
         del self.activities[activity.instance]
         if activity.caller is None:
             self.roots -= 1
@@ -392,8 +364,37 @@ class ObjectNode(Node):
         # At abort as well: what the instance sent lies before whatever conflicts with it, however it ended.
         self.memory.end(activity)
 
+    # Views.
+
+    def fence(self, members: Sequence[int]) -> Report:
+        """The next view is to be without these: take nothing more from them. Returns what all who go on must know of them;
+        call `install` with the union of what all of these say."""
+        return {member: self.departures.fence(member, self.exchange.links[member].held()) for member in members}
+
+    def install(self, now: int, union: Report) -> Effects:
+        """Those of whom the union tells are gone."""
+        for member, contents in union.items():
+            last = self.exchange.links[member].last_clock
+            for content in contents:
+                if content.clock > last and self.address in self.departures.destinations(content):
+                    self._accept(now, member, content)
+            self.exchange.leave(member)
+            self.departures.leave(member)
+        for queue in self.queues.values():
+            queue.free(self._is_orphan)
+        for activity in list(self.activities.values()):
+            told, without = self.departures.bereave(activity, self._responses.get(activity.instance, ()))
+            self.exchange.out += told
+            for call in without:
+                self._go_on(now, activity, call)
+            if activity.instance in self.activities:
+                self._try_end(now, activity)
+        return self._flush(now)
+
+    def _is_orphan(self, copy: Copy) -> bool:
+        return self.departures.is_orphan(copy.request.chain, copy.object)
+
     def _active(self, instance: Instance) -> Activity:
-        activity = self.activities.get(instance)
-        if activity is None:
+        if instance not in self.activities:
             raise InstanceEnded(f"{instance} is not active at member {self.address}")
-        return activity
+        return self.activities[instance]

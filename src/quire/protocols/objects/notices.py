@@ -62,6 +62,21 @@ class Answered(Notice, frozen=True):
     left: int
 
 
+class CalleeLost(Notice, frozen=True):
+    """Whoever was called is gone with its host, and has not answered. The call is over when `left` is 0."""
+
+    instance: Instance
+    call: int
+    callee: Instance
+    left: int
+
+
+class Orphaned(Notice, frozen=True):
+    """One of those who called this instance is gone: stop its operation, and `finish` when it has stopped."""
+
+    instance: Instance
+
+
 class Ended(Notice, frozen=True):
     """A root has ended, and nothing of its tree runs any more. What `undos` lists is to be taken back, in this order."""
 

@@ -62,6 +62,11 @@ class ObjectQueue:
             index -= 1
         self.copies.insert(index, copy)
 
+    def free(self, orphan: Callable[[Copy], bool]) -> None:
+        """Nobody is left to release these."""
+        for copy in self.copies:
+            copy.held = copy.held and not orphan(copy)
+
     def release(self, request: tuple[int, int]) -> Copy | None:
         for copy in self.copies:
             if copy.request.id == request:

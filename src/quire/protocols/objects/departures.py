@@ -1,0 +1,141 @@
+"""Members that have left for good: who they are, and what the others still have of them.
+
+Whether a member is gone is not decided here: only an agreed view removes one, and views come one at a time. Asked to go on
+without it, a member takes nothing more from it (`fence`) and says what it has of it that others may lack: everything that
+went to others too and is not known to be delivered everywhere, and everything that waits for a gap before it. All that anybody
+who goes on has said is then the same for all of them (`union`), so whatever came to one of them comes wherever it was sent,
+and what came to none has not been sent.
+
+Calls that wait for one who is gone fail at their callers, unless a replica of the object is left; what was called by way of it
+ends aborted, and what waits to be run for it is not run; everything else goes on. Replicas run such requests all the same,
+because some of them may have done so already.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from quire.protocols.node import Notice
+from quire.protocols.objects.activity import Activity, Call
+from quire.protocols.objects.declarations import Catalogue, Placed
+from quire.protocols.objects.errors import HostLost
+from quire.protocols.objects.notices import CalleeLost, Orphaned
+from quire.protocols.objects.packets import AnyContent, Instance, Release, Response
+
+KEPT_AT_LEAST = 64
+"""Of each member, so many messages are kept before it is looked which of them are still needed."""
+
+Report = dict[int, tuple[AnyContent, ...]]
+"""Of each member that is to go, the messages that somebody has of it, in the order in which they were sent."""
+
+
+def union(reports: Iterable[Report]) -> Report:
+    """All that was said, of each member in the order in which it was sent."""
+    found: dict[int, dict[int, AnyContent]] = {}
+    for report in reports:
+        for member, contents in report.items():
+            # A member's clock is another one for each message, and the same for all whom a message goes to.
+            found.setdefault(member, {}).update({content.clock: content for content in contents})
+    return {member: tuple(contents[clock] for clock in sorted(contents)) for member, contents in found.items()}
+
+
+class Departures:
+    """`floor`: of each member, the clock up to which everything that it sent is delivered wherever it went."""
+
+    def __init__(self, me: int, catalogue: Catalogue, floor: Callable[[], Mapping[int, int]]) -> None:
+        self.gone: set[int] = set()
+        self.fenced: set[int] = set()
+        """Nothing more is taken from these: they are gone, or will be with the next view."""
+        self._me = me
+        self._catalogue = catalogue
+        self._floor = floor
+        self._kept: dict[int, deque[AnyContent]] = {}
+        self._enough = KEPT_AT_LEAST
+
+    def destinations(self, content: AnyContent) -> frozenset[int]:
+        """The members that a message was sent to."""
+        if isinstance(content, Response):
+            return frozenset((content.to.member,))
+        targets = (content.object,) if isinstance(content, Release) else content.targets
+        return frozenset(member for target in targets for member in self._catalogue.find(target).members)
+
+    def keep(self, source: int, content: AnyContent) -> None:
+        """A message was taken from another member, and may have to be told to others."""
+        if self.destinations(content) <= {self._me, source}:
+            return
+        kept = self._kept.setdefault(source, deque())
+        kept.append(content)
+        if len(kept) > self._enough:
+            self._forget(source)
+            self._enough = max(KEPT_AT_LEAST, 2 * max(map(len, self._kept.values())))
+
+    def _forget(self, source: int) -> None:
+        kept, floor = self._kept.get(source, deque()), self._floor()[source]
+        while kept and kept[0].clock <= floor:
+            kept.popleft()
+
+    def fence(self, member: int, held: Sequence[AnyContent]) -> tuple[AnyContent, ...]:
+        """Take nothing more from a member; returns what there is of it. `held`: what of it waits for a gap before it."""
+        self.fenced.add(member)
+        self._forget(member)
+        return tuple(sorted((*self._kept.get(member, ()), *held), key=lambda content: content.clock))
+
+    def leave(self, member: int) -> None:
+        self.fenced.add(member)
+        self.gone.add(member)
+        self._kept.pop(member, None)
+
+    # What becomes of calls
+
+    def check_hosts(self, targets: Sequence[str]) -> None:
+        """Raise HostLost where nobody is left to run a call at one of these."""
+        for target in filter(self.is_without_host, targets):
+            raise HostLost(target, self._catalogue.find(target).members[0])
+
+    def bereave(self, activity: Activity, responses: Iterable[Response]) -> tuple[list[Notice], list[Call]]:
+        """Whoever of this instance's callers and callees is gone is not heard of again. Returns what is to be told, and the
+        calls that go on without somebody. `responses`: those to it that have come, and are not delivered yet."""
+        told: list[Notice] = []
+        answered = {response.sender for response in responses}
+        instance = activity.instance
+        if not activity.orphan and instance.object and self.is_orphan(activity.chain, instance.object):
+            activity.orphan = True
+            activity.queued.clear()
+            told.append(Orphaned(instance))
+        for call in list(activity.queued):
+            if any(map(self.is_without_host, call.targets)):
+                activity.queued.remove(call)
+                told += self._lost(activity, call, [self._never_called(call, target) for target in call.targets])
+        without = []
+        for call in activity.open.values():
+            lost = [callee for callee in sorted(call.waiting) if callee.member in self.gone and callee not in answered]
+            call.waiting.difference_update(lost)
+            lost += [self._never_called(call, target) for target in call.rest if self.is_without_host(target)]
+            told += self._lost(activity, call, lost)
+            without += [call] if lost else []
+        return told, without
+
+    def _never_called(self, call: Call, target: str) -> Instance:
+        return Instance(self._me, call.number, target, self._catalogue.find(target).members[0])
+
+    def _lost(self, activity: Activity, call: Call, lost: Sequence[Instance]) -> list[CalleeLost]:
+        if any(self.is_without_host(callee.object) for callee in lost):
+            call.failed, call.rest = True, ()
+        left = len(lost) + len(call.waiting) + len(call.rest)
+        return [CalleeLost(activity.instance, call.call, callee, left - number) for number, callee in enumerate(lost, 1)]
+
+    # Who is left
+
+    def live(self, placed: Placed) -> tuple[int, ...]:
+        """The members at which an object still lives."""
+        return tuple(member for member in placed.members if member not in self.gone) if self.gone else placed.members
+
+    def is_without_host(self, target: str) -> bool:
+        return not self.live(self._catalogue.find(target))
+
+    def is_orphan(self, callers: Sequence[Instance], target: str) -> bool:
+        """Whether a call has lost one of its callers, so that it must not go on. At replicas it does all the same: some may
+        have run it already, and they call nobody."""
+        replicated = len(self._catalogue.find(target).members) > 1
+        return not replicated and any(caller.member in self.gone for caller in callers)

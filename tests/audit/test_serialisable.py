@@ -37,9 +37,9 @@ def test_counts_equal_brute_force(stamped: bool) -> None:
         expected = txn_traces.judge(trace)
         found = judge_transactions(memory.labelled(trace), "")
         unsaid = int(found.why.split()[0]) if found.why and "saw" in found.why else 0
-        assert Counts(found.cycles, found.wrong, unsaid) == expected, f"seed {seed}"
+        assert Counts(found.cycles, found.wrong.count, unsaid) == expected, f"seed {seed}"
         assert bool(found.cycle) == (found.cycles > 0)
-        assert bool(found.did) == (found.wrong > 0)
+        assert bool(found.wrong.did) == (found.wrong.count > 0)
         for step, following in zip(found.cycle, found.cycle[1:] + found.cycle[:1], strict=True):
             assert step.second == following.first
         seen.update(name for name, count in zip(expected._fields, expected, strict=True) if count)
@@ -99,10 +99,16 @@ NOWHERE = timed([[], [read(1, 0, "x", "1.1"), saw(2, 7, "x", "1.1"), end(1, 1, "
 TORN = timed([[Event("deliver", 1, 0, None, None, None, "abort", "1.1")], [end(1, 0, "1.1")]])
 
 EXPLAINED = {
-    "skew": (SKEW, "1.1 and 1.2 come before each other: 1.1 read x before 1.2 wrote it, and 1.2 read y before 1.1 wrote it"),
-    "lost": (LOST, "1.1 and 1.2 come before each other: 1.2 overwrote x after 1.1, and 1.2 read x before 1.1 wrote it"),
-    "dirty": (DIRTY, "2.2 read x as 1.1 had written it, which never committed"),
-    "again": (AGAIN, "2.2 read x as 1.1 had written it before it wrote it again"),
+    "skew": (
+        SKEW,
+        "1.1 and 1.2 come before each other: 1.1 read x before 1.2 wrote it, and 1.2 read y before 1.1 wrote it (G2)",
+    ),
+    "lost": (
+        LOST,
+        "1.1 and 1.2 come before each other: 1.2 overwrote x after 1.1, and 1.2 read x before 1.1 wrote it (G-single)",
+    ),
+    "dirty": (DIRTY, "2.2 read x as 1.1 had written it, which never committed (G1a)"),
+    "again": (AGAIN, "2.2 read x as 1.1 had written it before it wrote it again (G1b)"),
     "nowhere": (NOWHERE, "1.1 read x as 2:7 wrote it, but there is no such write"),
     "torn": (TORN, "1.1 committed at member 1, but aborted at member 0"),
 }
@@ -167,7 +173,7 @@ def test_replicas_that_take_writes_in_different_orders_make_a_cycle(tmp_path: Pa
     logs = [*took, *([write_of(who, 0, "x", f"t{who}"), end(who, 1, f"t{who}")] for who in (2, 3))]
 
     assert check(tmp_path / "run", timed(logs)).because == (
-        "t2 and t3 come before each other: t3 overwrote x after t2, and t2 overwrote x after t3"
+        "t2 and t3 come before each other: t3 overwrote x after t2, and t2 overwrote x after t3 (G0)"
     )
 
 

@@ -53,6 +53,8 @@ def _all() -> dict[str, Violated]:
         found[f"significant, {name}"] = Violated(Guarantee.SIGNIFICANT, trace, test_significant.ALL_CONFLICT)
     for name, (trace, _) in test_serialisable.EXPLAINED.items():
         found[f"serialisable, {name}"] = Violated(Guarantee.SERIALISABLE, trace, {})
+    for level in (Guarantee.READ_COMMITTED, Guarantee.READ_ATOMIC, Guarantee.TRANSACTIONAL_CAUSAL):
+        found[f"{level}, dirty"] = Violated(level, test_serialisable.DIRTY, {})
     return found
 
 

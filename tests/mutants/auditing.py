@@ -11,6 +11,7 @@ ORACLE = "tests/audit/test_oracle.py"
 PLANTED = f"{ORACLE}::test_a_planted_fault_is_found_alone"
 SERIALISABLE = "tests/audit/test_serialisable.py"
 SIGNIFICANT = "tests/audit/test_significant.py"
+ISOLATION = "tests/audit/test_isolation.py"
 
 MUTATIONS = [
     Mutation(
@@ -101,6 +102,27 @@ MUTATIONS = [
         right="key[order[1:]] != key[order[:-1]]",
         wrong="True",
         tests=(f"{SERIALISABLE}::test_a_violation_is_explained_in_one_sentence[again]",),
+    ),
+    Mutation(
+        name="read committed forgets in which order a transaction read",
+        module="pipeline/auditing/isolation.py",
+        right="at if level == 0 else begin[txn + 1]",
+        wrong="begin[txn + 1]",
+        tests=(f"{ISOLATION}::test_anomalies_tell_the_levels_apart[fractured read]",),
+    ),
+    Mutation(
+        name="versions without a known order have one",
+        module="pipeline/auditing/checks/serialisable.py",
+        right="minlength=objects) > 1), read)",
+        wrong="minlength=objects) > 9), read)",
+        tests=(f"{ISOLATION}::test_registers_do_not_tell_the_order_of_versions",),
+    ),
+    Mutation(
+        name="what nobody read of a list is not known to come after it",
+        module="pipeline/importing/versions.py",
+        right="[version] if end is None else [end, version]",
+        wrong="[version]",
+        tests=(f"{ISOLATION}::test_anomalies_tell_the_levels_apart[appends that nobody read]",),
     ),
     Mutation(
         name="whatever leads to a component belongs to it",

@@ -11,9 +11,10 @@ import pytest
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing import followed_window
-from quire.pipeline.auditing.checks.serialisable import UNCOMMITTED, judge_transactions
+from quire.pipeline.auditing.checks.serialisable import judge_transactions
 from quire.pipeline.auditing.checks.significant import judge_calls
 from quire.pipeline.auditing.followed_window import WindowFollower, Worded, follow_words
+from quire.pipeline.auditing.transaction_findings import UNCOMMITTED
 from quire.trace.kinds import KINDS
 from tests.audit import memory
 from tests.audit.call_traces import random_calls
@@ -75,10 +76,10 @@ def test_transactions_are_judged_as_by_the_audit_however_the_run_is_cut(kept: in
         whole = judge_transactions(memory.labelled(trace), "timestamp")
         found = follow(store(len(logs)), logs, cuts_of(rng, logs))
         # The audit knows that nothing more comes, so that who has not committed never will.
-        if whole.kind != UNCOMMITTED:
+        if whole.wrong.kind != UNCOMMITTED:
             assert not found.count or whole.violations, f"seed {seed}: {found.because}"
         if kept > 1000:
-            assert found.count or not whole.violations or whole.kind == UNCOMMITTED, f"seed {seed}"
+            assert found.count or not whole.violations or whole.wrong.kind == UNCOMMITTED, f"seed {seed}"
         assert bool(found.because) == bool(found.count)
         seen["found"] += found.count > 0
         seen["clean"] += not whole.violations

@@ -18,6 +18,12 @@ significant   conflicting requests, and answers to one caller, in the order of w
               conflicting requests that have several destinations in common in the same order at all of them
 serialisable  one order of the committed transactions, one after the other on one copy, explains what each of them read
 
+and weaker than the last, for systems that do not promise so much:
+
+read-committed        no transaction read what was not committed, or an older version after it had seen a newer one
+read-atomic           a transaction that saw one write of another saw no older version of anything else that it wrote
+transactional-causal  a transaction saw no older version than any that happened before what it saw
+
 The last three speak of groups whose members agree on numbered views:
 
 virtual-synchrony  members that go from one view to the next together have delivered the same messages in it, and each
@@ -48,6 +54,9 @@ class Guarantee(StrEnum):
     MEMBERSHIPS = "memberships"
     SIGNIFICANT = "significant"
     SERIALISABLE = "serialisable"
+    READ_COMMITTED = "read-committed"
+    READ_ATOMIC = "read-atomic"
+    TRANSACTIONAL_CAUSAL = "transactional-causal"
     VIRTUAL_SYNCHRONY = "virtual-synchrony"
     UNIFORM = "uniform"
     ONCE = "once"
@@ -57,6 +66,8 @@ _IMPLIES: dict[Guarantee, frozenset[Guarantee]] = {
     Guarantee.CAUSAL: frozenset({Guarantee.FIFO}),
     Guarantee.ACYCLIC: frozenset({Guarantee.TOTAL}),
     Guarantee.HYBRID: frozenset({Guarantee.CAUSAL}),
+    Guarantee.READ_ATOMIC: frozenset({Guarantee.READ_COMMITTED}),
+    Guarantee.TRANSACTIONAL_CAUSAL: frozenset({Guarantee.READ_ATOMIC}),
 }
 
 RELIABLE = frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT})

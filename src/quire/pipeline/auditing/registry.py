@@ -10,6 +10,7 @@ from quire.pipeline.auditing.check import AuditCheck
 from quire.pipeline.auditing.checks.agreement import AGREEMENT
 from quire.pipeline.auditing.checks.hybrid import HYBRID
 from quire.pipeline.auditing.checks.integrity import INTEGRITY
+from quire.pipeline.auditing.checks.isolation import READ_ATOMIC, READ_COMMITTED, TRANSACTIONAL_CAUSAL
 from quire.pipeline.auditing.checks.memberships import MEMBERSHIPS
 from quire.pipeline.auditing.checks.precedence import CAUSAL, FIFO
 from quire.pipeline.auditing.checks.serialisable import SERIALISABLE
@@ -23,6 +24,7 @@ from quire.pipeline.tasks import Job, job_of
 
 CHECKS: tuple[AuditCheck, ...] = (
     INTEGRITY, AGREEMENT, FIFO, CAUSAL, TOTAL, ACYCLIC, HYBRID, MEMBERSHIPS, SIGNIFICANT, SERIALISABLE,
+    READ_COMMITTED, READ_ATOMIC, TRANSACTIONAL_CAUSAL,
     VIRTUAL_SYNCHRONY, UNIFORM, ONCE,
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from quire.pipeline.importing.gathering import DefectReporter, Source, flatten
 from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.slices import Events
-from quire.trace.kinds import DELIVER, LOCAL, SEND
+from quire.trace.kinds import DELIVER, LOCAL, SEND, VIEW
 
 
 class NumberTask(msgspec.Struct, tag="number"):
@@ -81,13 +81,15 @@ def lay_rows(scratch: Scratch, execution: int, process: int, clocked: bool) -> R
     kinds = np.asarray(scratch.load("local", execution, process)["kind"])
     row, source, index = _sources(scratch, "edges", execution, process)
     deliveries = np.bincount(row, minlength=len(kinds)).astype(np.int64)
-    sizes = deliveries + (kinds != DELIVER)
+    sizes = deliveries + (kinds != DELIVER) * (kinds != VIEW)
     record = np.repeat(np.arange(len(kinds)), sizes)
     rank = np.arange(len(record)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_delivery = rank < deliveries[record]
     numbers = scratch.load_numbers("numbers", execution, process)
     own = numbers[record]
-    kind = np.where(is_delivery, DELIVER, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
+    # What a transaction read names the write that it saw, as a delivery names its message, but orders nothing.
+    heard = np.where(kinds[record] == VIEW, VIEW, DELIVER)
+    kind = np.where(is_delivery, heard, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
     origin, seq = np.full(len(record), process, np.int32), own.astype(np.int64)
     origin[is_delivery], seq[is_delivery] = source, _messages(scratch, execution, source, index)
     if not clocked:

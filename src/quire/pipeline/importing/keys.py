@@ -15,7 +15,7 @@ import pyarrow as pa
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
 from quire.pipeline.importing.records import schema_of
 from quire.pipeline.importing.scratch import EDGES, Scratch, load_batch
-from quire.trace.kinds import DELIVER, SEND
+from quire.trace.kinds import DELIVER, SEND, VIEW
 
 _KEYS = schema_of(
     [
@@ -121,13 +121,14 @@ def join(task: JoinTask) -> Joined:
     for process, record in asked:
         row, name, kind = int(str(record["row"])), str(record["name"]), record["kind"]
         senders = names.get(name, [])
-        if senders and (task.caused or kind == DELIVER or senders[0].process != process):
+        names_message = kind in (DELIVER, VIEW)
+        if senders and (task.caused or names_message or senders[0].process != process):
             found[process].append((row, senders[0].process, senders[0].row, False))
         elif not senders:
-            what = "it delivers" if kind == DELIVER else "it names"
+            what = "it delivers" if kind == DELIVER else "it read" if kind == VIEW else "it names"
             _report(task, defects, process, int(str(record["file"])), int(str(record["line"])), DefectKind.NOT_THERE,
                   f"{what} {name}, which does not exist")  # fmt: skip
-            if kind == DELIVER:
+            if names_message:
                 found[process].append((row, -1, _nobodys(name), False))
     path = task.scratch.path("joined", task.execution, task.bucket)
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _JOINED) as writer:

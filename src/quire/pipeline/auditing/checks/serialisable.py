@@ -8,15 +8,25 @@ One task reads the whole trace: a cycle may have its transactions anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
-from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Need, Question, TaskKind
 from quire.pipeline.auditing.cycles import outgoing, shortest, strongly_connected
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
+from quire.pipeline.auditing.transaction_findings import (
+    Did,
+    Wrong,
+    because_wrong,
+    did_by,
+    find_wrong,
+    not_said,
+    witness_of_transactions,
+)
 from quire.pipeline.auditing.transactions import (
     COLUMNS,
     TransactionHistory,
@@ -24,39 +34,20 @@ from quire.pipeline.auditing.transactions import (
     parse_versions,
     version_sequences,
 )
-from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World
-from quire.trace.kinds import KINDS
 
 _SEARCH_STEPS_MAX = 2_000_000_000
-_OPERATIONS = {"r": "reads", "w": "writes", "commit": "commits", "abort": "aborts"}
 
 READ_FROM, OVERWROTE, READ_BEFORE = range(3)
 """Why a transaction comes before another: the other read its write; the other overwrote it; the other wrote what it had
 not seen."""
-
-UNWRITTEN, UNCOMMITTED, INTERMEDIATE, BOTH = range(1, 5)
-"""What no order explains: a read of what nobody wrote, of what was not committed, of what the writer itself overwrote; a
-transaction that is both committed and aborted."""
 
 
 class SerialisableTask(msgspec.Struct, tag="serialisable"):
     world: World
     groups: tuple[RowGroup, ...]
     versions: str
-
-
-class Did(msgspec.Struct, frozen=True):
-    """An event of a transaction."""
-
-    txn: str
-    op: str
-    object: str
-    member: int
-    pos: int
-    message: MessageId
-    kind: int
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -76,16 +67,12 @@ class SerialisableResult(msgspec.Struct, kw_only=True):
     """Why it cannot be said to hold."""
     cycles: int = 0
     """Sets of transactions that come before each other: strongly connected components."""
-    wrong: int = 0
-    """Reads, and transactions, that no order explains."""
+    wrong: Wrong = Wrong()
     cycle: tuple[Step, ...] = ()
-    kind: int = 0
-    did: tuple[Did, ...] = ()
-    """Where there is no cycle: what is wrong, the read first and then the write."""
 
     @property
     def violations(self) -> int:
-        return self.cycles + self.wrong
+        return self.cycles + self.wrong.count
 
 
 def judge_serialisable(task: SerialisableTask) -> SerialisableResult:
@@ -104,24 +91,28 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
     edges, about = _graph(rows, history, versions)
     begin, order = outgoing(edges, len(rows.words["txn"]))
     component, count = strongly_connected(begin, edges[order, 1])
-    result = SerialisableResult(cycles=int(count))
-    result.why = _not_said(history)
+    why = not_said(history) or _unknown(rows, history, versions)
+    result = SerialisableResult(cycles=int(count), why=why, wrong=find_wrong(rows, history))
     if count:
         steps = shortest(edges, begin, order, component, _SEARCH_STEPS_MAX)
         result.cycle = tuple(_step(rows, edges[edge], about[edge]) for edge in steps.tolist())
-    _add_wrong(rows, history, result)
     return result
 
 
-def _not_said(history: TransactionHistory) -> str:
-    """What a history would have to say so that it could be explained, and does not."""
-    if not history.committed.any():
-        return "no event says that a transaction committed: there is none with the op commit"
-    if history.unsaid:
-        return f"{history.unsaid} reads of committed transactions do not say what they saw"
-    if not len(history.read):
-        return "no event says what a committed transaction read: there is no view with the op r"
-    return ""
+def _unknown(rows: Labelled, history: TransactionHistory, versions: str) -> str:
+    """Objects whose versions have no known order: of one that was read, several versions have nothing before them. (In what
+    order versions come that nobody read, and that nobody read an older one instead of, makes no difference.)"""
+    txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
+    objects = max(1, len(rows.words["object"]))
+    of, writer, sequence = version_sequences(rows, history, versions)
+    final = history.write[history.final]
+    every = np.unique(txn[final] * objects + obj[final])
+    every = every[history.committed[every // objects]]
+    later = np.flatnonzero(sequence[1:] == sequence[:-1]) + 1
+    first = np.setdiff1d(every, writer[later] * objects + of[later]) % objects
+    read = obj[history.read[history.source >= 0]]
+    unknown = int(np.isin(np.flatnonzero(np.bincount(first, minlength=objects) > 1), read).sum())
+    return f"the order of the versions of {unknown} objects is not known" if unknown else ""
 
 
 def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray]:
@@ -172,71 +163,38 @@ def _matches(wanted: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.repeat(np.arange(len(wanted)), counts), order[np.repeat(low, counts) + within]
 
 
-def _add_wrong(rows: Labelled, history: TransactionHistory, result: SerialisableResult) -> None:
-    """What no order explains, whatever the graph says."""
-    txn = rows.codes["txn"]
-    real = np.flatnonzero(history.source >= 0)
-    writer = txn[history.write[history.source[real]]]
-    foreign = writer != txn[history.read[real]]
-    real, writer = real[foreign], writer[foreign]
-    committed, final = history.committed[writer], history.final[history.source[real]]
-    for kind, reads in (
-        (UNWRITTEN, np.flatnonzero(history.source == -2)),
-        (UNCOMMITTED, real[~committed]),
-        (INTERMEDIATE, real[committed & ~final]),
-    ):
-        result.wrong += len(reads)
-        if len(reads) and not result.kind:
-            result.kind = kind
-            read = int(history.read[reads[0]])
-            source = int(history.source[reads[0]])
-            result.did = (_did(rows, read), *([_did(rows, int(history.write[source]))] if source >= 0 else []))
-    both_ways = np.flatnonzero(history.committed & history.aborted)
-    result.wrong += len(both_ways)
-    if len(both_ways) and not result.kind:
-        result.kind = BOTH
-        ends = [
-            np.flatnonzero((txn == both_ways[0]) & (rows.codes["op"] == rows.words["op"].index(op)))
-            for op in ("commit", "abort")
-        ]
-        result.did = tuple(_did(rows, int(each[0])) for each in ends)
-
-
 def _step(rows: Labelled, edge: np.ndarray, about: np.ndarray) -> Step:
     names, why, thing = rows.words["txn"], int(about[0]), int(about[1])
-    did = (_did(rows, int(about[2])), _did(rows, int(about[3])))
+    did = (did_by(rows, int(about[2])), did_by(rows, int(about[3])))
     return Step(names[int(edge[0])], names[int(edge[1])], rows.words["object"][thing], why, did)
-
-
-def _did(rows: Labelled, index: int) -> Did:
-    return Did(
-        rows.word("txn", index), rows.word("op", index), rows.word("object", index), rows.process(index), rows.pos(index),
-        MessageId(int(rows.origin[index]), int(rows.seq[index])), int(rows.kind[index]),
-    )  # fmt: skip
 
 
 def _explain(results: Results, _: Log) -> Explanation:
     """The shortest cycle of transactions, or what no order of them explains. The task has seen all that there is to say."""
     found = results.of(SerialisableResult)
-    did = [each for step in found.cycle for each in step.did] if found.cycle else list(found.did)
-    names = [step.first for step in found.cycle] if found.cycle else list(dict.fromkeys(each.txn for each in did))
-    witness = Witness(
-        messages=tuple(names),
-        members=tuple(dict.fromkeys(each.member for each in did)),
-        positions=tuple(LoggedEvent(each.member, KINDS[each.kind], _shown(each), each.pos, each.message) for each in did),
-        chain=tuple(map(_because_of, found.cycle)),
-        names=tuple(dict.fromkeys(each.message for each in did)),
-    )
-    return Explanation(witness, because(found))
+    if not found.cycle:
+        return Explanation(witness_of_transactions(found.wrong.did), because(found))
+    did = [each for step in found.cycle for each in step.did]
+    names, chain = [step.first for step in found.cycle], tuple(map(_because_of, found.cycle))
+    return Explanation(witness_of_transactions(did, names, chain), because(found))
 
 
 def because(found: SerialisableResult) -> str:
     """The first violation in words; only asked where there is one."""
     if not found.cycle:
-        return _because_wrong(found.kind, found.did[0], list(found.did[1:]))
+        return because_wrong(found.wrong)
     names = [step.first for step in found.cycle]
     chain = ", and ".join(map(_because_of, found.cycle))
-    return f"{', '.join(names[:-1])} and {names[-1]} come before each other: {chain}"
+    return f"{', '.join(names[:-1])} and {names[-1]} come before each other: {chain} ({anomaly(found.cycle)})"
+
+
+def anomaly(cycle: Sequence[Step]) -> str:
+    """What a cycle is called, after Adya: by writes that overwrite each other alone, by these and reads, or by reads of what
+    others then overwrote, once or several times."""
+    anti = sum(step.why == READ_BEFORE for step in cycle)
+    if not anti:
+        return "G0" if all(step.why == OVERWROTE for step in cycle) else "G1c"
+    return "G-single" if anti == 1 else "G2"
 
 
 def _because_of(step: Step) -> str:
@@ -245,22 +203,6 @@ def _because_of(step: Step) -> str:
     if step.why == OVERWROTE:
         return f"{step.second} overwrote {step.object} after {step.first}"
     return f"{step.first} read {step.object} before {step.second} wrote it"
-
-
-def _because_wrong(kind: int, first: Did, others: list[Did]) -> str:
-    if kind == UNWRITTEN:
-        return f"{first.txn} read {first.object} as {first.message} wrote it, but there is no such write"
-    if kind == UNCOMMITTED:
-        return f"{first.txn} read {first.object} as {others[0].txn} had written it, which never committed"
-    if kind == INTERMEDIATE:
-        return f"{first.txn} read {first.object} as {others[0].txn} had written it before it wrote it again"
-    return f"{first.txn} committed at member {first.member}, but aborted at member {others[0].member}"
-
-
-def _shown(did: Did) -> str:
-    """A message with what its transaction does by it, because its own name says nothing to a person."""
-    what = _OPERATIONS.get(did.op, did.op)
-    return f"{did.message} ({did.txn} {what}{f' {did.object}' if did.object else ''})"
 
 
 def _make(question: Question) -> SerialisableTask:

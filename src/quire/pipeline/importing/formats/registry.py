@@ -34,6 +34,7 @@ FORMATS: tuple[Entry, ...] = (
     Entry("csv", "columns with a header", "csv", ("columns", "where", "lenient")),
     Entry("otel", "OpenTelemetry spans", "otel"),
     Entry("jaeger", "Jaeger spans", "jaeger"),
+    Entry("history", "what transactions read and wrote, as Jepsen and Elle record it", "history"),
 )
 
 

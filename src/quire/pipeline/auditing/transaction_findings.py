@@ -1,0 +1,121 @@
+"""What is wrong with transactions whatever their order: reads that no order explains. And how their events are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from quire.model.messages import MessageId
+from quire.pipeline.auditing.transactions import TransactionHistory
+from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
+from quire.pipeline.labels import Labelled
+from quire.trace.kinds import KINDS
+
+_OPERATIONS = {"r": "reads", "w": "writes", "commit": "commits", "abort": "aborts"}
+
+UNWRITTEN, UNCOMMITTED, INTERMEDIATE, BOTH = range(1, 5)
+"""What no order explains: a read of what nobody wrote, of what was not committed, of what the writer itself overwrote; a
+transaction that is both committed and aborted."""
+
+
+class Did(msgspec.Struct, frozen=True):
+    """An event of a transaction."""
+
+    txn: str
+    op: str
+    object: str
+    member: int
+    pos: int
+    message: MessageId
+    kind: int
+
+
+class Wrong(msgspec.Struct, frozen=True):
+    """Reads, and transactions, that no order explains: how many, and of the first, what it is and its events, a read before the
+    write that it saw."""
+
+    count: int = 0
+    kind: int = 0
+    did: tuple[Did, ...] = ()
+
+
+def not_said(history: TransactionHistory) -> str:
+    """What a history would have to say so that it could be explained, and does not."""
+    if not history.committed.any():
+        return "no event says that a transaction committed: there is none with the op commit"
+    if history.unsaid:
+        return f"{history.unsaid} reads of committed transactions do not say what they saw"
+    if not len(history.read):
+        return "no event says what a committed transaction read: there is no view with the op r"
+    return ""
+
+
+def find_wrong(rows: Labelled, history: TransactionHistory) -> Wrong:
+    """What no order explains."""
+    txn = rows.codes["txn"]
+    real = np.flatnonzero(history.source >= 0)
+    writer = txn[history.write[history.source[real]]]
+    foreign = writer != txn[history.read[real]]
+    real, writer = real[foreign], writer[foreign]
+    committed, final = history.committed[writer], history.final[history.source[real]]
+    wrong = Wrong()
+    for kind, reads in (
+        (UNWRITTEN, np.flatnonzero(history.source == -2)),
+        (UNCOMMITTED, real[~committed]),
+        (INTERMEDIATE, real[committed & ~final]),
+    ):
+        if len(reads):
+            read, source = int(history.read[reads[0]]), int(history.source[reads[0]])
+            events = [read, *([int(history.write[source])] if source >= 0 else [])]
+            wrong = _and(rows, wrong, len(reads), kind, events)
+    both_ways = np.flatnonzero(history.committed & history.aborted)
+    if len(both_ways):
+        ends = [
+            int(np.flatnonzero((txn == both_ways[0]) & (rows.codes["op"] == rows.words["op"].index(op)))[0])
+            for op in ("commit", "abort")
+        ]
+        wrong = _and(rows, wrong, len(both_ways), BOTH, ends)
+    return wrong
+
+
+def _and(rows: Labelled, wrong: Wrong, count: int, kind: int, events: Sequence[int]) -> Wrong:
+    if wrong.kind:
+        return Wrong(wrong.count + count, wrong.kind, wrong.did)
+    return Wrong(wrong.count + count, kind, tuple(did_by(rows, event) for event in events))
+
+
+def did_by(rows: Labelled, index: int) -> Did:
+    return Did(
+        rows.word("txn", index), rows.word("op", index), rows.word("object", index), rows.process(index), rows.pos(index),
+        MessageId(int(rows.origin[index]), int(rows.seq[index])), int(rows.kind[index]),
+    )  # fmt: skip
+
+
+def because_wrong(wrong: Wrong) -> str:
+    first, *others = wrong.did
+    if wrong.kind == UNWRITTEN:
+        return f"{first.txn} read {first.object} as {first.message} wrote it, but there is no such write"
+    if wrong.kind == UNCOMMITTED:
+        return f"{first.txn} read {first.object} as {others[0].txn} had written it, which never committed (G1a)"
+    if wrong.kind == INTERMEDIATE:
+        return f"{first.txn} read {first.object} as {others[0].txn} had written it before it wrote it again (G1b)"
+    return f"{first.txn} committed at member {first.member}, but aborted at member {others[0].member}"
+
+
+def witness_of_transactions(did: Sequence[Did], names: Sequence[str] = (), chain: Sequence[str] = ()) -> Witness:
+    """The events of transactions, which are those of the events where nothing else is said."""
+    return Witness(
+        messages=tuple(names or dict.fromkeys(each.txn for each in did)),
+        members=tuple(dict.fromkeys(each.member for each in did)),
+        positions=tuple(LoggedEvent(each.member, KINDS[each.kind], _shown(each), each.pos, each.message) for each in did),
+        chain=tuple(chain),
+        names=tuple(dict.fromkeys(each.message for each in did)),
+    )
+
+
+def _shown(did: Did) -> str:
+    """A message with what its transaction does by it, because its own name says nothing to a person."""
+    what = _OPERATIONS.get(did.op, did.op)
+    return f"{did.message} ({did.txn} {what}{f' {did.object}' if did.object else ''})"

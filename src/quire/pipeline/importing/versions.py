@@ -1,0 +1,185 @@
+"""What a history of transactions tells of the order in which versions came, without any clock.
+
+Whoever read a list read all that had been appended before, in order: the longest list of a key begins with all others. What
+nobody read of a list came after it, in whatever order. A register tells less: who read it and then wrote it in one transaction
+wrote a later version. Where that is not one chain, the order is not known, and the audit says so.
+
+The result is sequences: the versions of a key in one of them came in that order. A key may have several, which branch off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+import msgspec
+
+from quire.model.errors import BadInput
+
+WRITES = ("w", "append")
+Step = tuple[str, str, Any]
+"""What is done (r, w or append), to which key, and the value."""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """A transaction that has ended, or of which nobody knows: its reads and writes, in order."""
+
+    number: int
+    process: str
+    type: str
+    steps: tuple[Step, ...]
+
+    @property
+    def name(self) -> str:
+        return f"T{self.number}"
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The key of each version that it wrote."""
+        return {version_of(key, value): key for did, key, value in self.steps if did in WRITES}
+
+
+class Placed(NamedTuple):
+    """A version in one of the sequences of its key: which sequence, the version, the operation that tells, and the place."""
+
+    sequence: int
+    version: str
+    told_by: int
+    at: int
+
+
+def version_of(key: str, value: Any) -> str:
+    return f"{key}={value}"
+
+
+def find_writers(operations: Iterable[Operation], name: str) -> dict[str, Operation]:
+    """Who wrote each version. Raises BadInput where two did, because then a value does not tell who."""
+    writers: dict[str, Operation] = {}
+    for operation in operations:
+        for version in operation.keys:
+            other = writers.setdefault(version, operation)
+            if other is not operation:
+                raise BadInput(
+                    f"{name} operations {other.number} and {operation.number} both write {version}: "
+                    "each value of a key may be written only once, so that it tells who wrote it"
+                )
+    return writers
+
+
+def seen_of(operations: Iterable[Operation], versions: Set[str]) -> set[str]:
+    """Which of these versions somebody read."""
+    if not versions:
+        return set()
+    return {version for operation in operations for version in _read_by(operation) if version in versions}
+
+
+def _read_by(operation: Operation) -> Iterator[str]:
+    if operation.type == "ok":
+        for did, key, value in operation.steps:
+            if did == "r" and value is not None:
+                yield from (version_of(key, each) for each in (value if isinstance(value, list) else [value]))
+
+
+def order_of_versions(
+    operations: Sequence[Operation], writers: Mapping[str, Operation], name: str
+) -> Iterator[Placed]:  # fmt: skip
+    """Every sequence of versions that the history tells."""
+    at = 0
+    lists = _longest_lists(operations, name)
+    branches = _branches_of_lists(operations, writers, lists) | _branches_of_registers(operations, lists)
+    for sequences in branches.values():
+        for number, (told_by, sequence) in enumerate(sequences):
+            for version in sequence:
+                if version in writers:
+                    at += 1
+                    yield Placed(number, version, told_by, at)
+
+
+Sequences = list[tuple[int, list[str]]]
+"""Of one key: the operation that tells, and the versions."""
+
+
+def _longest_lists(operations: Iterable[Operation], name: str) -> dict[str, tuple[int, list[Any]]]:
+    """Of each key that is a list, the longest that was read, which all others must begin."""
+    lists = [
+        (key, value, operation.number)
+        for operation in operations
+        if operation.type == "ok"
+        for did, key, value in operation.steps
+        if did == "r" and isinstance(value, list)
+    ]
+    longest: dict[str, tuple[int, list[Any]]] = {}
+    for key, value, number in lists:
+        if key not in longest or len(value) > len(longest[key][1]):
+            longest[key] = (number, value)
+    for key, value, number in lists:
+        other, whole = longest[key]
+        if whole[: len(value)] != value:
+            raise BadInput(
+                f"{name} operations {number} and {other} read lists of {key} of which neither begins the other: "
+                "no order of its versions explains both"
+            )
+    return longest
+
+
+def _branches_of_lists(
+    operations: Iterable[Operation], writers: Mapping[str, Operation], lists: Mapping[str, tuple[int, list[Any]]]
+) -> dict[str, Sequences]:
+    """What was read in order, and after its end, each by itself, what nobody read."""
+    found: dict[str, Sequences] = {}
+    for key, (number, values) in lists.items():
+        found[key] = [(number, [version_of(key, value) for value in values])]
+    read = {version for sequences in found.values() for _, sequence in sequences for version in sequence}
+    for operation in operations:
+        # Of what a transaction appends, the last counts.
+        last = {key: version_of(key, value) for did, key, value in operation.steps if did == "append"}
+        for key, version in last.items():
+            if operation.type != "ok" or version in read:
+                continue
+            known = found.setdefault(key, [(operation.number, [])])
+            # The last that was read and that came to stay: others know of no version that did not.
+            end = next((each for each in reversed(known[0][1]) if each in writers and writers[each].type != "fail"), None)
+            known.append((operation.number, [version] if end is None else [end, version]))
+    return found
+
+
+def _branches_of_registers(operations: Iterable[Operation], lists: Mapping[str, object]) -> dict[str, Sequences]:
+    """Chains of versions, each of which was written by who had read the one before."""
+    followers: dict[str, dict[str | None, list[tuple[int, str]]]] = {}
+    for operation in operations:
+        if operation.type != "ok":
+            continue
+        before: dict[str, str | None] = {}
+        last: dict[str, str] = {}
+        for did, key, value in operation.steps:
+            if did == "r" and key not in last and key not in lists:
+                before.setdefault(key, None if value is None else version_of(key, value))
+            elif did == "w":
+                last[key] = version_of(key, value)
+        for key, version in last.items():
+            if key in before:
+                followers.setdefault(key, {}).setdefault(before[key], []).append((operation.number, version))
+    return {key: _chains(followers[key]) for key in followers}
+
+
+def _chains(followers: Mapping[str | None, list[tuple[int, str]]]) -> Sequences:
+    """Each pair of a version and one that follows it, in as few sequences as there are branches."""
+    written = {version for versions in followers.values() for _, version in versions}
+    found: Sequences = []
+    taken: set[str] = set()
+    # From where nobody is known to have come before; then whatever is left, which is a circle, and is told as one.
+    roots: list[str | None] = [root for root in followers if root not in written]
+    for root in [*roots, *followers]:
+        for number, version in followers[root]:
+            sequence = [] if root is None else [root]
+            told_by, following = number, version
+            while following not in taken:
+                taken.add(following)
+                sequence.append(following)
+                further = [each for each in followers.get(following, ()) if each[1] not in taken]
+                if not further:
+                    break
+                told_by, following = further[0]
+            if len(sequence) > (root is not None):
+                found.append((told_by, sequence))
+    return found

@@ -18,6 +18,7 @@ from tests.mutants import (
     view_changes,
     view_members,
     view_processes,
+    watching,
 )
 from tests.mutants.mutation import Mutation
 
@@ -37,4 +38,5 @@ MUTATIONS: list[Mutation] = [
     *journals.MUTATIONS,
     *auditing.MUTATIONS,
     *imported.MUTATIONS,
+    *watching.MUTATIONS,
 ]

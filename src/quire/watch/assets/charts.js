@@ -31,6 +31,14 @@ const niceTop = (value) => {
   const unit = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((factor) => factor * unit).find((top) => top >= value);
 };
+// More points than a chart is wide cannot be seen: of those that fall together, the largest is drawn.
+const thinned = (points, most) => {
+  const step = Math.ceil(points.length / most);
+  if (step <= 1) return points;
+  const kept = [];
+  for (let i = 0; i < points.length; i += step) kept.push(points.slice(i, i + step).reduce((top, point) => (point[1] > top[1] ? point : top)));
+  return kept;
+};
 const pathOf = (points, x, y) => points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("");
 const sparkline = (points, now) => {
   const recent = points.filter(([at]) => at > now - 60), top = Math.max(...recent.map(([, value]) => value), 1e-9);
@@ -43,8 +51,8 @@ const sparkline = (points, now) => {
   return svg;
 };
 const drawChart = (measure, processes, history, now, day) => {
-  const [title, say] = MEASURES[measure], width = 560, height = 170, left = 58, bottom = 22, top = 10, span = day ? DAY_S : SPAN_S;
-  const lines = processes.map(({ key, name }, index) => ({ name, index, points: history.series(key, measure)[day ? "coarse" : "fine"].filter(([at]) => at > now - span) }));
+  const [title, say] = MEASURES[measure], width = Math.min(560, innerWidth - 40), height = 170, left = 58, bottom = 22, top = 10, span = day ? DAY_S : SPAN_S, most_points = processes.length > COLOUR_COUNT ? 120 : 280;
+  const lines = processes.map(({ key, name }, index) => ({ name, index, points: thinned(history.series(key, measure)[day ? "coarse" : "fine"].filter(([at]) => at > now - span), most_points) }));
   const most = niceTop(Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value))));
   const x = (at) => left + ((at - now + span) / span) * (width - left - 8), y = (value) => height - bottom - (value / most) * (height - bottom - top);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });

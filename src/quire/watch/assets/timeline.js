@@ -3,7 +3,7 @@ const BAD = ["lost", "excluded", "unreachable", "violated"], UNSURE = ["blocked"
 const drawTimeline = ({ views, happenings, now, processes }) => {
   const names = [...new Set([...views.flatMap(({ members }) => members), ...(views.length ? processes.map(({ name }) => name) : [])])];
   if (!views.length) return make("p", { class: "empty" }, "The members of this group do not change.");
-  const first = Math.min(...views.map(({ at }) => at)), from = Math.max(first - 2, now - DAY_S), row = names.length > 20 ? 13 : 24, left = 88, width = 1180, top = 22;
+  const first = Math.min(...views.map(({ at }) => at)), from = Math.max(first - 2, now - DAY_S), row = names.length > 20 ? 13 : 24, left = 88, width = Math.max(480, Math.min(1180, innerWidth - 60)), top = 22;
   const x = (at) => left + ((Math.max(at, from) - from) / Math.max(now - from, 1e-3)) * (width - left - 10);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${top + names.length * row + 22}`, role: "img", "aria-label": `Views of ${names.join(", ")}` });
   names.forEach((name, index) => {

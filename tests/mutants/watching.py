@@ -1,0 +1,76 @@
+"""Wrong rules of what a process shows of itself, of who may look, and of the verdict that keeps up."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import Mutation
+
+HTTP = "tests/http/test_server.py"
+BOUNDS = "tests/watch/test_bounds.py"
+FOLLOWED = "tests/watch/test_followed.py"
+SERVICES = "tests/watch/test_following_services.py"
+
+MUTATIONS: list[Mutation] = [
+    Mutation(
+        name="any name in Host will do",
+        module="http/guard.py",
+        right="if self._local and not _names_loopback(host):",
+        wrong="if self._local and not host:",
+        tests=(f"{HTTP}::test_what_other_sites_send_is_refused",),
+    ),
+    Mutation(
+        name="a token is enough that begins like the right one",
+        module="http/guard.py",
+        right="if not compare_digest(given.encode(), self._token.encode()):",
+        wrong="if not given.startswith(self._token):",
+        tests=(f"{HTTP}::test_without_the_token_nothing_is_answered",),
+    ),
+    Mutation(
+        name="connections are not counted",
+        module="http/server.py",
+        right="if len(self._connections) >= CONNECTIONS_MAX:",
+        wrong="if len(self._connections) < 0:",
+        tests=(f"{HTTP}::test_a_thousand_connections_are_refused_and_later_ones_are_served",),
+    ),
+    Mutation(
+        name="a tail never forgets",
+        module="trace/tail.py",
+        right="while self._bytes > self._kept_bytes and len(self._chunks) > 1:",
+        wrong="while self._bytes > 1000 * self._kept_bytes and len(self._chunks) > 1:",
+        tests=(f"{BOUNDS}::test_a_tail_forgets_what_has_no_room_and_says_so",),
+    ),
+    Mutation(
+        name="what is deferred does not hold back the logical time",
+        module="trace/log.py",
+        right="return min(lamport, self._records[LAMPORT] - 1) if self._records else lamport",
+        wrong="return lamport",
+        tests=(f"{BOUNDS}::test_what_is_not_settled_yet_holds_back_the_logical_time",),
+    ),
+    Mutation(
+        name="a process that was not known is followed on",
+        module="watch/followed.py",
+        right="return known is None or self._lives_once or _resumes(heard)",
+        wrong="return known is not None and (self._lives_once or _resumes(heard))",
+        tests=(f"{FOLLOWED}::test_judging_begins_anew_with_a_process_that_was_not_known_or_not_waited_for",),
+    ),
+    Mutation(
+        name="a member that resumes is followed on",
+        module="watch/followed.py",
+        right="return known is None or self._lives_once or _resumes(heard)",
+        wrong="return known is None or self._lives_once",
+        tests=(f"{FOLLOWED}::test_a_member_that_resumes_from_its_journal_may_deliver_again",),
+    ),
+    Mutation(
+        name="what may still commit is blamed on its readers",
+        module="pipeline/auditing/followed_window.py",
+        right='event.words[_OP] == "w" and event.words[_TXN] not in ended}',
+        wrong='event.words[_OP] == "w" and not event.words[_TXN]}',
+        tests=(f"{SERVICES}::test_what_may_still_commit_is_no_violation_until_it_aborts",),
+    ),
+    Mutation(
+        name="a window never forgets",
+        module="pipeline/auditing/followed_window.py",
+        right="        if over <= 0:\n",
+        wrong="        if over <= 1000:\n",
+        tests=(f"{SERVICES}::test_only_the_last_events_are_kept",),
+    ),
+]

@@ -130,6 +130,11 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "no host": ("a.jsonl", b'{"event":"x"}\n', [], "names no host"),
     "an unknown kind": ("a.jsonl", b'{"host":"a","kind":"dance"}\n', [], "line 1: the kind 'dance' is none of"),
     "a send of nothing": ("a.jsonl", b'{"host":"a","kind":"send"}\n', [], "a send or a delivery must name its message"),
+    "a key twice": ("a.jsonl", b'{"host":"a","host":"b"}\n', [], "line 1 is not a JSON object: it has the key 'host' twice"),
+    "a key twice, with spaces, inside": (
+        "a.jsonl", b'{"host":"a"}\n{"host": "b", "clock": {"b" : 1, "b" : 2}}\n', [], "line 2 is not a JSON object: it has",
+    ),
+    "a host twice in a clock": ("a.txt", b'e\na {"a":1, "a":2}\n', [], "line 1: the clock is not a JSON object from hosts"),
     "a line that is no JSON": ("a.jsonl", b'{"host":"a"}\n{\n', [], "line 2 is not a JSON object"),
     "a cycle of messages": (
         "a.jsonl",

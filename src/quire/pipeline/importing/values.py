@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from quire.model.errors import BadInput
 from quire.pipeline.importing.records import check_names
 
 _INT64 = 1 << 63
+_COLON = re.compile(rb'"\s*:')
 _WHOLE = re.compile(r"[-+]?\d{1,19}")
 _SECONDS = re.compile(r"[-+]?\d{1,11}\.\d{1,18}")
 _FINER = re.compile(r"(?<=:\d\d)[.,](\d+)")
@@ -29,13 +31,36 @@ class NotJson(ValueError):
 
 
 def read_json(text: str | bytes, kind: Any = Any) -> Any:
-    """What a text of JSON says; raises NotJson where it is none, or not of this kind, or nested too deep to be read."""
+    """What a text of JSON says; raises NotJson where it is none, or not of this kind, nested too deep to be read, or where an
+    object has a key twice: nobody knows which of the two values is meant."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        found = msgspec.json.decode(text, type=kind)
+        if isinstance(found, dict | list) and _may_repeat(text if isinstance(text, bytes) else text.encode(), found):
+            json.loads(text, object_pairs_hook=_once)
+        return found
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJson(str(error)) from error
     except RecursionError as error:
         raise NotJson("it is nested too deep") from error
+
+
+def _may_repeat(text: bytes, found: dict[str, Any] | list[Any]) -> bool:
+    """Whether there are more colons after quotes than keys. There are as many in what is right, apart from texts that have some
+    themselves; so nearly everything is read only once."""
+    colons = len(_COLON.findall(text)) if b'" :' in text or b'"\t:' in text else text.count(b'":')
+    return colons != len(found) and colons > _count_keys(found)
+
+
+def _count_keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(_count_keys(each) for each in value.values() if isinstance(each, dict | list))
+    return sum(_count_keys(each) for each in value if isinstance(each, dict | list))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise NotJson(f"it has the key {next(name for name in names if names.count(name) > 1)[:60]!r} twice")
 
 
 def parse_time(value: Any) -> int | None:

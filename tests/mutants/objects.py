@@ -11,6 +11,7 @@ SCENARIOS = "tests/objects/test_scenarios.py"
 API = "tests/objects/test_api.py"
 
 DEPARTURES = "tests/objects/test_departures.py"
+SURVIVING = "tests/objects/test_surviving.py"
 CRASHES = f"{DEPARTURES}::test_whoever_crashes_the_others_go_on_in_one_order"
 
 MUTATIONS = [
@@ -66,6 +67,20 @@ MUTATIONS = [
         wrong="return any(",
         tests=(f"{DEPARTURES}::test_replicas_run_what_a_member_that_is_gone_has_called[0]",),
         swarms=(CRASHES,),
+    ),
+    Mutation(
+        name="hosts go on before all of them have told what they have of one that is gone",
+        module="live/services/object_views.py",
+        right="if self._reports.keys() >= set(self._view.members):",
+        wrong="if self._reports and self._hosts > set(map(int, self._view.members)):",
+        tests=(f"{SURVIVING}::test_what_came_to_one_of_those_who_go_on_comes_to_the_other[1]",),
+    ),
+    Mutation(
+        name="a host that the others went on without is waited for at the end",
+        module="live/services/objects.py",
+        right='            self._host.give_up(member, "the members that are left go on without it")\n',
+        wrong="            pass\n",
+        tests=(f"{SURVIVING}::test_a_call_whose_host_is_lost_fails_and_the_others_go_on",),
     ),
     Mutation(
         name="a call fails though a replica is left",

@@ -47,19 +47,22 @@ OBJECTS = {
 
 
 class Hosts:
-    """Three members in one event loop."""
+    """Members in one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, members: int = 3) -> None:
         self.events: list[Event] = []
-        self.groups = [self._join(me) for me in range(3)]
+        self.members = [f"127.0.0.1:{7000 + number}" for number in range(members)]
+        self.views = [f"127.0.0.1:{7100 + number}" for number in range(members)]
+        self.groups = [self._join(me) for me in range(members)]
         self.ended = asyncio.Event()
         self.errors: list[BaseException] = []
 
     def _join(self, me: int) -> quire.ObjectGroup:
-        listen = self.events.append if me == 0 else None
+        objects = OBJECTS | {"everywhere": quire.place(Account, *range(len(self.members)))}
         return quire.join_objects(
-            "hosts", me=me, members=MEMBERS, views=VIEWS, objects=OBJECTS, transport="memory", on_event=listen
-        )
+            "hosts", me=me, members=self.members, views=self.views, objects=objects, transport="memory",
+            on_event=self.events.append if me == 0 else None,
+        )  # fmt: skip
 
     async def serve(self, me: int) -> None:
         try:
@@ -70,30 +73,31 @@ class Hosts:
 
     def cut_off(self, member: int) -> None:
         network = MemoryNetwork.of(asyncio.get_running_loop())
-        for address in (MEMBERS[member], VIEWS[member]):
+        for address in (self.members[member], self.views[member]):
             network.cut_off(read_address(address))
 
     def mend(self, member: int) -> None:
         network = MemoryNetwork.of(asyncio.get_running_loop())
-        for address in (MEMBERS[member], VIEWS[member]):
+        for address in (self.members[member], self.views[member]):
             network.mend(read_address(address))
 
 
-def run(act: Callable[[Hosts, quire.ObjectGroup], Awaitable[None]]) -> Hosts:
-    """Everybody serves until member 0 has acted."""
+def run(act: Callable[[Hosts, quire.ObjectGroup], Awaitable[None]], members: int = 3, lost: int = 1) -> Hosts:
+    """Everybody serves until member 0 has acted; the last of them may be lost then."""
     made: list[Hosts] = []
 
     async def main() -> None:
-        hosts = Hosts()
+        hosts = Hosts(members)
         made.append(hosts)
-        others = [asyncio.create_task(hosts.serve(me)) for me in (1, LOST)]
+        others = [asyncio.create_task(hosts.serve(me)) for me in range(1, members)]
         async with hosts.groups[0] as group:
             await act(hosts, group)
             hosts.ended.set()
-        await others[0]
-        others[1].cancel()
-        with suppress(asyncio.CancelledError):
-            await others[1]
+        await asyncio.gather(*others[:-lost])
+        for each in others[-lost:]:
+            each.cancel()
+            with suppress(asyncio.CancelledError):
+                await each
 
     run_in_virtual_time(main())
     return made[0]
@@ -148,6 +152,48 @@ def test_a_host_that_was_cut_off_learns_that_the_others_went_on_and_answers_noth
 
     hosts = run(act)
     assert [hosts.groups[me].objects["shared"].balance for me in (0, 1)] == [2, 2]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("other", [0, 1])
+def test_what_came_to_one_of_those_who_go_on_comes_to_the_other(other: int) -> None:
+    """The one that is lost could reach only one of them before."""
+
+    async def act(hosts: Hosts, group: quire.ObjectGroup) -> None:
+        network = MemoryNetwork.of(asyncio.get_running_loop())
+        network.part(read_address(hosts.members[LOST]), read_address(hosts.members[1 - other]))
+        last = asyncio.create_task(hosts.groups[LOST].invoke("shared", "deposit", 5))
+        while not hosts.groups[other].objects["shared"].balance:  # type: ignore[attr-defined]
+            await asyncio.sleep(0.01)
+        hosts.cut_off(LOST)
+        assert await group.invoke("shared", "deposit", 1) == 6
+        last.cancel()
+
+    hosts = run(act)
+    assert [hosts.groups[me].objects["shared"].balance for me in (0, 1)] == [6, 6]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 0.6, 1.05, 1.1, 2.5])
+def test_several_are_lost_one_while_the_others_agree_about_another(apart_s: float) -> None:
+    async def act(hosts: Hosts, group: quire.ObjectGroup) -> None:
+        async def work(host: quire.ObjectGroup) -> None:
+            for _ in range(40):
+                await host.invoke("everywhere", "deposit", 1)
+                await asyncio.sleep(0.1)
+
+        working = [asyncio.create_task(work(host)) for host in hosts.groups]
+        await asyncio.sleep(0.5)
+        hosts.cut_off(4)
+        await asyncio.sleep(apart_s)
+        hosts.cut_off(3)
+        await asyncio.gather(*working[:3])
+        for task in working[3:]:
+            task.cancel()
+
+    hosts = run(act, members=5, lost=2)
+    assert sorted(peer for event in hosts.events if event.kind == "evicted" for peer in event.peers) == [3, 4]
+    balances = [hosts.groups[me].objects["everywhere"].balance for me in range(3)]  # type: ignore[attr-defined]
+    assert balances[0] == balances[1] == balances[2] >= 3 * 40
+    assert hosts.errors == []
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from quire.http.addresses import read_http_address
+from quire.http.client import Client
 from quire.live.runs.plan import read_plan
 from quire.model.errors import BadInput
 from tests.kit.patience import PATIENCE_S
@@ -42,6 +46,31 @@ def test_what_cannot_be_watched_is_refused_in_one_sentence(tmp_path: Path) -> No
         assert done.returncode == 2, (arguments, done.stdout, done.stderr)
         assert says in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_run_is_watched_while_it_is_recorded(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    making = [QUIRE, "run", "--members", "2", "--messages", "1000000", "--rate", "50", "--out", str(out), "--no-audit"]
+    run = subprocess.Popen(making, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    watching = subprocess.Popen([QUIRE, "watch", str(out), "--no-browser"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert watching.stderr is not None
+        client = Client(read_http_address(watching.stderr.readline().split("//")[1].strip().rstrip("/")))
+        asyncio.run(asyncio.wait_for(until_judged(client, {"0", "1"}), PATIENCE_S))
+    finally:
+        for process in (watching, run):
+            process.kill()
+            process.communicate()
+
+
+async def until_judged(client: Client, names: set[str]) -> None:
+    """Return when the page has a verdict about these processes, and draws what they do."""
+    while True:
+        state = msgspec.json.decode(await client.get("/state"))
+        found = {process["name"] for process in state["processes"]}
+        if found == names and state["verdict"]["verdict"] == "holds" and state["trace"]:
+            return client.close()
+        await asyncio.sleep(0.1)
 
 
 def test_a_groups_file_says_where_its_members_are_observed(tmp_path: Path) -> None:

@@ -241,6 +241,34 @@ def test_jaeger_is_read_too(tmp_path: Path) -> None:
     told = [(row["kind"], row["time_ns"]) for row in rows(tmp_path / "run")]
     assert told == [("deliver", 7000), ("local", 7000), ("send", 5000)]
 
+    alone = take_in(tmp_path, json.dumps(trace), "spans.json")
+
+    assert (alone.format, alone.executions[0].hosts) == ("jaeger", ("back", "front"))
+    assert [(row["kind"], row["time_ns"]) for row in rows(tmp_path / "run")] == told
+
+
+def test_lines_of_thousands_of_spans_are_lines(tmp_path: Path) -> None:
+    """A collector writes as many spans in a line as it had at hand: much more than is looked at to recognise the format."""
+    lines = [
+        json.dumps(otel({"front": [otel_span(f"{line}.{number}", number) for number in range(1000)]})) for line in range(3)
+    ]
+    assert len(lines[0]) > 1 << 16
+
+    for wanted in ({}, {"format": "otel"}):
+        imported = take_in(tmp_path, "\n".join(lines) + "\n", "spans.json", **wanted)
+
+        assert (imported.format, imported.executions[0].events) == ("otel", 3000)
+
+
+def test_clocks_that_a_logger_has_put_in_a_string_are_clocks(tmp_path: Path) -> None:
+    plain = 'a {"a":1}\nbegins\nb {"b":1, "a":1}\nhears\n'
+    take_in(tmp_path, plain)
+    expected = rows(tmp_path / "run")
+
+    take_in(tmp_path, plain.replace('"', '\\"'))
+
+    assert rows(tmp_path / "run") == expected
+
 
 def test_delimited_executions_become_runs_of_their_own(tmp_path: Path) -> None:
     first, second = (logs.random_log(random.Random(seed), ["a", "b"]) for seed in (1, 2))

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -58,7 +58,10 @@ def _processor_s(pid: int) -> float:
 
 
 def _descendants(pid: int) -> list[int]:
-    children = [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    children = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # Java's threads come and go.
+            children += [int(child) for child in (task / "children").read_text().split()]
     return children + [other for child in children for other in _descendants(child)]
 
 

@@ -115,7 +115,7 @@ async def measure(me: int, addresses: Sequence[str], rounds: int, kind: str) -> 
 class Meeting:
     """Where members wait until all have come as far."""
 
-    def __init__(self, group: quire.Group) -> None:
+    def __init__(self, group: quire.DynamicGroup) -> None:
         self._group = group
         self._heard = self._expected = 0
         self._changed = asyncio.Event()

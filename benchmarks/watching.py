@@ -29,7 +29,7 @@ from quire.http.client import Client
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import QuireError
 
-CONTENDER = "quire dynamic uniform"
+CONTENDER = "quire runs"
 MEMBERS = 3
 TARGET = 0.95
 

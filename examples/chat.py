@@ -3,7 +3,8 @@
     python examples/chat.py 0 127.0.0.1:7000 127.0.0.1:7001
     python examples/chat.py 1 127.0.0.1:7000 127.0.0.1:7001
 
-Type lines; /quit ends the chat for all, once everybody has seen everything that was said.
+Type lines; /quit ends the chat for all, once everybody has seen everything that was said. If some are
+lost, the others go on, as long as a majority is there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from terminal import lines
 import quire
 
 
-async def speak(group: quire.Group) -> None:
+async def speak(group: quire.DynamicGroup) -> None:
     with suppress(quire.QuireError):  # Whoever listens is told as well, if somebody has quit or is lost.
         async for line in lines():
             if line == "/quit":
@@ -27,7 +28,7 @@ async def speak(group: quire.Group) -> None:
 
 
 async def chat(me: int, members: list[str]) -> None:
-    async with quire.join("chat", me=me, members=members, order="total", timeout_s=30) as group:
+    async with quire.join("chat", me=me, members=members, order="total") as group:
         print(f"You are {me}. Everybody is here; /quit to end.", flush=True)
         speaking = asyncio.create_task(speak(group))
         async for message in group:  # Ends when the group does.

@@ -22,7 +22,7 @@ import quire
 class ReplicatedDict:
     """Read `items`, and keep `follow` running. A write returns when it is in the local copy, so that the next read sees it."""
 
-    def __init__(self, group: quire.Group) -> None:
+    def __init__(self, group: quire.DynamicGroup) -> None:
         self.items: dict[str, str] = {}
         self._group = group
         self._position: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class ReplicatedDict:
                 self._moved.notify_all()
 
 
-async def obey(group: quire.Group, copy: ReplicatedDict) -> None:
+async def obey(group: quire.DynamicGroup, copy: ReplicatedDict) -> None:
     with suppress(quire.QuireError):  # `follow` is told as well.
         async for line in lines():
             match line.split(maxsplit=2):
@@ -68,7 +68,7 @@ async def obey(group: quire.Group, copy: ReplicatedDict) -> None:
 
 
 async def main(me: int, members: list[str]) -> None:
-    async with quire.join("dictionary", me=me, members=members, order="total", timeout_s=30) as group:
+    async with quire.join("dictionary", me=me, members=members, order="total") as group:
         copy = ReplicatedDict(group)
         obeying = asyncio.create_task(obey(group, copy))
         await copy.follow()

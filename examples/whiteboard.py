@@ -20,7 +20,7 @@ from terminal import lines
 import quire
 
 
-async def draw(group: quire.Group) -> None:
+async def draw(group: quire.DynamicGroup) -> None:
     with suppress(quire.QuireError):  # The log's loop is told as well.
         async for line in lines():
             colour, *points = line.split() or [""]
@@ -29,17 +29,17 @@ async def draw(group: quire.Group) -> None:
         await group.close()
 
 
-async def keep_log(group: quire.Group, log: Path) -> None:
+async def keep_log(group: quire.DynamicGroup, log: Path) -> None:
     """Append every stroke. Whole runs are written at once: no object a message, however fast they come."""
     with log.open("ab") as file:
         async for delivery in group.runs():
             file.writelines(delivery.run.payloads())
             file.flush()
-            print(f"{delivery.run.count} more from {delivery.run.origin}", flush=True)
+            print(f"{delivery.run.count} more from {delivery.origin}", flush=True)
 
 
 async def main(me: int, log: Path, members: list[str]) -> None:
-    async with quire.join("whiteboard", me=me, members=members, order="causal", timeout_s=30) as group:
+    async with quire.join("whiteboard", me=me, members=members, order="causal") as group:
         print(f"Drawing on {log} with {len(members) - 1} others; end with Ctrl-D.", flush=True)
         drawing = asyncio.create_task(draw(group))
         await keep_log(group, log)

@@ -19,7 +19,7 @@ from quire.bench.assignment import Assignment, Report
 from quire.bench.load import HEAD_BYTES, Supply, Tally
 from quire.bench.measure import (
     CEILINGS,
-    DYNAMIC,
+    IN_ONE_SIZE,
     OURS,
     ZEROMQ,
     Config,
@@ -95,7 +95,7 @@ class TestLoad:
 
 class TestContenders:
     # Every one of them takes part in the tiny run below, too.
-    @pytest.mark.parametrize("contender", cases(OURS[:1], [*OURS[1:], *DYNAMIC, *CEILINGS]))
+    @pytest.mark.parametrize("contender", cases(OURS[:1], [*OURS[1:], *IN_ONE_SIZE, *CEILINGS]))
     @pytest.mark.parametrize("size", cases([1024], [64]))
     def test_everybody_delivers_everything_as_promised(self, contender: str, size: int) -> None:
         figures = asyncio.run(move_load(contender, size, Config(messages=3000)))
@@ -121,17 +121,18 @@ class TestContenders:
 class TestMeasure:
     def test_a_tiny_run_gives_every_row_and_judges_the_targets(self, tiny: Results) -> None:
         rows = {row.contender: row for row in tiny.throughput}
-        assert {*OURS, *DYNAMIC, *CEILINGS} <= set(rows)
-        assert all(rows[name].to_runs for name in DYNAMIC)
-        assert [name for name, row in rows.items() if row.to_disk] == ["quire dynamic journal"]
+        assert {*OURS, *IN_ONE_SIZE, *CEILINGS} <= set(rows)
+        assert all(rows[name].to_runs for name in IN_ONE_SIZE)
+        assert rows["quire fast"].to_fixed
+        assert [name for name, row in rows.items() if row.to_disk] == ["quire journal"]
         assert rows["quire runs"].to_runs == rows["ceiling opaque"].to_ceiling == 1.0
         assert {"raw round trip", "quire", "quire, lookahead=0"} <= {row.contender for row in tiny.latency}
         durable = {row.contender: row.to_sync for row in tiny.latency}
-        assert durable["quire dynamic, journal"]
+        assert durable["quire, journal"]
         assert durable["quire"] is None
         judged = [target.name for target in judge(tiny)]
         assert len(judged) >= 8
-        assert sum("dynamic" in name or "durable" in name for name in judged) == 4
+        assert sum("fixed" in name or "journal" in name or "durable" in name for name in judged) == 4
 
     def test_without_rivals_quire_is_alone(self) -> None:
         assert rivals_for(Config(rivals=False)) == ((), "")
@@ -233,7 +234,7 @@ class TestCommand:
         monkeypatch.setattr("quire.bench.measure.measure", measured)
         done = CliRunner().invoke(app, TINY)
         assert done.exit_code == 0
-        assert all(name in done.stdout for name in ("targets", *OURS, *DYNAMIC, *CEILINGS))
+        assert all(name in done.stdout for name in ("targets", *OURS, *IN_ONE_SIZE, *CEILINGS))
         assert done.stderr.strip() == (f"quire: {tiny.left_out}" if tiny.left_out else "")
 
     @pytest.mark.parametrize(

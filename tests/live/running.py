@@ -18,12 +18,16 @@ from quire.live import Certificates, Group
 from quire.live.network_options import Network
 from quire.live.settings import Settings, read_settings
 from quire.model.messages import Message
+from quire.protocols.registry import PROTOCOLS
+from quire.views.core import IN_VIEWS
 from tests.kit.patience import PATIENCE_S
 
 LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
+FIXED = [name for name in PROTOCOLS if name not in IN_VIEWS]
+"""The protocols whose groups are fixed."""
 SECRET = "correct horse battery staple"
 
 
@@ -33,12 +37,10 @@ def run(main: Coroutine[Any, Any, None], loop: str = "asyncio", seconds: float =
 
 
 def made_of(addresses: Sequence[str], me: int, **chosen: Any) -> Settings:
-    """The settings of one member, which waits for the others no longer than they may be silent. What `join` does not offer
-    is replaced afterwards."""
-    chosen = dict[str, Any](group="test", order="total", timeout_s=5.0) | chosen
+    """The settings of one member of a fixed group, which waits for the others no longer than they may be silent. What `join`
+    does not offer is replaced afterwards."""
+    chosen = dict[str, Any](group="test", protocol="two-phase", timeout_s=5.0) | chosen
     chosen.setdefault("join_s", chosen["timeout_s"])
-    if "protocol" in chosen:
-        del chosen["order"]
     extra = {name: chosen.pop(name) for name in ("handshake_s", "link_bytes_max", "inbox_messages_max") if name in chosen}
     network = Network(**{name: chosen.pop(name) for name in Network.__struct_fields__ if name in chosen})
     return msgspec.structs.replace(read_settings(chosen.pop("group"), me, addresses, network=network, **chosen), **extra)

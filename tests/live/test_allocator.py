@@ -19,7 +19,7 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 async def main():
-    settings = read_settings("test", 0, free_addresses(1), order="total", network=Network())
+    settings = read_settings("test", 0, free_addresses(1), protocol="two-phase", network=Network())
     async with Group(settings):
         for number in range(60):
             if number == 10:

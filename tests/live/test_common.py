@@ -20,7 +20,7 @@ from quire.model.messages import Message, MessageId
 from quire.protocols.registry import PROTOCOLS
 from tests.kit.virtual_time import run_in_virtual_time
 from tests.live.proxy import Proxy, Weather, proxies
-from tests.live.running import crash, made_of, run
+from tests.live.running import FIXED, crash, made_of, run
 
 Addresses = Callable[[int], list[str]]
 
@@ -134,7 +134,7 @@ def check_order(logs: dict[int, list[Message]], common: Common) -> None:
 
 
 @pytest.mark.parametrize("how", ["ends", "is cut off"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", FIXED)
 def test_what_is_common_is_at_every_survivor_and_in_the_same_order(addresses: Addresses, protocol: str, how: str) -> None:
     known = 0
 
@@ -190,7 +190,7 @@ async def group_in_memory(protocol: str, schedule: list[Step], victim: int, how:
 
 
 @settings(max_examples=150, deadline=None)
-@given(protocol=st.sampled_from(sorted(PROTOCOLS)), schedule=steps, victim=member, data=st.data())
+@given(protocol=st.sampled_from(sorted(FIXED)), schedule=steps, victim=member, data=st.data())
 def test_what_is_common_is_at_every_survivor_whatever_happened_before(
     protocol: str, schedule: list[Step], victim: int, data: st.DataObject
 ) -> None:
@@ -202,7 +202,7 @@ def test_members_that_hear_each_other_know_exactly_what_is_common(addresses: Add
     where = addresses(3)
 
     async def main() -> None:
-        groups = [Group(made_of(where, me, order="causal", timeout_s=60)) for me in range(3)]
+        groups = [Group(made_of(where, me, protocol="matrix", timeout_s=60)) for me in range(3)]
         await asyncio.gather(*(group.__aenter__() for group in groups))
         listening = [asyncio.ensure_future(listen(group)) for group in groups[:2]]
         # Nothing of member 2 reaches member 1 any more, but member 0 goes on hearing it.

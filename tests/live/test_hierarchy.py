@@ -104,10 +104,10 @@ def test_a_description_that_leaves_out_a_member_is_refused(addresses: Addresses)
 
 def test_a_group_that_only_multicasts_says_so(addresses: Addresses) -> None:
     async def act(groups: list[Group]) -> None:
-        with pytest.raises(BadInput, match="single-phase multicasts to the whole group only"):
+        with pytest.raises(BadInput, match="two-phase multicasts to the whole group only"):
             await groups[0].send(b"x", to=(1,))
 
-    with_groups(addresses(2), act)
+    with_groups(addresses(2), act, protocol="two-phase")
 
 
 def test_a_member_that_is_no_neighbour_is_not_let_in(addresses: Addresses) -> None:

@@ -477,12 +477,13 @@ def test_a_stranger_takes_little_memory(addresses: Addresses) -> None:
     run(main())
 
 
-# What a member may do wrong. The test plays member 1 of a group of two.
+# What a member may do wrong. The test plays member 1 of a group of two, with the packets of single-phase.
 
 
 def with_member(where: list[str], act: Callable[[Group, Settings], Awaitable[None]], timeout_s: float = 3) -> None:
     async def main() -> None:
-        group, settings = Group(made_of(where, 0, timeout_s=timeout_s)), made_of(where, 1)
+        own, settings = (made_of(where, me, protocol="single-phase", timeout_s=timeout_s) for me in range(2))
+        group = Group(own)
         entering = asyncio.ensure_future(group.__aenter__())
         while not group._mesh._acceptor._endpoints:
             await asyncio.sleep(0)

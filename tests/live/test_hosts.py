@@ -93,7 +93,7 @@ def test_a_cable_that_is_pulled_for_a_while_loses_and_repeats_nothing(tmp_path: 
 def test_a_host_that_is_gone_for_good_is_named_at_all_others(tmp_path: Path) -> None:
     assert quire("keys", "board", "--secret", "--out", tmp_path / "group.secret").exit_code == 0
     with hosts(3) as here, ExitStack() as stack:
-        lines = ('order = "total"', 'secret_file = "group.secret"', "rate = 100")
+        lines = ('protocol = "two-phase"', 'secret_file = "group.secret"', "rate = 100")
         plan = write_plan(tmp_path, here.ipv4, *lines)
         plan.write_text(plan.read_text().replace("timeout_s = 15", "timeout_s = 5"))
         members = start(stack, here, plan)

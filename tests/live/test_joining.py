@@ -30,7 +30,7 @@ class Account(quire.Object):
 
 
 def as_group(where: list[str], **chosen: Any) -> Any:
-    return join("test", me=0, members=where, order="total", **chosen)
+    return join("test", me=0, members=where, protocol="two-phase", **chosen)
 
 
 def as_objects(where: list[str], **chosen: Any) -> Any:
@@ -52,7 +52,7 @@ WAYS_IN = [as_group, as_objects, as_store, as_sequencer]
 def test_every_way_in_and_the_file_have_the_same_defaults(way_in: Callable[..., Any]) -> None:
     where = ["127.0.0.1:7000", "127.0.0.1:7001"]
     settings: Settings = way_in(where).settings
-    planned = Plan(members=tuple(where), order="total").settings(0)
+    planned = Plan(members=tuple(where), protocol="two-phase").settings(0)
     assert (settings.timeout_s, settings.join_s) == (planned.timeout_s, planned.join_s) == (TIMEOUT_S, JOIN_S)
 
 
@@ -122,7 +122,9 @@ def test_whoever_waits_is_told_every_few_seconds_for_whom(
             if sum(one.kind == "awaited" for one in events) == 3:
                 reminded.set()
 
-        groups = [join("test", me=me, members=where, order="total", on_event=listen if me == 1 else None) for me in range(3)]
+        groups = [
+            join("test", me=me, members=where, protocol="two-phase", on_event=listen if me == 1 else None) for me in range(3)
+        ]
         first = asyncio.ensure_future(groups[1].__aenter__())
         await reminded.wait()
         others = [asyncio.ensure_future(groups[me].__aenter__()) for me in (0, 2)]
@@ -139,7 +141,15 @@ def test_whoever_waits_is_told_every_few_seconds_for_whom(
     assert "group=test member=1 event=awaited peer=0,2 for_s=0.1" in lines[0].getMessage()
 
 
-def test_the_command_line_says_how_long_to_wait_too(tmp_path: Path) -> None:
-    result = command("member", write_plan(tmp_path, "messages = 1", "join_s = 60"), "--me", "0", "--join", "0.2")
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (['protocol = "two-phase"'], r"member 1 \(.*\) has been unreachable for 0\.\d s: .* within join_s \(0\.2 s\)"),
+        ([], r"not become a member within join_s \(0\.2 s\): waiting for 1 \(127.*\), 2 \(127.*\)"),
+    ],
+    ids=["fixed", "changing"],
+)
+def test_the_command_line_says_how_long_to_wait_too(tmp_path: Path, lines: list[str], sentence: str) -> None:
+    result = command("member", write_plan(tmp_path, "messages = 1", "join_s = 60", *lines), "--me", "0", "--join", "0.2")
     assert result.exit_code == 3
-    assert re.search(r"member 1 \(.*\) has been unreachable for 0\.\d s: .* within join_s \(0\.2 s\)", result.stderr)
+    assert re.search(sentence, result.stderr)

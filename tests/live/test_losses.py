@@ -38,7 +38,7 @@ MEMBER = """
 import asyncio, sys, quire
 
 async def main(me, members):
-    async with quire.join("test", me=me, members=members, order="total", timeout_s=60) as group:
+    async with quire.join("test", me=me, members=members, protocol="two-phase", timeout_s=60) as group:
         print("joined", flush=True)
         async for _ in group:
             pass
@@ -204,11 +204,11 @@ def test_a_member_that_learns_of_a_misfit_from_another_says_so_at_once_and_blame
     *where, hidden = addresses(4)
 
     async def main() -> None:
-        one = {"protocol": "single-phase", "timeout_s": 60}
+        one = {"protocol": "matrix", "timeout_s": 60}
         groups = [
             Group(made_of(where, 0, **one)),
             Group(made_of(where, 1, listen=hidden, **one)),
-            Group(made_of(where, 2, options={"ids": "rotating"}, **one)),
+            Group(made_of(where, 2, options={"encoding": "changes"}, **one)),
         ]
         at = time.monotonic()
         first = [asyncio.ensure_future(group.__aenter__()) for group in groups[:2]]
@@ -218,7 +218,7 @@ def test_a_member_that_learns_of_a_misfit_from_another_says_so_at_once_and_blame
         assert time.monotonic() - at < SECONDS
         texts = [str(error) for error in errors]
         assert all(isinstance(error, BadInput) for error in errors), texts
-        sentence = "member 2 has option 'ids' 'rotating' and member 0 has 'static'; give all members the same"
+        sentence = "member 2 has option 'encoding' 'changes' and member 0 has 'dense'; give all members the same"
         assert texts[0] == f"member 2 ({where[2]}): {sentence}"
         assert texts[1] == f"member 2 ({where[2]}): {sentence} (reported by member 0)"
 
@@ -229,14 +229,14 @@ def test_whoever_comes_just_after_others_have_found_a_misfit_is_told_too(address
     where = addresses(3)
 
     async def main() -> None:
-        groups = [Group(made_of(where, me, order="causal" if me == 1 else "total", timeout_s=60)) for me in range(3)]
+        groups = [Group(made_of(where, me, protocol="matrix" if me == 1 else "two-phase", timeout_s=60)) for me in range(3)]
         first = [asyncio.ensure_future(group.__aenter__()) for group in groups[:2]]
         while groups[0]._mesh._gathering.obstacle is None:
             await asyncio.sleep(0.01)
         last = asyncio.ensure_future(groups[2].__aenter__())
         errors = await asyncio.gather(*first, last, return_exceptions=True)
         assert all(isinstance(error, BadInput) for error in errors)
-        assert "'causal-vector'" in str(errors[2])
+        assert "'matrix'" in str(errors[2])
 
     run(main())
 

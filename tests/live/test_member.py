@@ -109,16 +109,52 @@ def test_without_a_load_lines_of_all_inputs_come_out_everywhere_in_one_order(tmp
     )
 
 
-def test_ctrl_c_at_one_member_ends_the_group_after_everything_is_delivered(tmp_path: Path) -> None:
+def say(member: subprocess.Popen[str], line: str) -> None:
+    assert member.stdin is not None
+    member.stdin.write(line)
+    member.stdin.flush()
+
+
+def end_input(member: subprocess.Popen[str]) -> None:
+    assert member.stdin is not None
+    member.stdin.close()
+    member.stdin = None
+
+
+def lines_of(member: subprocess.Popen[str], count: int) -> list[str]:
+    assert member.stdout is not None
+    return [member.stdout.readline() for _ in range(count)]
+
+
+def test_ctrl_c_at_one_member_has_it_leave_after_everything_it_sent_is_delivered_and_the_others_go_on(tmp_path: Path) -> None:
     plan = write_plan(tmp_path, 'order = "total"')
 
     with started(plan) as members:
         for me, member in enumerate(members):
-            assert member.stdin is not None
-            member.stdin.write(f"from {me}\n")
-            member.stdin.flush()
-        assert members[1].stdout is not None
-        seen = [members[1].stdout.readline() for _ in range(3)]
+            say(member, f"from {me}\n")
+        seen = [lines_of(member, 3) for member in members]
+        members[1].send_signal(signal.SIGINT)
+        members[1].wait(PATIENCE_S)
+        for member in (members[0], members[2]):
+            say(member, "still here\n")
+            end_input(member)
+        said = [member.communicate(timeout=PATIENCE_S) for member in members]
+
+    assert [member.returncode for member in members] == [0, 130, 0]
+    assert sorted(seen[1]) == ["0:0 from 0\n", "1:0 from 1\n", "2:0 from 2\n"]
+    assert seen[0] == seen[1] == seen[2]
+    assert said[0][0] == said[2][0]
+    assert sorted(said[0][0].splitlines()) == ["0:1 still here", "2:1 still here"]
+    assert all("Traceback" not in complaints for _, complaints in said)
+
+
+def test_ctrl_c_at_one_member_ends_a_fixed_group_after_everything_is_delivered(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, 'protocol = "two-phase"')
+
+    with started(plan) as members:
+        for me, member in enumerate(members):
+            say(member, f"from {me}\n")
+        seen = lines_of(members[1], 3)
         members[1].send_signal(signal.SIGINT)
         said = [member.communicate(timeout=PATIENCE_S) for member in members]
 
@@ -130,14 +166,51 @@ def test_ctrl_c_at_one_member_ends_the_group_after_everything_is_delivered(tmp_p
     assert [complained(complaints) for _, complaints in said] == [f"member {me}: {early}{interrupted[me]}" for me in range(3)]
 
 
-def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(tmp_path: Path) -> None:
-    plan = write_plan(tmp_path, 'order = "fifo"', "messages = 1", members=2)
+def test_a_killed_member_that_is_started_again_with_its_journal_goes_on_where_it_was(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, 'order = "total"', 'journal = "journal-{me}"')
+
+    with started(plan) as members:
+        for me, member in enumerate(members):
+            say(member, f"from {me}\n")
+        for member in members:
+            lines_of(member, 3)
+        members[2].kill()
+        members[2].wait(PATIENCE_S)
+        say(members[0], "without you\n")
+        assert lines_of(members[1], 1) == ["0:1 without you\n"]
+        again = subprocess.Popen(
+            [*QUIRE, "member", plan, "--me", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        with again:
+            try:
+                # What was delivered since the last checkpoint comes again, and then what it missed.
+                say(again, "here again\n")
+                assert lines_of(again, 5)[3:] == ["0:1 without you\n", "2:1 here again\n"]
+                assert lines_of(members[1], 1) == ["2:1 here again\n"]
+                for member in (members[0], members[1], again):
+                    end_input(member)
+                assert [member.wait(PATIENCE_S) for member in (members[0], members[1], again)] == [0, 0, 0]
+            finally:
+                again.kill()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "beginning", "rest"),
+    [
+        ("matrix", "quire: member 1 (127.0.0.1:", "has been unreachable"),
+        ("fifo", "quire: this process did not become a member within join_s (0.5 s): ", "waiting for 1 (127.0.0.1:"),
+    ],
+)
+def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(
+    tmp_path: Path, protocol: str, beginning: str, rest: str
+) -> None:
+    plan = write_plan(tmp_path, f"protocol = {protocol!r}", "messages = 1", members=2)
 
     alone = quire("member", plan, "--me", "0", "--timeout", "0.5", "--join", "0.5", "--out", tmp_path / "parts")
 
     assert (alone.exit_code, alone.stdout) == (3, "")
-    assert alone.stderr.startswith("quire: member 1 (127.0.0.1:")
-    assert "has been unreachable" in alone.stderr
+    assert alone.stderr.startswith(beginning)
+    assert rest in alone.stderr
     assert alone.stderr.count("\n") == 1
     assert not list((tmp_path / "parts").iterdir())
 
@@ -153,6 +226,7 @@ def test_a_member_whose_peer_never_comes_says_which_and_ends_with_3(tmp_path: Pa
         ("members = ['127.0.0.1:1']\nsecret_file = 'none'", "cannot read the group's secret in .*none: No such file"),
         ("members = ['10.0.0.1:1']", "give a secret or certificates"),
         ("members = ['127.0.0.1:1']\nsenders = [1]", "sender 1 is not a member"),
+        ("members = ['127.0.0.1:1']\nprotocol = 'matrix'\njournal = 'j'", "matrix keeps no journal"),
         ("members = ['127.0.0.1:1']\nrate = -1.0", "rate must be a positive number"),
     ],
 )

@@ -177,7 +177,7 @@ def test_what_waits_for_others_to_come_can_be_looked_at() -> None:
                 break
             except quire.QuireError:
                 await asyncio.sleep(0.005)
-        assert (status.condition, status.why) == ("joining", "waiting for b")
+        assert (status.condition, status.why) == ("joining", "waiting for b (127.0.0.1:7001)")
         joining.cancel()
         with pytest.raises(asyncio.CancelledError):
             await joining

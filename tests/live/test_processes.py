@@ -13,7 +13,7 @@ import pytest
 from quire.live.runs.collecting import LiveSummary, collect
 from quire.live.runs.fleet import Fleet, FleetFailed, free_addresses
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Progress
+from quire.live.runs.progress import Progress, Standing
 from quire.model.errors import BadInput
 from quire.pipeline import Verdict, audit
 from quire.protocols.registry import PROTOCOLS
@@ -49,7 +49,8 @@ def test_what_a_protocol_promises_holds_among_processes(spark: SparkSession, tmp
     judged = audit(spark, tmp_path / "run")
 
     assert judged.verdict is Verdict.HOLDS, judged.checks
-    assert set(judged.expected) == variant.promises
+    assert set(judged.expected) >= variant.promises
+    assert ("virtual-synchrony" in judged.expected) == plan.is_dynamic()
     assert (summary.messages, summary.deliveries, summary.complete) == (3000, 9000, True)
     assert summary.packets[MULTICASTS] > 30, "messages that came one by one must not all have left together"
 
@@ -73,7 +74,7 @@ class Interruption(Fleet):
         self.under_way = asyncio.Event()
         self._silent = set(range(len(plan.members)))
 
-    def _note(self, member: int, progress: Progress) -> None:
+    def _note(self, member: int, progress: Progress | Standing) -> None:
         if progress.delivered:
             self._silent.discard(member)
         if not self._silent:
@@ -95,7 +96,7 @@ def _exists(pid: int) -> bool:
 
 
 def test_the_death_of_a_process_is_noticed_by_all_others_and_said_in_one_sentence(tmp_path: Path) -> None:
-    plan = Plan(members=free_addresses(3), protocol="single-phase", messages=ENDLESS, rate=1000, timeout_s=2.0)
+    plan = Plan(members=free_addresses(3), protocol="two-phase", messages=ENDLESS, rate=1000, timeout_s=2.0)
 
     async def main() -> None:
         fleet = Interruption(plan, tmp_path)
@@ -133,8 +134,28 @@ def test_a_run_ends_without_a_member_that_is_stopped_for_good_where_the_others_g
     asyncio.run(main())
 
 
-def test_members_that_are_told_to_stop_deliver_everything_first(tmp_path: Path) -> None:
-    plan = Plan(members=free_addresses(3), protocol="single-phase", messages=ENDLESS, timeout_s=10.0)
+def test_a_group_goes_on_without_a_process_that_is_killed(tmp_path: Path) -> None:
+    plan = Plan(members=free_addresses(3), protocol="single-phase", messages=1500, rate=500)
+
+    async def main() -> Fleet:
+        fleet = Interruption(plan, tmp_path)
+        running = asyncio.create_task(fleet.run())
+        await asyncio.wait_for(fleet.under_way.wait(), PATIENCE_S)
+        fleet._processes[1].kill()
+        await asyncio.wait_for(running, PATIENCE_S)
+        assert fleet.is_gone()
+        return fleet
+
+    fleet = asyncio.run(main())
+    assert fleet.lost == {1: "its process was ended by SIGKILL"}
+    assert {member: (end.sent, end.error) for member, end in fleet.ended.items()} == {0: (1500, ""), 2: (1500, "")}
+    assert fleet.ended[0].delivered == fleet.ended[2].delivered >= 3000
+    assert [each.process for each in fleet.observed] == [1]
+
+
+@pytest.mark.parametrize("protocol", ["single-phase", "two-phase"])
+def test_members_that_are_told_to_stop_deliver_everything_first(tmp_path: Path, protocol: str) -> None:
+    plan = Plan(members=free_addresses(3), protocol=protocol, messages=ENDLESS, timeout_s=10.0)
 
     async def main() -> Fleet:
         fleet = Interruption(plan, tmp_path)

@@ -184,7 +184,7 @@ import asyncio, sys, quire
 from contextlib import suppress
 
 async def main(me, members, trace):
-    async with quire.join("board", me=me, members=members, order="causal", timeout_s=2, trace=trace) as group:
+    async with quire.join("board", me=me, members=members, protocol="matrix", timeout_s=2, trace=trace) as group:
         async def say():
             with suppress(quire.GroupFailed):
                 while True:

@@ -81,11 +81,11 @@ def sentences(
 @pytest.mark.parametrize(
     ("one", "other", "what"),
     [
-        ({"order": "causal"}, {}, "protocol 'causal-vector' and member 1 has 'single-phase'"),
+        ({"protocol": "matrix"}, {}, "protocol 'matrix' and member 1 has 'two-phase'"),
         (
-            {"protocol": "single-phase", "options": {"ids": "rotating"}},
-            {"protocol": "single-phase"},
-            "option 'ids' 'rotating' and member 1 has 'static'",
+            {"protocol": "matrix", "options": {"encoding": "changes"}},
+            {"protocol": "matrix"},
+            "option 'encoding' 'changes' and member 1 has 'dense'",
         ),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_secret_is_in_no_text_that_anybody_sees(addresses: Addresses, caplog: 
 
     run(main())
     with pytest.raises(BadInput) as caught:
-        read_settings("test", 0, where, order="fifo", network=Network(secret="short secret"))
+        read_settings("test", 0, where, protocol="matrix", network=Network(secret="short secret"))
     texts += [repr(caught.value), *(record.getMessage() for record in caplog.records), caplog.text]
     for text in texts:
         for secret in (*secrets, "short secret"):
@@ -321,7 +321,7 @@ def test_beyond_this_machine_a_group_must_be_secured_or_said_to_be_insecure(
     members: list[str], listen: str | None, allowed: bool
 ) -> None:
     def settings(**chosen: Any) -> None:
-        read_settings("test", 0, members, order="fifo", network=Network(listen=listen, **chosen))
+        read_settings("test", 0, members, protocol="matrix", network=Network(listen=listen, **chosen))
 
     settings(secret=SECRET)
     settings(insecure=True)
@@ -410,7 +410,7 @@ def test_quire_keys_makes_a_secret_that_a_group_takes(tmp_path: Path) -> None:
     secret = read_secret_file(path)
     assert len(secret) == 64
     assert secret.decode() not in result.output
-    read_settings("board", 0, ["10.0.0.1:1", "10.0.0.2:1"], order="total", network=Network(secret=secret))
+    read_settings("board", 0, ["10.0.0.1:1", "10.0.0.2:1"], protocol="two-phase", network=Network(secret=secret))
     write_secret(path, force=True)
     assert read_secret_file(path) != secret
 

@@ -19,7 +19,7 @@ from quire.trace.parts.survey import RUNNING_OR_CRASHED
 from quire.trace.store import open_run
 from tests.kit.parts import ENDED, SECOND, log_of, write_part
 
-PLAN = Plan(members=("127.0.0.1:1", "127.0.0.1:2"), protocol="fifo", messages=10)
+PLAN = Plan(members=("127.0.0.1:1", "127.0.0.1:2"), protocol="matrix", messages=10)
 
 
 def record(
@@ -65,8 +65,8 @@ def test_the_run_says_what_ran(tmp_path: Path) -> None:
     collect(record(tmp_path / "parts"), tmp_path / "run")
 
     info = open_run(tmp_path / "run").info
-    assert (info.source, info.protocol, info.members, info.seed) == ("run", "fifo", 2, None)
-    assert info.promises == ("integrity", "agreement", "fifo")
+    assert (info.source, info.protocol, info.members, info.seed) == ("run", "matrix", 2, None)
+    assert info.promises == ("integrity", "agreement", "fifo", "causal")
     assert info.settings["load"] == {"messages": 10, "size": 64, "rate": None, "senders": None}
 
 
@@ -207,7 +207,7 @@ def another_format(parts: Path) -> None:
 
 
 def of_another_run(parts: Path) -> None:
-    other = record(parts.with_name("other"), Plan(members=PLAN.members, protocol="fifo", messages=11))
+    other = record(parts.with_name("other"), Plan(members=PLAN.members, protocol="matrix", messages=11))
     for suffix in ("json", "events"):
         only(parts, 1, suffix).unlink()
         shutil.copy(only(other, 1, suffix), parts)

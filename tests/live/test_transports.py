@@ -74,7 +74,7 @@ async def talk(groups: Sequence[Group]) -> None:
     assert len(set(logs[0])) == 150
 
 
-@pytest.mark.parametrize("more", [{}, {"secret": SECRET}, {"protocol": "causal-vector"}], ids=["open", "secret", "causal"])
+@pytest.mark.parametrize("more", [{}, {"secret": SECRET}, {"protocol": "matrix"}], ids=["open", "secret", "causal"])
 def test_a_whole_group_runs_in_memory(more: dict[str, Any]) -> None:
     async def act(groups: Sequence[Group]) -> None:
         if "protocol" in more:

@@ -230,7 +230,7 @@ def test_a_member_whose_application_does_not_read_says_so_and_so_do_the_others(a
             if event == Event("recovered", (1,)):
                 recovered.set()
 
-        settings = [made_of(where, me, protocol="fifo", timeout_s=2, link_bytes_max=1 << 16) for me in range(2)]
+        settings = [made_of(where, me, protocol="matrix", timeout_s=2, link_bytes_max=1 << 16) for me in range(2)]
         groups = [Group(settings[0], on_event=at_the_other), Group(small(settings[1]), on_event=here)]
         await asyncio.gather(*(group.__aenter__() for group in groups))
         sender, slow = groups
@@ -265,7 +265,7 @@ def test_what_waits_for_a_member_that_does_not_read_is_not_blamed_on_its_clock()
     where = [f"127.0.0.1:{7000 + me}" for me in range(3)]
 
     async def main() -> None:
-        settings = [made_of(where, me, order="total", timeout_s=2, transport="memory") for me in range(3)]
+        settings = [made_of(where, me, timeout_s=2, transport="memory") for me in range(3)]
         groups = [Group(settings[0]), Group(settings[1]), Group(small(settings[2]))]
         await asyncio.gather(*(group.__aenter__() for group in groups))
         taking = [asyncio.create_task(take(group)) for group in groups[:2]]

@@ -43,7 +43,7 @@ def test_nothing_measured_has_no_summary() -> None:
 def test_the_table_and_the_report_of_a_run_say_the_same_latencies(tmp_path: Path) -> None:
     """Runs of all sizes, and waits whose p99 falls apart when it is rounded in two ways."""
     rng = random.Random(5)
-    plan = Plan(members=("127.0.0.1:1", "127.0.0.1:2"), protocol="fifo", messages=10)
+    plan = Plan(members=("127.0.0.1:1", "127.0.0.1:2"), protocol="matrix", messages=10)
     logs = [log_of(plan, me) for me in range(2)]
     sent, now = 0, 1_700_000_000_000_000_000
     for _ in range(200):

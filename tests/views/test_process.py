@@ -129,15 +129,15 @@ class TestLinks:
         world.submit("a", [bytes(1000)] * 3)
         world.passes(1.0)
         for name, other in ("ab", "ac", "ba", "bc", "ca", "cb"):
-            assert world.process(name)._peers[other].outgoing.bytes < 1000
+            assert world.process(name).peers[other].outgoing.bytes < 1000
 
     def test_nothing_is_kept_for_who_is_away_that_will_be_said_again(self) -> None:
         world = group()
         world.cut_off("c")
         world.passes(0.2)
-        before = world.process("a")._peers["c"].outgoing.bytes
+        before = world.process("a").peers["c"].outgoing.bytes
         world.passes(0.5)
-        assert world.process("a")._peers["c"].outgoing.bytes == before
+        assert world.process("a").peers["c"].outgoing.bytes == before
         assert max(world.observer.views) == 2
 
     def test_what_was_spoilt_on_its_way_is_sent_again(self) -> None:
@@ -192,7 +192,7 @@ class TestLinks:
         world.cut_off("c")
         world.submit("a", [bytes(5 << 20)])
         world.until(lambda: world.agree("ab"), 2.0)
-        assert world.process("a")._peers["c"].outgoing.bytes < 1000
+        assert world.process("a").peers["c"].outgoing.bytes < 1000
         world.network.heal()
         world.until(lambda: world.agree("abc"), 6.0)
         world.submit("a", [b"x"])

@@ -26,11 +26,13 @@ ROUNDS_MAX = 100
 SECONDS_MAX = 600.0
 SIZE_MAX = 1 << 16
 QUIRE_LATENCY = "quire"
-DURABLE_LATENCY = "quire dynamic, journal"
+DURABLE_LATENCY = "quire, journal"
 
-OURS = ("quire runs", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct")
-DYNAMIC = ("quire dynamic fast", "quire dynamic uniform", "quire dynamic journal")
-"""Groups whose members can change. They are measured with the first of the sizes."""
+OURS = (
+    "quire runs", "quire fast", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct"
+)  # fmt: skip
+IN_ONE_SIZE = ("quire fixed", "quire journal")
+"""They are measured with the first of the sizes."""
 CEILINGS = ("ceiling objects", "ceiling opaque")
 ZEROMQ = ("zmq 1", "zmq 64")
 SEQUENCERS = {
@@ -39,7 +41,7 @@ SEQUENCERS = {
     "quire sequencer direct": "quire combined sequencer direct",
 }
 """Which process more a contender has."""
-ON_DISK = frozenset({"quire trace", "quire dynamic journal", "quire dynamic latency"})
+ON_DISK = frozenset({"quire trace", "quire journal", "quire durable latency"})
 """Who writes files."""
 OF_OBJECTS = frozenset({"quire messages", "zmq 1"})
 """Who makes an object of every message, and is measured against the ceiling that does."""
@@ -83,6 +85,7 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s_per_million: float
     """Processor time of all processes together for a million deliveries."""
     to_runs: float | None = None
+    to_fixed: float | None = None
     to_zeromq: float | None = None
     to_ceiling: float | None = None
     to_disk: float | None = None
@@ -123,7 +126,7 @@ async def measure(config: Config, say: Say) -> Results:
     load_before = _load_average()
     throughput: list[Throughput] = []
     for size in config.sizes:
-        contenders = (*OURS, *(DYNAMIC if size == config.sizes[0] else ()), *rivals)
+        contenders = (*OURS, *(IN_ONE_SIZE if size == config.sizes[0] else ()), *rivals)
         rounds: dict[str, list[_Round]] = {contender: [] for contender in contenders}
         for number in range(config.rounds):
             for contender in contenders:
@@ -204,6 +207,7 @@ def _throughput(contender: str, size: int, rounds: dict[str, list[_Round]]) -> T
         deliveries_per_s=median(each.deliveries_per_s for each in rounds[contender]),
         cpu_s_per_million=median(each.cpu_s_per_million for each in rounds[contender]),
         to_runs=ratio_to("quire runs"),
+        to_fixed=ratio_to("quire fixed"),
         to_zeromq=ratio_to("zmq 64"),
         to_ceiling=ratio_to("ceiling objects" if contender in OF_OBJECTS or "objects" in contender else "ceiling opaque"),
         to_disk=_median(each.to_disk for each in rounds[contender]),
@@ -237,7 +241,7 @@ async def _latencies(config: Config, rivals: Sequence[str], say: Say) -> tuple[L
         (QUIRE_LATENCY, "quire latency", last, None),
         ("quire, lookahead=0", "quire latency", last, 0),
         ("quire, lookahead=0, first member", "quire latency", 0, 0),
-        (DURABLE_LATENCY, "quire dynamic latency", 0, None),
+        (DURABLE_LATENCY, "quire durable latency", 0, None),
     ]
     contenders += [("zmq 1", "zmq latency", 0, None)] if "zmq 1" in rivals else []
     rounds: dict[str, list[_Trips]] = {name: [] for name, *_ in contenders}

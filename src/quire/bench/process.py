@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from quire.bench import dynamic, group, mesh, sequencing
+from quire.bench import group, mesh, sequencing
 from quire.bench.assignment import Failed
 from quire.bench.pipe import Pipe
 from quire.live.runs.member import run
@@ -27,13 +27,13 @@ def _zeromq() -> Mapping[str, Callable[[Pipe], None]]:
 _ASYNCHRONOUS = {
     "quire runs": group.throughput,
     "quire messages": lambda pipe: group.throughput(pipe, messages=True),
-    "quire trace": group.throughput,
+    "quire trace": lambda pipe: group.throughput(pipe, trace=True),
     "quire secret": lambda pipe: group.throughput(pipe, secret=True),
     "quire latency": group.latency,
-    "quire dynamic fast": lambda pipe: dynamic.throughput(pipe, delivery="fast"),
-    "quire dynamic uniform": dynamic.throughput,
-    "quire dynamic journal": dynamic.throughput,
-    "quire dynamic latency": dynamic.latency,
+    "quire fixed": group.fixed_throughput,
+    "quire fast": lambda pipe: group.throughput(pipe, delivery="fast"),
+    "quire journal": lambda pipe: group.throughput(pipe, journal=True),
+    "quire durable latency": group.durable_latency,
     "quire sequencer": sequencing.throughput,
     "quire sequencer direct": lambda pipe: sequencing.throughput(pipe, direct=True),
     "quire combined sequencer": sequencing.sequencer,

@@ -38,12 +38,12 @@ def _judge(results: Results) -> Iterator[Target]:
             yield from _ratio(f"secret, {shown}: to runs without", secret.to_runs, least)
     if sequencer := found.get(("quire sequencer", 64)):
         yield from _ratio("sequencer, 64 B: to zmq 64", sequencer.to_zeromq, 0.8)
-    if fast := found.get(("quire dynamic fast", 64)):
-        yield from _ratio("dynamic fast, 64 B: to runs", fast.to_runs, 0.9)
-    if uniform := found.get(("quire dynamic uniform", 64)):
-        yield from _ratio("dynamic uniform, 64 B: to runs", uniform.to_runs, 0.7)
-    if journal := found.get(("quire dynamic journal", 64)):
-        yield from _ratio("dynamic journal, 64 B: to plain appends", journal.to_disk, 0.5)
+    if runs is not None:
+        yield from _ratio("runs, 64 B: to a fixed group", runs.to_fixed, 0.7)
+    if fast := found.get(("quire fast", 64)):
+        yield from _ratio("fast, 64 B: to a fixed group", fast.to_fixed, 0.9)
+    if journal := found.get(("quire journal", 64)):
+        yield from _ratio("journal, 64 B: to plain appends", journal.to_disk, 0.5)
     for latency in results.latency:
         if latency.contender == QUIRE_LATENCY and latency.to_raw is not None:
             yield _at_most("latency p50: to the raw round trip", latency.to_raw, 2.0)

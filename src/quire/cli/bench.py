@@ -81,11 +81,11 @@ def _show(results: Results, targets: tuple[Target, ...]) -> None:
     for size in config.sizes:
         table = _table(
             f"{size} B", "contender", "deliveries/s per member",
-            "to runs", "to zmq", "to ceiling", "to disk", "CPU s per million",
+            "to runs", "to fixed", "to zmq", "to ceiling", "to disk", "CPU s per million",
         )  # fmt: skip
         for row in results.throughput:
             if row.size == size:
-                ratios = map(_ratio, (row.to_runs, row.to_zeromq, row.to_ceiling, row.to_disk))
+                ratios = map(_ratio, (row.to_runs, row.to_fixed, row.to_zeromq, row.to_ceiling, row.to_disk))
                 table.add_row(row.contender, f"{row.deliveries_per_s:,.0f}", *ratios, f"{row.cpu_s_per_million:.3f}")
         console.print(table)
     title = f"latency, {config.round_trips:,} round trips"

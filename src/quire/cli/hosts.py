@@ -35,12 +35,14 @@ def _member_command(plan: Plan, member: int, hosts: Path) -> str:
         words += ["--rate", str(plan.rate)]
     if plan.insecure:
         words += ["--insecure"]
-    return shlex.join([*words, "--timeout", f"{plan.timeout_s:g}", "--join", f"{plan.join_s:g}", "--out", "parts"])
+    if plan.timeout_s is not None:
+        words += ["--timeout", f"{plan.timeout_s:g}"]
+    return shlex.join([*words, "--join", f"{plan.join_s:g}", "--out", "parts"])
 
 
 def say_what_is_missing(plan: Plan, remote: Sequence[int], parts: Path, out: Path, *, json: bool) -> None:
     if json:
-        name = plan.run_name(plan.settings(0))
+        name = plan.run_name()
         print(msgspec.json.encode({"run": name, "parts": str(parts), "missing": list(remote), "audit": None}).decode())
         return
     console = Console(highlight=False, soft_wrap=True)

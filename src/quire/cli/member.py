@@ -42,7 +42,7 @@ def member(
 
     If neither the file nor --messages says how much to send, the lines of standard input are multicast, and every line
     delivered is printed with its origin and number; it ends when the input of all members has ended. Ctrl-C delivers what
-    was sent, and ends the group.
+    was sent, and leaves the group, which goes on; where the protocol's groups are fixed, it ends.
     """
     from quire.cli.planning import override
     from quire.cli.taking_part import take_part_here
@@ -59,7 +59,7 @@ def member(
     if observe_token_file is not None:
         plan = msgspec.structs.replace(plan, observe_token_file=str(observe_token_file))
     parts = out or (None if plan.out is None else Path(plan.out))
-    plan.settings(me)
+    plan.check(me)
     ended, interrupted = run(take_part_here(plan, me, parts, json=json))
     _report(ended, me, parts, lines=plan.messages is None, json=json)
     if interrupted:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from quire.live.dynamic.joining import TIMEOUT_S
 from quire.live.runs.fleet import free_addresses
 from quire.live.runs.plan import Plan, read_plan
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
 from quire.model.faults import Fault, check_faults, end_ms, parse_faults
-from quire.protocols import registry
 from quire.protocols.registry import convert_options
 from quire.simulation.config import parse_members, parse_options
 from quire.views.core import IN_VIEWS
@@ -26,7 +24,7 @@ RATE = 200.0
 AFTERWARDS_S = 2.0
 """For how long after the last fault is over."""
 JOIN_S = 60.0
-"""How long members may take to come into a group that has faults, or back into it."""
+"""How long members that are all started here may take to come into their group, or back into it."""
 
 
 def override(
@@ -70,12 +68,12 @@ def complete(plan: Plan, *, grow: bool) -> Plan:
     return msgspec.structs.replace(plan, members=free_addresses(needed))
 
 
-def plan_faults(plan: Plan, text: str, *, timeout_s: float | None, join_s: float | None) -> tuple[Plan, tuple[Fault, ...]]:
+def plan_faults(plan: Plan, text: str) -> tuple[Plan, tuple[Fault, ...]]:
     """The plan of a group that has faults, with a load that lasts for as long as they do; and the faults. Raises BadInput."""
     faults = parse_faults(text)
     check_faults(faults, len(plan.members))
-    name = plan.protocol or registry.for_order(plan.order or "")[0]
-    if name not in IN_VIEWS:
+    if not plan.is_dynamic():
+        name = plan.protocol
         raise BadInput(f"groups of {name} are fixed and end with their first fault; choose one of {', '.join(IN_VIEWS)}")
     span_s = end_ms(faults) / 1000 + AFTERWARDS_S
     rate = plan.rate or (RATE if plan.messages is None else plan.messages / span_s)
@@ -83,7 +81,5 @@ def plan_faults(plan: Plan, text: str, *, timeout_s: float | None, join_s: float
         plan,
         rate=rate,
         messages=plan.messages or max(1, round(rate * span_s)),
-        timeout_s=TIMEOUT_S if timeout_s is None else timeout_s,
-        join_s=JOIN_S if join_s is None else join_s,
     )
     return plan, faults

@@ -29,7 +29,7 @@ def run(
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds of silence after which a member counts as lost.")] = None,
     join: Annotated[
-        float | None, typer.Option(help="Seconds to wait for all members to join; as --timeout if all are started here.")
+        float | None, typer.Option(help="Seconds to wait for all members to join; 60 if all are started here.")
     ] = None,
     faults: Annotated[
         str | None,
@@ -57,11 +57,11 @@ def run(
 ) -> None:
     """Run a live group on real sockets, write its trace, check on Spark that its order held, and report.
 
-    Exit code 0: the promised orders hold; 1: they are violated; 2: bad input; 3: it could not be decided, or a member
-    was lost; 130: interrupted, after everything sent was delivered.
+    Exit code 0: the promised orders hold; 1: they are violated; 2: bad input; 3: it could not be decided, or the group could
+    not go on; 130: interrupted, after everything sent was delivered.
     """
     from quire.cli.ending import conclude
-    from quire.cli.planning import complete, make_plan, override, plan_faults
+    from quire.cli.planning import JOIN_S, complete, make_plan, override, plan_faults
     from quire.cli.running import run_members, run_with_faults
     from quire.cli.watching import observable, watching
     from quire.model.errors import BadInput
@@ -78,12 +78,12 @@ def run(
     )  # fmt: skip
     if hosts is None and join is None:
         # All are started at once, so that nobody has to be waited for any longer.
-        plan = msgspec.structs.replace(plan, join_s=plan.timeout_s)
+        plan = msgspec.structs.replace(plan, join_s=JOIN_S)
     wrong: tuple[Fault, ...] = ()
     if faults is not None:
-        plan, wrong = plan_faults(plan, faults, timeout_s=timeout, join_s=join)
+        plan, wrong = plan_faults(plan, faults)
     plan = complete(plan, grow=hosts is None)
-    out = out or Path("runs") / plan.run_name(plan.settings(0))
+    out = out or Path("runs") / plan.run_name()
     check_new(out, force=force)
     if watch:
         plan = observable(plan, hosts, faults=bool(wrong))

@@ -21,12 +21,12 @@ from quire.files.errors import writing
 from quire.files.replacing import Staging, scratch_for
 from quire.live.runs.collecting import LiveSummary, collect
 from quire.live.runs.disks import disks as make_disks
-from quire.live.runs.dynamic_member import dynamic_settings
 from quire.live.runs.faulty_fleet import FaultyFleet
 from quire.live.runs.fleet import Fleet, FleetFailed, Watch, is_local
 from quire.live.runs.hosts import hosts as make_hosts
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Progress as MemberProgress
+from quire.live.runs.progress import Standing
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
 from quire.model.faults import Disconnection, Fault, Full
@@ -43,7 +43,7 @@ _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run_members(plan: Plan, hosts: Path | None, out: Path, *, force: bool, json: bool) -> LiveSummary:
     """Run the members that are of this machine; the summary of the run, or an end with what is still missing of it."""
     for member in range(len(plan.members)):
-        plan.settings(member)  # Before any process starts, find out whether all of them could.
+        plan.check(member)  # Before any process starts, find out whether all of them could.
     local = [member for member, address in enumerate(plan.members) if hosts is None or is_local(address)]
     remote = [member for member in range(len(plan.members)) if member not in local]
     if remote:
@@ -52,9 +52,12 @@ def run_members(plan: Plan, hosts: Path | None, out: Path, *, force: bool, json:
     with writing(out):
         scratch = scratch_for(out)
     with scratch:
-        _run_fleet(plan, local, scratch.path)
+        fleet = _run_fleet(plan, local, scratch.path)
         with status("collecting the trace"):
-            return collect(scratch.path, out, force=force)
+            summary = collect(scratch.path, out, observed=fleet.observed, force=force)
+        for member, how in fleet.lost.items():
+            print(f"quire: member {member} was lost: {how}; the others went on without it", file=sys.stderr)
+        return summary
 
 
 def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bool) -> LiveSummary:
@@ -69,7 +72,7 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
             addresses = tuple(f"{address}:{_PORT}" for address in made.ipv4)
             plan = msgspec.structs.replace(plan, members=addresses, insecure=True)
         for member in range(count):
-            dynamic_settings(plan, member, None)  # Before any process starts, find out whether all of them could.
+            plan.check(member)  # Before any process starts, find out whether all of them could.
         with writing(out):
             scratch = stack.enter_context(scratch_for(out))
         fleet = FaultyFleet(plan, faults, scratch.path, made, disks)
@@ -100,9 +103,10 @@ def _run_some(
     raise typer.Exit(EXIT_CODES["undecided"])
 
 
-def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> None:
+def _run_fleet(plan: Plan, local: Sequence[int], parts: Path) -> Fleet:
     fleet = Fleet(plan, local, parts)
     _run_to_its_end(fleet.run, _watching(fleet, plan, local), lambda: _how_far(fleet))
+    return fleet
 
 
 def _run_to_its_end(
@@ -191,7 +195,7 @@ def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
         total = None if plan.protocol in SERVICES else plan.messages_in_all()
         tasks = {member: bars.add_task(str(member), total=total, state="joining") for member in local}
 
-        def watch(member: int, progress: MemberProgress) -> None:
+        def watch(member: int, progress: MemberProgress | Standing) -> None:
             state = "joining" if not progress.delivered else "done" if progress.delivered == total else ""
             bars.update(tasks[member], completed=progress.delivered, state=state)
 

@@ -13,14 +13,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from quire.live import Group
-from quire.live.runs.member import Member, stop_on_signals, take_part
+from quire.live.dynamic.group import DynamicGroup
+from quire.live.groups.group import Group
+from quire.live.runs.dynamic_member import DynamicMember
+from quire.live.runs.exchange import PlannedLoad, multicast_patiently
+from quire.live.runs.member import make_member, stop_on_signals, take_part
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Ended, Progress
+from quire.live.runs.progress import Ended, Progress, Standing
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput, QuireError
-from quire.model.messages import MessageId
-from quire.protocols.contract import Deliver
+from quire.model.messages import Run
 
 _READ_BYTES = 1 << 16
 
@@ -44,7 +46,7 @@ async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool)
     console = Console(stderr=True, highlight=False)
     status = console.status(f"member {me} waits for the others") if console.is_terminal and not json else None
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: Progress | Standing) -> None:
         if status is not None and plan.messages is not None:
             status.update(f"member {me}: {progress.sent:,} sent, {progress.delivered:,} delivered")
         elif status is not None:
@@ -53,14 +55,14 @@ async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool)
     if status is not None:
         status.start()
     try:
-        if plan.messages is not None:
-            return await take_part(plan, me, parts, tell, heed), interrupted
         if plan.protocol in SERVICES:
-            raise BadInput(f"{plan.protocol} runs a fixed load only; give --messages")
-        member = Member(plan, me, parts, tell)
-        heed(member.stop)
-        lines = _Lines(member)
-        return await member.take_part(lines.send, lines.print), interrupted
+            if plan.messages is None:
+                raise BadInput(f"{plan.protocol} runs a fixed load only; give --messages")
+            return await take_part(plan, me, parts, tell, heed), interrupted
+        exchange = _Lines(plan, me) if plan.messages is None else PlannedLoad(plan, me)
+        member = make_member(plan, me, parts, tell, exchange)
+        heed(member.leave if isinstance(member, DynamicMember) else member.stop)
+        return await member.take_part(), interrupted
     finally:
         if status is not None:
             status.stop()
@@ -69,45 +71,48 @@ async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool)
 class _Lines:
     """Standard input as a source of messages, and standard output as what takes them."""
 
-    def __init__(self, member: Member) -> None:
-        self._member = member
-        self._open = len(member.plan.members)
-        """How many members' input has not ended."""
+    def __init__(self, plan: Plan, me: int) -> None:
+        self.sent = 0
+        self.delivered = 0
+        self._reads = plan.sends(me)
+        self._ended: set[str] = set()
+        """Members whose input has ended."""
         self._over = asyncio.Event()
 
-    async def send(self, group: Group) -> None:
+    async def send(self, group: Group | DynamicGroup) -> None:
         """A thread reads, because a file or a terminal cannot be waited for otherwise, and it waits while the group does."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._read, args=(group, loop), name="quire-input", daemon=True).start()
         await self._over.wait()
 
-    async def print(self, delivery: Deliver) -> bool:
-        run = delivery.run
+    async def take(self, origin: str, first: int, run: Run) -> None:
         text = bytearray()
-        for seq, payload in enumerate(run.payloads(), run.first):
+        for seq, payload in enumerate(run.payloads(), first):
             if payload == END:
-                self._open -= 1
+                self._ended.add(origin)
             else:
-                self._member.delivered += 1
-                text += f"{MessageId(run.origin, seq)} ".encode() + payload
+                self.delivered += 1
+                text += f"{origin}:{seq} ".encode() + payload
         if text:
             await asyncio.to_thread(_write, text)
-        return not self._open
 
-    def _read(self, group: Group, loop: asyncio.AbstractEventLoop) -> None:
+    def has_all_of(self, member: str) -> bool:
+        return member in self._ended
+
+    def _read(self, group: Group | DynamicGroup, loop: asyncio.AbstractEventLoop) -> None:
         # The group may have ended meanwhile, which whoever takes the deliveries is told.
         with suppress(QuireError, CancelledError, RuntimeError):
             rest = b""
-            while self._member.plan.sends(group.me) and (data := os.read(0, _READ_BYTES)):
+            while self._reads and (data := os.read(0, _READ_BYTES)):
                 *lines, rest = (rest + data).split(b"\n")
                 self._multicast(group, loop, lines)
             self._multicast(group, loop, [rest] if rest else [])
-            asyncio.run_coroutine_threadsafe(group.multicast(END), loop).result()
+            asyncio.run_coroutine_threadsafe(multicast_patiently(group, [END]), loop).result()
 
-    def _multicast(self, group: Group, loop: asyncio.AbstractEventLoop, lines: list[bytes]) -> None:
+    def _multicast(self, group: Group | DynamicGroup, loop: asyncio.AbstractEventLoop, lines: list[bytes]) -> None:
         if lines:
-            asyncio.run_coroutine_threadsafe(group.multicast_many([line + b"\n" for line in lines]), loop).result()
-            self._member.sent += len(lines)
+            asyncio.run_coroutine_threadsafe(multicast_patiently(group, [line + b"\n" for line in lines]), loop).result()
+            self.sent += len(lines)
 
 
 def _write(text: bytes | bytearray) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from quire.live import clock
 from quire.live.events import Event
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 class Inbox(Generic[T]):
@@ -56,13 +56,9 @@ class Inbox(Generic[T]):
             self.full_since = None if self.has_room_again() else clock.now()
         return delivery
 
-    def first(self) -> T | None:
-        """What will be taken next."""
-        return next(iter(self), None)
-
-    def __iter__(self) -> Iterator[T]:
-        """What will be taken, in order."""
-        return (delivery for delivery, _, _ in self._deliveries)
+    def first(self, kind: type[K]) -> K | None:
+        """The first of this kind that will be taken."""
+        return next((delivery for delivery, _, _ in self._deliveries if isinstance(delivery, kind)), None)
 
     def is_full(self) -> bool:
         return self.messages > self._messages_max or self.bytes > self._bytes_max

@@ -1,10 +1,10 @@
-"""The way into a live group: one whose members are fixed, or one whose members change."""
+"""The way into a live group. Members change while it goes on, except with the protocols whose groups are fixed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Unpack, overload
+from typing import Literal, Unpack, cast, overload
 
 from quire.live.dynamic.group import DynamicGroup
 from quire.live.dynamic.joining import TIMEOUT_S, Delivery, read_dynamic_settings
@@ -15,7 +15,30 @@ from quire.live.groups.group import Group
 from quire.live.groups.joining import join_fixed
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
 from quire.live.observing.observer import observer_of
+from quire.live.settings import choose_protocol
 from quire.model.errors import BadInput
+from quire.views.core import IN_VIEWS
+
+FixedProtocol = Literal["two-phase", "coordinator", "matrix", "hierarchy"]
+DynamicProtocol = Literal["single-phase", "causal-vector", "fifo"]
+
+
+class _DynamicOptions(NetworkOptions, total=False):
+    """What a member of a group that changes may be given besides."""
+
+    options: Mapping[str, object] | None
+    contact: Sequence[str]
+    state: GivenState
+    journal: str | Path | None
+    delivery: Delivery | None
+    weights: Mapping[str, int] | None
+    rejoin: bool
+
+
+@overload
+def join(
+    group: str, *, me: int, members: Sequence[str], order: str, protocol: None = None, **more: Unpack[_DynamicOptions]
+) -> DynamicGroup: ...
 
 
 @overload
@@ -24,8 +47,8 @@ def join(
     *,
     me: int,
     members: Sequence[str],
-    order: str | None = None,
-    protocol: str | None = None,
+    protocol: FixedProtocol,
+    order: None = None,
     options: Mapping[str, object] | None = None,
     state: AnyState = None,
     **network: Unpack[NetworkOptions],
@@ -36,18 +59,29 @@ def join(
 def join(
     group: str,
     *,
+    me: int,
+    members: Sequence[str],
+    protocol: DynamicProtocol,
+    order: None = None,
+    **more: Unpack[_DynamicOptions],
+) -> DynamicGroup: ...
+
+
+@overload
+def join(
+    group: str, *, me: int, members: Sequence[str], protocol: str, order: None = None, **more: Unpack[_DynamicOptions]
+) -> Group | DynamicGroup: ...
+
+
+@overload
+def join(
+    group: str,
+    *,
     me: str,
     members: Mapping[str, str],
-    contact: Sequence[str] = (),
     order: str | None = None,
     protocol: str | None = None,
-    options: Mapping[str, object] | None = None,
-    state: GivenState = None,
-    journal: str | Path | None = None,
-    delivery: Delivery | None = None,
-    weights: Mapping[str, int] | None = None,
-    rejoin: bool = True,
-    **network: Unpack[NetworkOptions],
+    **more: Unpack[_DynamicOptions],
 ) -> DynamicGroup: ...
 
 
@@ -57,16 +91,9 @@ def join(
     *,
     me: str,
     at: str,
-    contact: Sequence[str],
     order: str | None = None,
     protocol: str | None = None,
-    options: Mapping[str, object] | None = None,
-    state: GivenState = None,
-    journal: str | Path | None = None,
-    delivery: Delivery | None = None,
-    weights: Mapping[str, int] | None = None,
-    rejoin: bool = True,
-    **network: Unpack[NetworkOptions],
+    **more: Unpack[_DynamicOptions],
 ) -> DynamicGroup: ...
 
 
@@ -97,52 +124,35 @@ def join(
     Prometheus can observe this member over HTTP while it runs (docs/watching.md). `transport="memory"` connects members within
     one event loop, for tests. Raises BadInput if the arguments are invalid.
 
-    With a list of addresses as `members` and this member's index as `me`, the group is fixed: it waits for all members, and
-    ends when one is lost. Entering the block raises MemberUnreachable if a member does not join within `join_s`, and BadInput
-    if another member has different settings. A member that is silent for `timeout_s` counts as lost: iterating then raises
-    MemberUnreachable, whose `common` says how far the survivors are known to agree. `state` is a `quire.Replicated`, or
-    several by name, and needs a total order.
+    Members can change. Founders pass the same `members`: a mapping from names to addresses, or a list of addresses with this
+    member's index as `me`, whose names are "0", "1" and so on. A later member gives its own address as `at`, and addresses of
+    current members as `contact`. A majority continues when others are silent for `timeout_s` (default: 1 s); an excluded member
+    rejoins automatically, unless `rejoin` is False. Entering the block raises NoQuorum if this process is not admitted within
+    `join_s`, and BadInput as soon as it is certain that another member has different settings. `delivery` is "uniform"
+    (whatever any member delivered, all members of the next view deliver; the default for a total order) or "fast". With
+    `journal`, a directory for this member alone, a restarted process continues where it stopped. `state` is a
+    `quire.Replicated`, several by name, or any object with `snapshot` and `restore`. `weights` gives members more than one
+    vote. See docs/survival.md for what is promised.
 
-    With names, members can change. Founders pass the same `members`, a mapping from names to addresses; a later member gives
-    its own address as `at`, and addresses of current members as `contact`. A majority continues when others are silent for
-    `timeout_s` (default: 1 s); an excluded member rejoins automatically, unless `rejoin` is False. Entering the block raises
-    NoQuorum if this process is not admitted within `join_s`. `delivery` is "uniform" (whatever any member delivered, all
-    members of the next view deliver; the default for a total order) or "fast". With `journal`, a directory for this member
-    alone, a restarted process continues where it stopped. `state` may also be any object with `snapshot` and `restore`.
-    `weights` gives members more than one vote. See docs/survival.md for what is promised.
+    Groups of two-phase, coordinator, matrix and hierarchy are fixed: they take a list of addresses, wait for all members, and
+    end when one is lost. Entering the block raises MemberUnreachable if a member does not join within `join_s`. A member that
+    is silent for `timeout_s` (default: 10 s) counts as lost: iterating then raises MemberUnreachable, whose `common` says how
+    far the survivors are known to agree. Their `state` is a `quire.Replicated`, or several by name, and needs a total order.
     """
-    if isinstance(members, Mapping) or at is not None or contact or (members is None and isinstance(me, str)):
-        return _join_dynamic(
-            group, me, members, at, contact, order, protocol, options, state, journal, delivery, weights, rejoin, network
-        )
-    if not isinstance(me, int) or members is None:
-        raise BadInput(
-            "give members as a list and me as an index, or members as a mapping from names to addresses and me as a name"
-        )
-    if journal is not None or delivery is not None or weights is not None or not rejoin:
-        raise BadInput("journal, delivery, weights and rejoin are for groups whose members have names")
-    return join_fixed(group, me, members, order, protocol, options, state, Network(**network))  # type: ignore[arg-type]
-
-
-def _join_dynamic(
-    group: str,
-    me: int | str,
-    members: Sequence[str] | Mapping[str, str] | None,
-    at: str | None,
-    contact: Sequence[str],
-    order: str | None,
-    protocol: str | None,
-    options: Mapping[str, object] | None,
-    state: GivenState,
-    journal: str | Path | None,
-    delivery: Delivery | None,
-    weights: Mapping[str, int] | None,
-    rejoin: bool,
-    network: NetworkOptions,
-) -> DynamicGroup:
+    name, _ = choose_protocol(order, protocol)
+    if name not in IN_VIEWS:
+        if journal is not None or delivery is not None or weights is not None or not rejoin or at is not None or contact:
+            raise BadInput(
+                f"groups of {name} are fixed, so that journal, delivery, weights, rejoin, at and contact are not for them; "
+                f"choose one of {', '.join(IN_VIEWS)}"
+            )
+        if not isinstance(me, int) or members is None or isinstance(members, Mapping):
+            raise BadInput(
+                f"groups of {name} are fixed: give the members as a list, and me as a number, "
+                f"or choose one of {', '.join(IN_VIEWS)}"
+            )
+        return join_fixed(group, me, members, name, options, cast(AnyState, state), Network(**network))
     given = Network(**{"timeout_s": TIMEOUT_S, **network})  # type: ignore[arg-type]
-    if not isinstance(me, str) or not (members is None or isinstance(members, Mapping)):
-        raise BadInput("in a group whose members change, give me as a name and members as a mapping from names to addresses")
     settings = read_dynamic_settings(
         group,
         me,

@@ -33,16 +33,17 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pace:
-    """How much of a load is due, as time passes."""
+    """How much of a load is due, as time passes. `done`: how much of it was sent before."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, done: int = 0) -> None:
         self._load = load
         self._began = clock.now()
+        self._done = done
         self._given = 0
 
     async def take(self, most: int) -> int:
         """How many messages to send now: at most so many, none when all were sent. Waits until one is due."""
-        left = (self._load.messages or 0) - self._given
+        left = max(0, (self._load.messages or 0) - self._done - self._given)
         count = min(left, most)
         if self._load.rate is not None and left:
             passed_s = clock.now() - self._began

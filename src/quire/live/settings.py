@@ -176,18 +176,24 @@ def check_group_name(group: str) -> str:
     return group
 
 
+def choose_protocol(order: str | None, protocol: str | None) -> tuple[str, Mapping[str, object]]:
+    """The name of the protocol, and the options that suit an application; raises BadInput where that is not clear."""
+    if (order is None) == (protocol is None):
+        raise BadInput("give either an order or a protocol")
+    return (protocol, {}) if protocol is not None else registry.for_order(order or "")
+
+
 def read_settings(
     group: str,
     me: int,
     members: Sequence[str],
     *,
-    order: str | None = None,
-    protocol: str | None = None,
+    protocol: str,
     options: Mapping[str, object] | msgspec.Struct | None = None,
     network: Network | None = None,
 ) -> Settings:
-    """Check what a caller wants of a group; raises BadInput in one sentence. Options that are a struct already are those
-    of a service, which has checked them."""
+    """Check what a caller wants of a fixed group, or of a service; raises BadInput in one sentence. Options that are a struct
+    already are those of a service, which has checked them."""
     network = network or Network()
     network.check()
     check_group_name(group)
@@ -196,17 +202,14 @@ def read_settings(
         raise BadInput("every member needs its own address")
     if not 0 <= me < len(addresses):
         raise BadInput(f"me={me} is not one of the {len(addresses)} members, which are numbered from 0")
-    if (order is None) == (protocol is None):
-        raise BadInput("give either an order or a protocol")
-    name, usual = (protocol, {}) if protocol is not None else registry.for_order(order or "")
     listening = addresses[me] if network.listen is None else read_address(network.listen)
     return Settings(
         group=group,
         me=me,
         members=addresses,
         listen=listening,
-        protocol=name,
-        options=options if isinstance(options, msgspec.Struct) else registry.read_options(name, options or usual),
+        protocol=protocol,
+        options=options if isinstance(options, msgspec.Struct) else registry.read_options(protocol, options or {}),
         trust=trust_of((*addresses, listening), network),
         secret=network.secret_bytes(),
         certificates=network.certificates,

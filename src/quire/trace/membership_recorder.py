@@ -14,9 +14,10 @@ from quire.model.orders import Guarantee
 from quire.protocols import registry
 from quire.trace.log import Address, EventLog
 from quire.trace.views import VIEW_BITS, Happening, Operation, ViewMember, operation_word
+from quire.views.codec import payload_bytes
 from quire.views.core import GroupSettings
-from quire.views.effects import Deliver, Effect, Exclude, Install, Leave, Save, Send
-from quire.views.packets import Data
+from quire.views.effects import Deliver, Effect, Exclude, Install, Leave, PacketSent, Save, Send
+from quire.views.packets import Control, Data
 from quire.views.process import Process
 from quire.views.records import Sent
 from quire.views.view import View
@@ -68,10 +69,13 @@ class MembershipRecorder:
         self._replayed: tuple[int, ...] = ()
         """Of each member of the view, how many of its messages the journal knew to be delivered when the process resumed."""
         self._delivered_from = log.address(Address(GROUP))
+        self._packet: PacketSent | None = None
+        """What left last, as long as there may be more copies of it."""
         # Later than whatever an earlier process of this name has recorded.
         process.lamport = max(process.lamport, time_ns())
         self._resume()
         process.on_effect = self.saw
+        process.on_packet = self._packet_left
 
     def _resume(self) -> None:
         """Where a process goes on after a restart, and how much of what it delivered in that view its journal knows. All of it
@@ -153,7 +157,27 @@ class MembershipRecorder:
         lamport = self._tick(run.count)
         self._log.deliver(origin, first, run.count, lamport, self._time_ns(), self._delivered_from, size)
 
+    def _packet_left(self, sent: PacketSent) -> None:
+        before = self._packet
+        if before is not None and before.packet is sent.packet and before.lamport == sent.lamport:
+            self._packet = sent._replace(copies=before.copies + sent.copies)
+            return
+        self.settle()
+        self._packet = sent if self._epoch else None
+
+    def settle(self) -> None:
+        """Record what left last: there are no more copies of it."""
+        if self._packet is None:
+            return
+        packet, copies, size, lamport = self._packet
+        self._packet = None
+        carried = packet.packet if isinstance(packet, Data | Control) else None
+        name = type(packet).__name__.upper() if carried is None else carried.name
+        payload = payload_bytes(packet)
+        self._log.packet(name, copies, lamport, self._time_ns(), size - payload, payload)
+
     def _tick(self, count: int = 1) -> int:
         """The logical time of the next event, or of the first of so many."""
+        self.settle()
         self._process.lamport += count
         return self._process.lamport - count + 1

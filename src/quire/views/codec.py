@@ -72,5 +72,10 @@ def _runs(packet: GroupPacket) -> Iterable[Run | None]:
     return ()
 
 
+def payload_bytes(packet: GroupPacket) -> int:
+    """How many bytes of a packet are the application's messages."""
+    return sum(len(run.body.payload) for run in _runs(packet) if run is not None)
+
+
 def _union(types: tuple[Any, ...]) -> Any:
     return Union[types]  # noqa: UP007 - Of as many as there are.

@@ -56,6 +56,8 @@ class Directory:
     def missing(self, core: Core) -> tuple[Sequence[str], Sequence[str]]:
         """The addresses of those with whom there should be connections, and of all with whom there is none: a member wants them
         with all members, and whoever is not where it should be, with everybody."""
+        if core.mode in ("left", "closed"):
+            return (), ()  # Whoever still wants to know how it ended comes by itself.
         is_settled, members = core.mode == "normal", core.view.names()
         missing = {
             name: at for name, at in self.addresses.items() if name not in self.peers or not self.peers[name].all_connections()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,15 @@ class Send(msgspec.Struct, frozen=True):
     packet: GroupPacket
     to: tuple[str, ...]
     incarnation: int | None = None
+
+
+class PacketSent(NamedTuple):
+    """Copies of a packet left: so many, each of so many bytes, at a logical time."""
+
+    packet: GroupPacket
+    copies: int
+    size: int
+    lamport: int
 
 
 class Save(msgspec.Struct, frozen=True):
@@ -135,10 +144,18 @@ class Report(msgspec.Struct, frozen=True):
     kind: ReportKind
     name: str
     why: str = ""
+    others: tuple[str, ...] = ()
+    """Further processes: those that a message waits for."""
+    for_s: float = 0.0
+    """For how long it has been so."""
 
 
-ReportKind = Literal["connected", "disconnected", "replaced", "suspected", "trusted", "refused", "no-quorum", "quorum"]
-"""The last two are of this process itself: whether it hears of enough others to go on."""
+ReportKind = Literal[
+    "connected", "disconnected", "replaced", "suspected", "trusted", "refused", "stalled", "recovered", "gap",
+    "no-quorum", "quorum",
+]  # fmt: skip
+"""`gap` is of a message that is held back. The last two are of this process itself: whether it hears of enough others to go
+on."""
 
 LocalEffect = (
     Save

@@ -9,7 +9,7 @@ from quire.views.agreement import Agreement
 from quire.views.catching_up import Donor, Learner
 from quire.views.core import Core, GroupSettings
 from quire.views.effects import Close, Exclude, Install, Leave, ReadFailed, Restore
-from quire.views.ordering import Ordering
+from quire.views.ordering import Hindrance, Ordering
 from quire.views.packets import Decide, Fetch, Installed, Stale, Welcome
 from quire.views.records import Decided, Entered, Record, Started
 from quire.views.restarting import Recovered, recover
@@ -223,3 +223,14 @@ class Membership:
         self.aftermath.installed.add(core.me.name)
         self._enter(packet.view, joined=True)
         core.send_when_durable(Installed(core.view.epoch), core.view.names())
+
+    def hindrances(self) -> list[Hindrance]:
+        """Everything that waits here to be delivered, and whom it waits for."""
+        core, operations = self.core, self.core.operations
+        if core.mode == "normal":
+            return self.ordering.hindrances()
+        if not operations.unsettled():
+            return []
+        missing = tuple(name for name in core.view.names() if name in core.suspects)
+        why = "the next view is not agreed upon" if core.mode == "frozen" else "this process is no member at present"
+        return [Hindrance(core.me.name, operations.settled, operations.last - operations.settled, missing, why)]

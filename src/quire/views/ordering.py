@@ -31,6 +31,11 @@ class Hindrance(msgspec.Struct, frozen=True):
     waits_for: tuple[str, ...]
     because: str
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """The same while it waits: of what waits together, the beginning may be delivered before the rest."""
+        return self.origin, self.first + self.count
+
 
 class Ordering:
     def __init__(self, core: Core, view: View, rank: int) -> None:

@@ -6,19 +6,20 @@ seconds from any moment on. There is no clock, socket, file or randomness in her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from quire.model.errors import QuireError
 from quire.model.payloads import Messages
 from quire.views.codec import GroupCodec
 from quire.views.dialling import Dialling
 from quire.views.directory import Directory
-from quire.views.effects import Connect, Disconnect, Effect, Install, ProcessEffect, Report, Send
+from quire.views.effects import Connect, Disconnect, Effect, Install, PacketSent, ProcessEffect, Report, Send
 from quire.views.introductions import Introduction, objection
 from quire.views.liveness import Liveness
 from quire.views.member import Member
 from quire.views.pace import Pace
 from quire.views.packets import ORDERED, REPEATED, GroupPacket
+from quire.views.patience import Patience
 from quire.views.peers import Peer
 from quire.views.timing import Timing
 from quire.views.view import View
@@ -45,13 +46,15 @@ class Process:
         """The logical time: what is sent carries it, and it is never behind what has come."""
         self.on_effect: Callable[[Effect], None] | None = None
         """Sees everything that the member asks for before it is done, and may raise the logical time: for traces."""
+        self.on_packet: Callable[[PacketSent], None] | None = None
+        """Likewise for what leaves: whoever gets the same packet at the same logical time gets a copy of it."""
         self.hasty = False
         """Whether a ballot that a quorum backs waits for nobody else."""
         self._directory = Directory(introduction, contacts)
-        self._peers, self._on = self._directory.peers, self._directory.on
+        self.peers, self._on = self._directory.peers, self._directory.on
         self._codec = GroupCodec(member.core.settings.protocol)
         self._dialling, self._liveness = Dialling(), Liveness(self.timing)
-        self._pace = Pace(member, self.timing)
+        self._pace, self.patience = Pace(member, self.timing), Patience(self.timing)
         self.has_quorum = True
         """Whether those who are not suspected may decide for all. Otherwise nothing goes on until more are back."""
         self._linked = member.core.linked = set()
@@ -59,6 +62,8 @@ class Process:
         self._now = 0.0
         self._encoded: tuple[GroupPacket | None, Sequence[bytes]] = (None, ())
         """The packet that was sent last: often it goes to others, too."""
+        self._sent_at = 0
+        """When that was, in logical time."""
 
     @property
     def due(self) -> float:
@@ -69,13 +74,8 @@ class Process:
         """What to say to whoever is at the other end of a new connection."""
         return self._directory.introduction(self.member.core.me.incarnation)
 
-    @property
-    def peers(self) -> Mapping[str, Peer]:
-        """Everybody else who was heard of."""
-        return self._peers
-
     def is_connected(self, name: str) -> bool:
-        return name in self._peers and self._peers[name].is_ready
+        return name in self.peers and self.peers[name].is_ready
 
     def is_needed(self) -> bool:
         """Whether others may still have to hear from this process, which is no member any more, how its last view ended."""
@@ -116,7 +116,7 @@ class Process:
         """Whether nothing is read at present: then nobody's silence means anything."""
         out = self._begin(now)
         self._paused = paused
-        self._liveness.forgive(self._peers.values(), self.timing.timeout_s, now)
+        self._liveness.forgive(self.peers.values(), self.timing.timeout_s, now)
         return out
 
     def suspect(self, now: float, name: str, why: str) -> list[ProcessEffect]:
@@ -164,7 +164,7 @@ class Process:
         return out
 
     def _outdated(self, theirs: Introduction) -> str:
-        peer = self._peers.get(theirs.name)
+        peer = self.peers.get(theirs.name)
         if peer is not None and peer.is_older(theirs):
             return f"a newer process is already running as {theirs.name!r}"
         if peer is not None and peer.life == theirs.life and peer.spoilt >= _SPOILT_MAX:
@@ -197,7 +197,7 @@ class Process:
         out = self._begin(now)
         self._dialling.failed(address, now)
         if refused:
-            for peer in self._peers.values():
+            for peer in self.peers.values():
                 if peer.address == address and peer.connection is None:
                     self._liveness.blame(peer.name, "gone", "its connection ended, and its address refuses new ones")
             self._tell_suspicions(out)
@@ -299,9 +299,9 @@ class Process:
         """Time has passed. Whatever was due and is late, because this process did not run, is no fault of others."""
         late_s = now - self.due
         out = self._begin(now)
-        self._liveness.forgive(self._peers.values(), self.timing.timeout_s if self._paused else late_s, now)
+        self._liveness.forgive(self.peers.values(), self.timing.timeout_s if self._paused else late_s, now)
         founding = self.member.core.view.epoch == 1
-        for peer in self._liveness.watch(self._peers.values(), now, founding=founding):
+        for peer in self._liveness.watch(self.peers.values(), now, founding=founding):
             # The other end may be gone without a word, or the network may have forgotten the connection.
             for connection in sorted(peer.all_connections()):
                 out.append(Disconnect(connection, "nothing was received for too long"))
@@ -316,9 +316,11 @@ class Process:
         if not self._paused:
             self._liveness.watch_progress(self.member, self._now)
         self._perform(self.member.tick(), out)
-        for peer in self._peers.values():
+        for peer in self.peers.values():
             peer.acknowledge(out, at_once=True)
         self._pace.ticked(self._now)
+        if self.patience.is_due(self._now):
+            out.extend(self.patience.look(self._now, self.member.membership.hindrances(), self.peers.values()))
 
     def _tell_suspicions(self, out: list[ProcessEffect]) -> None:
         changed = False
@@ -370,10 +372,14 @@ class Process:
     def send(self, effect: Send, out: list[ProcessEffect]) -> None:
         """Put a packet on the links. It is encoded once, however many get it."""
         packet = effect.packet
-        if packet is not self._encoded[0]:
+        is_copy = packet is self._encoded[0]
+        if not is_copy:
             self._encoded = (packet, cut(self._codec.encode(packet)))
+        if not is_copy or self._sent_at != self.lamport:
+            self._sent_at = self.lamport = self.lamport + 1
         pieces, mine, repeated = self._encoded[1], self.member.core.me.incarnation, isinstance(packet, REPEATED)
-        self.lamport += 1
+        if self.on_packet is not None:
+            self.on_packet(PacketSent(packet, len(effect.to), sum(map(len, pieces)), self.lamport))
         for name in effect.to:
             peer = self._peer(name)
             if not repeated or peer.has_room():
@@ -386,7 +392,7 @@ class Process:
                 peer = self._peer(name)
                 if not peer.is_ready:
                     peer.heard_at = self._now
-        for name, peer in self._peers.items():
+        for name, peer in self.peers.items():
             if view.rank(name) is None:
                 peer.abandon()
 

@@ -87,7 +87,7 @@ def test_members_of_a_fixed_group_and_of_one_with_names_do_not_mix(caplog: pytes
     async def main() -> None:
         where = places("tcp", "ab")
         named = quire.join("test", me="a", members=where, order="total", join_s=1)
-        fixed = quire.join("test", me=1, members=list(where.values()), order="total", join_s=1, timeout_s=1)
+        fixed = quire.join("test", me=1, members=list(where.values()), protocol="two-phase", join_s=1)
         told = await asyncio.gather(named.__aenter__(), fixed.__aenter__(), return_exceptions=True)
         assert isinstance(told[0], quire.NoQuorum)
         assert isinstance(told[1], quire.QuireError)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from quire.live import clock
 from quire.live.dynamic.deliveries import Waiting
 from quire.live.dynamic.events import View
-from quire.live.dynamic.joining import DynamicSettings
+from quire.live.dynamic.node import Node
 from quire.live.dynamic.submitting import Submitting
 from quire.live.inbox import Inbox
 from quire.live.metrics import Sample
+from quire.views.peers import Peer
 
 
 def samples(
-    settings: DynamicSettings,
+    node: Node,
     view: View | None,
     delivered: Mapping[str, int],
     submitting: Submitting,
@@ -22,7 +24,7 @@ def samples(
     *,
     blocked: bool,
 ) -> Iterator[Sample]:
-    base = {"group": settings.network.group, "member": settings.me}
+    base = {"group": node.settings.network.group, "member": node.settings.me}
     yield Sample("quire_view", "The number of the view that this member is in.", "gauge", view.number if view else 0, base)
     yield Sample("quire_members", "How many members the view has.", "gauge", len(view.members) if view else 0, base)
     yield Sample("quire_blocked", "Whether this member cannot reach a majority.", "gauge", int(blocked), base)
@@ -39,3 +41,21 @@ def samples(
     if batches:
         yield Sample("quire_journal_batches_total", "Batches of records, one sync each.", "counter", batches, base)
         yield Sample("quire_journal_bytes_total", "Bytes of these records.", "counter", size, base)
+    yield from _links(node, base)
+
+
+def _links(node: Node, base: Mapping[str, str]) -> Iterator[Sample]:
+    """What waits to be delivered, and one sample of each measure for everybody else who is known."""
+    held = sum(each.count for each in node.held_back())
+    yield Sample("quire_messages_held_back", "Messages not yet delivered here.", "gauge", held, base)
+    now = clock.now()
+    measures: tuple[tuple[str, str, str, Callable[[Peer], float]], ...] = (
+        ("quire_link_up", "Whether the peer is connected.", "gauge", lambda peer: peer.is_ready),
+        ("quire_link_frames_sent_total", "Frames sent to the peer.", "counter", lambda peer: peer.outgoing.sent),
+        ("quire_link_frames_received_total", "Frames received from it.", "counter", lambda peer: peer.incoming.received),
+        ("quire_link_bytes_unacknowledged", "Bytes sent and not yet acknowledged.", "gauge", lambda peer: peer.outgoing.bytes),
+        ("quire_link_silent_seconds", "Seconds since the peer was heard.", "gauge", lambda peer: now - peer.heard_at),
+    )
+    for name, help_, kind, measure in measures:
+        for peer in node.process.peers.values():
+            yield Sample(name, help_, kind, float(measure(peer)), {**base, "peer": peer.name})

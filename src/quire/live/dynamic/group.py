@@ -23,9 +23,10 @@ from quire.live.dynamic.submitting import Submitting
 from quire.live.dynamic.unread import Unread
 from quire.live.errors import GroupClosed, NotDelivered
 from quire.live.events import Event, Listener, Reporter
+from quire.live.held import Held
 from quire.live.inbox import Inbox
 from quire.live.observing.observer import Observer
-from quire.live.observing.status import HeldBack, Status
+from quire.live.observing.status import Status
 from quire.model.errors import BadInput, OutcomeUnknown, QuireError
 from quire.model.payloads import BytesLike, Messages, as_bytes, as_messages
 from quire.views import effects
@@ -172,7 +173,7 @@ class DynamicGroup:
         self._inbox.wake()
         self._submitting.wake()
 
-    def _fail(self, error: QuireError) -> None:
+    def failed(self, error: QuireError) -> None:
         """This process cannot go on."""
         if self._failure is None and not self._over.is_set():
             self._failure = error
@@ -252,14 +253,14 @@ class DynamicGroup:
     async def __aiter__(self) -> AsyncIterator[ViewMessage]:
         """Every message as it is delivered, this member's own included. Ends when the group has closed or this member has left
         it; raises GroupFailed when it cannot go on, after everything that was delivered here."""
-        async for waiting in self._taken():
+        async for waiting in self.run_events():
             if isinstance(waiting, DeliveredRun):
                 for message in waiting.messages():
                     yield message
 
     async def events(self) -> AsyncGenerator[GroupEvent, None]:
         """Every message and, at their positions among the messages, views and changes of this member's own status."""
-        async for waiting in self._taken():
+        async for waiting in self.run_events():
             if isinstance(waiting, DeliveredRun):
                 for message in waiting.messages():
                     yield message
@@ -268,11 +269,12 @@ class DynamicGroup:
 
     async def runs(self) -> AsyncGenerator[DeliveredRun, None]:
         """Whole runs of messages as they are delivered, without an object per message."""
-        async for waiting in self._taken():
+        async for waiting in self.run_events():
             if isinstance(waiting, DeliveredRun):
                 yield waiting
 
-    async def _taken(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
+    async def run_events(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
+        """What `events` has, with whole runs of messages in place of each."""
         inbox = self._inbox
         inbox.takers += 1
         try:
@@ -307,8 +309,7 @@ class DynamicGroup:
     def delivered(self, effect: effects.Deliver) -> None:
         entry, run = effect.entry, effect.entry.run
         self._delivered[entry.origin] = self._delivered.get(entry.origin, 0) + run.count
-        position = effect.index if self.settings.rules.total else None
-        for each in self._replica.take(entry, position):
+        for each in self._replica.take(entry, effect.index if self.settings.rules.total else None):
             self.hand_over(each, each.run.count, each.run.payload_bytes())
             if entry.session == self._node.session and self._submitting.awaited.are_before(each.first + 1 + each.run.count):
                 self._submitting.delivered(each.first + 1, list(each.messages()))
@@ -336,7 +337,7 @@ class DynamicGroup:
             case effects.Report():
                 self._quorum.reported(effect, self._report, is_member=self.view is not None)
                 if effect.kind == "refused" and self.view is None and self.settings.counts(effect.name):
-                    self._fail(BadInput(effect.why))
+                    self.failed(BadInput(effect.why))
             case _:
                 pass
 
@@ -348,9 +349,6 @@ class DynamicGroup:
         elif self._node.paused and self._inbox.has_room_again():
             self._read_on()
         self._replica.look_after_journal()
-
-    def failed(self, error: QuireError) -> None:
-        self._fail(error)
 
     def unkept(self, error: QuireError) -> None:
         self._report(Event("unrecorded", (), why=f"no checkpoint could be made: {error}"))
@@ -380,10 +378,11 @@ class DynamicGroup:
     def _excluded(self, epoch: int) -> None:
         self._tell(Excluded(epoch))
         if not self.settings.rejoin:
-            self._fail(MemberExcluded(epoch))
+            self.failed(MemberExcluded(epoch))
 
-    def waiting(self) -> Sequence[HeldBack]:
-        """Everything held back here: what for, and for whom. What this member's own application does not take comes first."""
+    def waiting(self) -> Sequence[Held]:
+        """Why is this not delivered yet? Everything held back here: what it waits for, from whom, for how long it was seen to.
+        What this member's own application does not take comes first: it waits for `me`."""
         return self._standing.waiting()
 
     def status(self) -> Status:

@@ -10,7 +10,7 @@ import msgspec
 
 from quire.live.network.handshake import Trust
 from quire.live.network_options import Network
-from quire.live.settings import Address, Settings, check_group_name, read_address, trust_of
+from quire.live.settings import Address, Settings, check_group_name, choose_protocol, read_address, trust_of
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee, implied_by
 from quire.protocols import registry
@@ -70,18 +70,18 @@ class DynamicSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_dynamic_settings(
     group: str,
-    me: str,
+    me: int | str,
     *,
-    members: Mapping[str, str] | None,
-    at: str | None,
-    contact: Sequence[str],
-    order: str | None,
-    protocol: str | None,
-    options: Mapping[str, object] | None,
-    journal: str | Path | None,
-    delivery: Delivery | None,
-    weights: Mapping[str, int] | None,
-    rejoin: bool,
+    members: Sequence[str] | Mapping[str, str] | None = None,
+    at: str | None = None,
+    contact: Sequence[str] = (),
+    order: str | None = None,
+    protocol: str | None = None,
+    options: Mapping[str, object] | None = None,
+    journal: str | Path | None = None,
+    delivery: Delivery | None = None,
+    weights: Mapping[str, int] | None = None,
+    rejoin: bool = True,
     network: Network,
 ) -> DynamicSettings:
     """Check what a caller wants; raises BadInput in one sentence."""
@@ -89,6 +89,7 @@ def read_dynamic_settings(
     check_group_name(group)
     name, chosen = _protocol(order, protocol, options)
     promises = implied_by(registry.find(name).protocol.promises)
+    me, members = _named(me, members)
     own, founders, contacts = _places(me, members, at, contact)
     listening = own if network.listen is None else read_address(network.listen)
     weight_of = _weights(weights or {}, founders or {me: own})
@@ -138,13 +139,24 @@ def read_dynamic_settings(
 
 
 def _protocol(order: str | None, protocol: str | None, options: Mapping[str, object] | None) -> tuple[str, msgspec.Struct]:
-    if (order is None) == (protocol is None):
-        raise BadInput("give either an order or a protocol")
-    name, usual = (protocol, {}) if protocol is not None else registry.for_order(order or "")
+    name, usual = choose_protocol(order, protocol)
     registry.find(name)
     if name not in IN_VIEWS:
         raise BadInput(f"groups of {name} are fixed: give the members as a list, or choose one of {', '.join(IN_VIEWS)}")
     return name, registry.read_options(name, options or usual)
+
+
+def _named(me: int | str, members: Sequence[str] | Mapping[str, str] | None) -> tuple[str, Mapping[str, str] | None]:
+    """This member and the others by their names: in a list these are "0", "1" and so on."""
+    if members is None or isinstance(members, Mapping):
+        if not isinstance(me, str):
+            raise BadInput(f"me={me} is for members in a list; where members have names, give this member's")
+        return me, members
+    if not isinstance(me, int):
+        raise BadInput(f"members in a list are numbered from 0: give me as a number, not {me!r}")
+    if not 0 <= me < len(members):
+        raise BadInput(f"me={me} is not one of the {len(members)} members, which are numbered from 0")
+    return str(me), {str(number): address for number, address in enumerate(members)}
 
 
 def _places(

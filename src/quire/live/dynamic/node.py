@@ -20,6 +20,7 @@ from quire.live.dynamic.disk import MemberJournal
 from quire.live.dynamic.joining import DynamicSettings
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.events import Reporter
+from quire.live.held import Held
 from quire.live.network.acceptor import Acceptor
 from quire.live.network.allocator import keep_freed_memory
 from quire.live.network.certificates import why_not
@@ -303,6 +304,12 @@ class Node:
 
     def operations(self) -> Operations:
         return self.process.member.core.operations
+
+    def held_back(self) -> list[Held]:
+        """What waits here to be delivered."""
+        process, now = self.process, clock.now()
+        found = process.patience.how_long(now, process.member.membership.hindrances())
+        return [Held(each.origin, each.first, each.count, each.waits_for, each.because, for_s) for each, for_s in found]
 
     def is_full(self) -> bool:
         """Whether so much waits for the disk that nothing more should be taken in."""

@@ -22,8 +22,11 @@ _KINDS: dict[str, Kind] = {
     "suspected": "lost",
     "trusted": "recovered",
     "refused": "disconnected",
+    "stalled": "stalled",
+    "recovered": "recovered",
+    "gap": "gap",
 }
-_OF_MEMBERS = ("disconnected", "suspected", "trusted")
+_OF_MEMBERS = ("disconnected", "suspected", "trusted", "stalled", "recovered")
 """What matters to nobody of a process that is in no view."""
 
 
@@ -35,12 +38,14 @@ class Quorum:
 
     def reported(self, effect: Report, report: Reporter, *, is_member: bool) -> None:
         """Something happened to another process, or to the majority. Before it is a member, a process has none to lose."""
-        view = self._node.process.member.core.view
-        epoch = view.epoch
-        if effect.kind in _OF_MEMBERS and is_member and view.rank(effect.name) is None:
-            return  # It has left, or its loss was told when it was in the view.
+        core = self._node.process.member.core
+        view, epoch = core.view, core.view.epoch
+        is_over = core.mode in ("left", "closed") or (core.closing and effect.kind == "disconnected")
+        if effect.kind in _OF_MEMBERS and (is_over or (is_member and view.rank(effect.name) is None)):
+            return  # It has left, its loss was told when it was in the view, or all of them end.
         if effect.kind not in ("no-quorum", "quorum"):
-            report(Event(_KINDS[effect.kind], (effect.name,), 0.0, effect.why))
+            peers = effect.others if effect.kind == "gap" else (effect.name,)
+            report(Event(_KINDS[effect.kind], peers, effect.for_s, effect.why))
         elif effect.kind == "no-quorum" and is_member:
             self.is_blocked = True
             self._tell(Blocked(epoch, self.missing(), self.why()))
@@ -63,27 +68,28 @@ class Quorum:
         return f"{', '.join(self.missing())} of view {core.view.epoch} cannot be reached, and without them there is no majority"
 
     def awaited(self) -> str:
-        settings, missing = self._node.settings, ", ".join(self.missing())
-        last = f" ({self._node.turned_down})" if self._node.turned_down else ""
+        settings, addresses = self._node.settings, self._node.settings.addresses
+        last = self._node.turned_down
         if not settings.founds:
-            return f"no contact ({', '.join(settings.contacts)}) has admitted this member yet{last}"
-        return f"waiting for {missing}{last}" if missing else "waiting for the first view"
+            return f"no contact ({', '.join(settings.contacts)}) has admitted this member yet{f' ({last})' if last else ''}"
+        missing = ", ".join(f"{name} ({addresses[name]})" if name in addresses else name for name in self.missing())
+        return f"waiting for {missing}{f'; at {last}' if last else ''}" if missing else "waiting for the first view"
 
     async def until_member(self, is_member: asyncio.Event, failure: Callable[[], QuireError | None], report: Reporter) -> None:
         """Wait until this process is a member, and report now and then whom it waits for. Raises the failure, if there is one,
         and NoQuorum where it takes longer than it may."""
-        deadline = clock.now() + self._node.settings.network.join_s
+        began, join_s = clock.now(), self._node.settings.network.join_s
         while not is_member.is_set():
-            pause_s = min(AWAITED_EVERY_S, deadline - clock.now())
+            pause_s = min(AWAITED_EVERY_S, began + join_s - clock.now())
             if pause_s <= 0:
-                raise self._never_came(self._node.settings.network.join_s)
+                raise self._never_came(join_s)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await is_member.wait()
             if (error := failure()) is not None:
                 raise error
             if not is_member.is_set():
-                report(Event("awaited", self.missing(), 0.0, self.awaited()))
+                report(Event("awaited", self.missing(), clock.now() - began, self.awaited()))
 
     def check(self) -> None:
         """Raise NoQuorum where no majority can be reached."""
@@ -91,7 +97,7 @@ class Quorum:
             raise self._error(f"the queue is full: {self.why()}")
 
     def _never_came(self, join_s: float) -> NoQuorum:
-        return self._error(f"this process did not become a member within {join_s:g} s: {self.awaited()}")
+        return self._error(f"this process did not become a member within join_s ({join_s:g} s): {self.awaited()}")
 
     def _error(self, why: str) -> NoQuorum:
         error = NoQuorum(why)

@@ -41,7 +41,7 @@ class MemberRecording:
         """`load`: what a command is to send, if it is known beforehand. `tail`: for whoever looks; then there need not be a
         directory."""
         self._number = number_of(settings.me)
-        identity = _identify(settings, load)
+        identity = identify_member(settings, load)
         self._recording = Recording(directory, identity, self._number, name=settings.me, at_once=True, tail=tail)
         self._tail = tail
         self._report: Reporter | None = None
@@ -65,6 +65,8 @@ class MemberRecording:
 
     def keep(self) -> None:
         """Write what happened, before others can know of it."""
+        if self._recorder is not None:
+            self._recorder.settle()
         self._recording.keep_up()
 
     async def end(self, failure: str = "") -> None:
@@ -77,15 +79,17 @@ class MemberRecording:
         self._recording.meet(members)
 
 
-def record_member(settings: DynamicSettings, trace: str | Path | None, observer: Observer | None) -> MemberRecording | None:
+def record_member(
+    settings: DynamicSettings, trace: str | Path | None, observer: Observer | None, load: Mapping[str, object] | None = None
+) -> MemberRecording | None:
     """What a member records: for a directory, for whoever looks at it, for both; None: nothing."""
     if trace is None and observer is None:
         return None
     directory = None if trace is None else Path(trace)
-    return MemberRecording(settings, directory, tail=None if observer is None else observer.tail)
+    return MemberRecording(settings, directory, load, tail=None if observer is None else observer.tail)
 
 
-def _identify(settings: DynamicSettings, load: Mapping[str, object] | None) -> RunIdentity:
+def identify_member(settings: DynamicSettings, load: Mapping[str, object] | None) -> RunIdentity:
     """The same at whoever joins: it follows from what must be equal at all members."""
     rules, group = settings.rules, settings.network.group
     facts = (group, rules.protocol, dict(rules.options), rules.uniform, load)

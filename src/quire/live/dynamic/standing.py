@@ -11,10 +11,11 @@ from quire.live.dynamic.events import Blocked, Excluded, GroupEvent, Restored, V
 from quire.live.dynamic.node import Node
 from quire.live.dynamic.quorum import Quorum
 from quire.live.dynamic.submitting import UNSETTLED_MESSAGES_MAX, Submitting
+from quire.live.held import Held
 from quire.live.inbox import Inbox
 from quire.live.metrics import exposition
 from quire.live.observing.feed import Feed
-from quire.live.observing.status import Condition, HeldBack, JournalStatus, LinkStatus, Queue, Status, ViewStatus, first_held
+from quire.live.observing.status import Condition, JournalStatus, LinkStatus, Queue, Status, ViewStatus, first_held, shown
 
 
 class Standing:
@@ -31,20 +32,13 @@ class Standing:
         self._node, self._quorum, self._submitting, self._inbox = node, quorum, submitting, inbox
         self._delivered = delivered
 
-    def waiting(self) -> Sequence[HeldBack]:
+    def waiting(self) -> Sequence[Held]:
         """Everything that is held back. What the application does not take comes first: it waits for this member itself."""
-        member = self._node.process.member
-        hindrances = member.membership.ordering.hindrances() if member.core.mode == "normal" else []
-        found = [
-            HeldBack(origin=each.origin, first=each.first, count=each.count, waits_for=each.waits_for, because=each.because)
-            for each in hindrances
-        ]
-        first = self._inbox.first()
-        if self._inbox.unread_s() is not None and first is not None:
-            run = first if isinstance(first, DeliveredRun) else None
-            me, number = self._node.settings.me, 0 if run is None else run.first
-            origin, count = me if run is None else run.origin, self._inbox.messages
-            found.insert(0, HeldBack(origin=origin, first=number, count=count, waits_for=(me,), because=self._inbox.why()))
+        found = self._node.held_back()
+        unread_s, first = self._inbox.unread_s(), self._inbox.first(DeliveredRun)
+        if unread_s is not None and first is not None:
+            me, count = self._node.settings.me, self._inbox.messages
+            found.insert(0, Held(first.origin, first.first, count, (me,), self._inbox.why(), unread_s))
         return found
 
     def status(self, view: View | None, ending: str) -> Status:
@@ -70,13 +64,13 @@ class Standing:
                 "outbox": Queue(submitting.accepted - submitting.settled, 0, UNSETTLED_MESSAGES_MAX),
             },
             links=tuple(self._links()),
-            waiting=first_held(held),
+            waiting=first_held([*map(shown, held)]),
             waiting_in_all=len(held),
             journal=None if node.journal is None else JournalStatus(*self.journalled()),
         )
 
     def metrics(self, view: View | None) -> str:
-        counted = (self._node.settings, view, self._delivered, self._submitting, self._inbox, self.journalled())
+        counted = self._node, view, self._delivered, self._submitting, self._inbox, self.journalled()
         return exposition(samples(*counted, blocked=self._quorum.is_blocked))
 
     def journalled(self) -> tuple[int, int]:

@@ -42,7 +42,8 @@ from quire.trace.relay_load import RelayLoad
 
 
 class Group:
-    """One member's end of a live group. Use it in `async with`; all calls belong to the event loop that entered it."""
+    """One member's end of a group whose members are fixed. Use it in `async with`; all calls belong to the event loop that
+    entered it."""
 
     def __init__(
         self,

@@ -19,14 +19,13 @@ def join_fixed(
     group: str,
     me: int,
     members: Sequence[str],
-    order: str | None,
-    protocol: str | None,
+    protocol: str,
     options: Mapping[str, object] | None,
     state: AnyState,
     network: Network,
 ) -> Group:
-    """What `quire.join` does where the members are a list of addresses."""
-    settings = read_settings(group, me, members, order=order, protocol=protocol, options=options, network=network)
+    """What `quire.join` does where the protocol keeps to the members of its beginning."""
+    settings = read_settings(group, me, members, protocol=protocol, options=options, network=network)
     observer = observer_of(network)
     trace = None if network.trace is None else Path(network.trace)
     recorded = trace is not None or observer is not None

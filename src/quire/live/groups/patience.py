@@ -21,11 +21,11 @@ class Patience:
         self._driver = driver
         self._inbox = inbox
         self._mesh = mesh
-        self._reported_gap = (-1, -1)
+        self._reported_gap: tuple[int | str, int] = (-1, -1)
 
     def waiting(self) -> Sequence[Held]:
         """What the application does not take, which comes first, and everything that is held back."""
-        unread_s, delivery = self._inbox.unread_s(), self._inbox.first()
+        unread_s, delivery = self._inbox.unread_s(), self._inbox.first(Deliver)
         held = [*map(self._blamed, self._driver.held())]
         if unread_s is None or delivery is None:
             return held
@@ -34,7 +34,7 @@ class Patience:
 
     def _blamed(self, held: Held) -> Held:
         """With what members say of themselves by which it is held back."""
-        unread = [member for member in held.waits_for if self._mesh.is_unread(member)]
+        unread = [member for member in held.waits_for if isinstance(member, int) and self._mesh.is_unread(member)]
         if not unread:
             return held
         who = ", ".join(map(str, unread))

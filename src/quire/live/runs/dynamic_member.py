@@ -1,126 +1,133 @@
-"""One member of a group that changes with a process of its own: it sends what its plan says, comes back where it was when it is
-started again, and leaves its part of the trace each time.
-
-`python -m quire.live.runs.dynamic_member PLAN ME PARTS JOURNAL` is what a fleet starts. It tells how things stand as lines of
-JSON on its standard output, and closes the group on SIGINT, on SIGTERM, and when its standard input ends.
+"""One member of a group that changes in a run: it comes back where it was, if it is started again with a journal, and goes on
+when others are lost. It leaves its part of the trace each time.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
-import msgspec
-
-from quire.live.dynamic.events import Blocked, Excluded, GroupEvent, Restored, Unblocked, View, ViewMessage
+from quire.live.dynamic.deliveries import DeliveredRun
+from quire.live.dynamic.events import Blocked, Excluded, GroupEvent, Restored, Unblocked, View
 from quire.live.dynamic.group import DynamicGroup
-from quire.live.dynamic.joining import DynamicSettings, read_dynamic_settings
-from quire.live.dynamic.recording import MemberRecording
+from quire.live.dynamic.recording import record_member
 from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
-from quire.live.load import Pace
 from quire.live.observing.observer import observer_of
-from quire.live.runs.member import run, say, stop_on_signals, stop_with_parent
+from quire.live.runs.exchange import Exchange
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import PROGRESS_S, Ended, Standing, sentence
-from quire.model.errors import BadInput, NoQuorum, QuireError
+from quire.live.runs.progress import PROGRESS_S, Ended, Standing, Tell, sentence
+from quire.model.errors import CannotWrite, NoQuorum, QuireError
 
 _WORDS = {Excluded: "excluded", Blocked: "blocked", Unblocked: "unblocked", Restored: "restored"}
 
 
-def dynamic_settings(plan: Plan, me: int, journal: Path | None) -> DynamicSettings:
-    """What a member of a planned group that changes needs to join; raises BadInput where the plan makes no sense."""
-    return read_dynamic_settings(
-        plan.group,
-        str(me),
-        members={str(number): address for number, address in enumerate(plan.members)},
-        at=None,
-        contact=(),
-        order=plan.order,
-        protocol=plan.protocol,
-        options=plan.options,
-        journal=journal,
-        delivery=None,
-        weights=None,
-        rejoin=True,
-        network=plan.network(me),
-    )
-
-
 class DynamicMember:
-    """Takes part once. `stop` may be called at any time: nothing more is sent, and the group is closed."""
+    """Takes part once: until whoever is there has sent everything, or `until_told`. `stop` and `leave` may be called at any
+    time: nothing more is sent, and then the group is closed, or goes on without this member."""
 
-    def __init__(self, plan: Plan, me: int, parts: Path, journal: Path) -> None:
-        self._plan = plan
-        self._me = me
-        settings = dynamic_settings(plan, me, journal)
+    def __init__(
+        self,
+        plan: Plan,
+        me: int,
+        parts: Path | None,
+        tell: Tell,
+        exchange: Exchange,
+        journal: Path | None = None,
+        *,
+        until_told: bool = False,
+    ) -> None:
+        settings = plan.dynamic_settings(me, journal)
+        self.exchange = exchange
+        self._planned = {str(member) for member in range(len(plan.members))}
         observer = observer_of(plan.network(me))
-        tail = None if observer is None else observer.tail
-        self._recording = MemberRecording(settings, parts, plan.described(), tail)
+        self._recording = record_member(settings, parts, observer, plan.described())
         self._group = DynamicGroup(settings, recording=self._recording, observer=observer)
-        self._delivered = 0
+        self._tell_others = tell
+        self._until_told = until_told
+        self._has_everything = False
         self._stop = asyncio.Event()
+        self._leaves = False
         self._joining: asyncio.Task[Ended] | None = None
+        self._view: View | None = None
+        """The one up to which everything was taken; None while this is no member."""
 
     def stop(self) -> None:
         self._stop.set()
         if self._joining is not None:
             self._joining.cancel()
 
+    def leave(self) -> None:
+        self._leaves = True
+        self.stop()
+
     async def take_part(self) -> Ended:
+        """Join, send and take, and end when there is nothing more."""
         try:
             self._joining = asyncio.current_task()
             async with self._group:
                 self._joining = None
                 await self._exchange()
-        except (GroupFailed, NotDelivered) as error:
+        except (GroupFailed, NotDelivered, NoQuorum, CannotWrite) as error:
             return self._ended(sentence(error))
         except asyncio.CancelledError:
             if not self._stop.is_set():
                 raise
-        return self._ended(self._recording.failure)
+        return self._ended(self._unrecorded())
 
     async def _exchange(self) -> None:
+        failure: QuireError | None = None
         async with asyncio.TaskGroup() as tasks:
-            helpers = [tasks.create_task(each) for each in (self._send(), self._tell_regularly(), self._close_when_asked())]
-            async for event in self._group.events():
-                self._take(event)
+            helpers = [tasks.create_task(each) for each in (self._send(), self._tell_regularly(), self._end_when_asked())]
+            try:
+                await self._take()
+            except QuireError as error:
+                failure = error
             for helper in helpers:
                 helper.cancel()
+        self._tell()
+        if failure is not None:
+            raise failure
+        if not self._stop.is_set():
+            await self._group.close()
 
-    def _take(self, event: GroupEvent) -> None:
-        if isinstance(event, ViewMessage):
-            self._delivered += 1
-        elif isinstance(event, View):
-            self._tell()
-        else:
-            self._tell(_WORDS[type(event)])
+    async def _take(self) -> None:
+        """Take everything, until there is nothing more. Raises NoQuorum if this member is without the others for too long."""
+        loop, join_s = asyncio.get_running_loop(), self._group.settings.network.join_s
+        try:
+            async with asyncio.timeout(None) as limit, aclosing(self._group.run_events()) as happening:
+                async for each in happening:
+                    if isinstance(each, DeliveredRun):
+                        await self.exchange.take(each.origin, each.first, each.run)
+                    else:
+                        self._heed(each)
+                        alone = isinstance(each, Excluded | Blocked) and not self._until_told
+                        limit.reschedule(loop.time() + join_s if alone else None)
+                    if self._is_done():
+                        self._has_everything = True
+                        return
+        except TimeoutError:
+            raise NoQuorum(f"no majority could be reached for {join_s:g} s") from None
+
+    def _is_done(self) -> bool:
+        """Whether everybody who is there has sent everything. Whoever is not may come back, but is not waited for."""
+        if self._until_told or self._view is None:
+            return False
+        return all(map(self.exchange.has_all_of, self._planned.intersection(self._view.members)))
+
+    def _heed(self, event: GroupEvent) -> None:
+        if isinstance(event, View | Excluded):
+            self._view = event if isinstance(event, View) else None
+        self._tell(_WORDS.get(type(event), ""))
 
     async def _send(self) -> None:
-        """Send what is left of the plan."""
-        plan, group = self._plan, self._group
-        left = msgspec.structs.replace(plan, messages=max(0, (plan.messages or 0) - group.accepted))
-        if not plan.sends(self._me):
-            return
-        batch, pace = plan.batch(1 << 10, 1 << 20), Pace(left)
-        while (count := await pace.take(len(batch))) and not self._stop.is_set():
-            with suppress(GroupClosed):
-                await self._multicast(batch[:count])
+        with suppress(GroupClosed, GroupFailed):  # Whoever takes the deliveries learns the same.
+            await self.exchange.send(self._group)
 
-    async def _multicast(self, messages: list[bytes]) -> None:
-        while True:
-            try:
-                await self._group.multicast_many(messages)
-            except NoQuorum:
-                await asyncio.sleep(PROGRESS_S)  # They are not accepted, and so they are sent later.
-            else:
-                return
-
-    async def _close_when_asked(self) -> None:
+    async def _end_when_asked(self) -> None:
         await self._stop.wait()
         with suppress(NotDelivered):  # Leaving the block says so.
-            await self._group.close()
+            await (self._group.leave() if self._leaves else self._group.close())
 
     async def _tell_regularly(self) -> None:
         while True:
@@ -128,33 +135,14 @@ class DynamicMember:
             await asyncio.sleep(PROGRESS_S)
 
     def _tell(self, event: str = "") -> None:
-        group, view = self._group, self._group.view
+        group, view, exchange = self._group, self._group.view, self.exchange
         number, members = (0, ()) if view is None else (view.number, view.members)
-        unrecorded = self._recording.failure
-        say(Standing(group.accepted, group.acknowledged, self._delivered, number, members, event, unrecorded))
+        told = (group.accepted, group.acknowledged, exchange.delivered, number, members, event, self._unrecorded())
+        self._tell_others(Standing(*told))
 
     def _ended(self, error: str) -> Ended:
-        return Ended(self._group.accepted, self._delivered, self._stop.is_set(), error)
+        # Whoever else was asked to stop may have closed the group before this member was asked.
+        return Ended(self.exchange.sent, self.exchange.delivered, not error and not self._has_everything, error)
 
-
-async def _take_part(plan: Plan, me: int, parts: Path, journal: Path) -> Ended:
-    member = DynamicMember(plan, me, parts, journal)
-    stop_on_signals(member.stop)
-    stop_with_parent(member.stop)
-    say(Standing(0, 0, 0, 0, ()))  # From now on it can be asked to stop.
-    return await member.take_part()
-
-
-def main() -> None:
-    plan_file, me, parts, journal = sys.argv[1:]
-    try:
-        plan = msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan)
-        ended = run(_take_part(plan, int(me), Path(parts), Path(journal)))
-    except QuireError as error:
-        ended = Ended(0, 0, error=str(error), bad_input=isinstance(error, BadInput))
-    say(ended)
-    sys.exit(1 if ended.error else 0)
-
-
-if __name__ == "__main__":
-    main()
+    def _unrecorded(self) -> str:
+        return "" if self._recording is None else self._recording.failure

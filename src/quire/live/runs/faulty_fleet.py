@@ -100,7 +100,7 @@ class FaultyFleet:
         span_s = (self._plan.messages or 0) / (self._plan.rate or 1e9)
         await self._until(lambda: self._missing() or self._unsent(), RETURN_S + span_s, "after the last fault")
         self._signal(signal.SIGINT)
-        await self._until(self._running, DRAIN_S + self._plan.timeout_s, "the group was not closed")
+        await self._until(self._running, DRAIN_S + self._plan.silence_s, "the group was not closed")
 
     # What is done to members.
 
@@ -144,7 +144,7 @@ class FaultyFleet:
 
     async def _start(self, member: int) -> None:
         files = self._work / PLAN, str(member), self._parts, self._journal(member)
-        command: list[str | Path] = [sys.executable, "-m", "quire.live.runs.dynamic_member", *files]
+        command: list[str | Path] = [sys.executable, "-m", "quire.live.runs.member", *files]
         if self._hosts is not None:
             command = [*self._hosts.on(member), *command]
         process = self._processes[member] = await start_process(command, self._log(member))

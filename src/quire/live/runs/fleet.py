@@ -13,11 +13,14 @@ from pathlib import Path
 import msgspec
 
 from quire.files.scratch import Scratch
+from quire.live import clock
 from quire.live.ports import can_bind, free_ports
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Ended, Progress
+from quire.live.runs.progress import Ended, Progress, Standing
 from quire.live.settings import read_address
 from quire.model.errors import BadInput, QuireError
+from quire.trace.parts.observing import Observed
+from quire.trace.views import Happening
 
 DRAIN_S = 15.0
 """How long members may take to end after they were asked to."""
@@ -25,11 +28,11 @@ DRAIN_S = 15.0
 NOTICE_S = 3.0
 """How long members may take to end after one of them gave up; what it noticed, the others notice at the same time."""
 
-Watch = Callable[[int, Progress], None]
+Watch = Callable[[int, Progress | Standing], None]
 
 PLAN = "plan.json"
 
-_said = msgspec.json.Decoder(Progress | Ended)
+_said = msgspec.json.Decoder(Progress | Standing | Ended)
 
 
 class FleetFailed(QuireError):
@@ -42,15 +45,22 @@ class Fleet:
         """Is told how far each member is."""
         self.ended: dict[int, Ended] = {}
         """What members said at their end, as far as they came to it."""
+        self.observed: list[Observed] = []
+        """The deaths of members of a group that changes, which they cannot record themselves."""
         self._plan = plan
+        self._timeout_s = plan.silence_s
         self._members = members
         self._parts = parts
         self._work = parts
         self._processes: dict[int, Process] = {}
         self._ready: set[int] = set()
         """Members that can be asked to stop; the others have sent nothing."""
-        self._died: dict[int, int] = {}
-        """Members whose process ended without a word, and the exit code."""
+        self.lost: dict[int, str] = {}
+        """Members whose process ended without a word, and how."""
+        self._blocked: set[int] = set()
+        """Members that cannot reach a majority."""
+        self._goes_on = plan.is_dynamic()
+        """Whether the others go on without them."""
 
     async def run(self) -> None:
         """Start the members and wait until all have ended, each with its part of the trace written.
@@ -102,47 +112,68 @@ class Fleet:
                     # It goes on, but there will be no run: neither it nor the others need come to their end.
                     self.ended[member] = Ended(said.sent, said.delivered, error=said.unrecorded)
                     return
+                elif self._is_stuck(member, said):
+                    return
                 elif self.watch is not None:
                     self.watch(member, said)
         code = await process.wait()
         if member not in self.ended:
-            self._died[member] = code
+            self.lost[member] = how_it_died(code, self._log(member))
+            if self._goes_on:
+                self.observed.append(Observed(member, clock.wall_ns(), Happening.CRASH))
+
+    def _is_stuck(self, member: int, said: Progress | Standing) -> bool:
+        """Whether a member cannot go on, because so many of the others are gone for good."""
+        event = said.event if isinstance(said, Standing) else ""
+        if event == "blocked":
+            self._blocked.add(member)
+        elif event == "unblocked":
+            self._blocked.discard(member)
+        return bool(self.lost) and member in self._blocked
 
     async def _until_all_ended(self, following: Sequence[asyncio.Task[None]]) -> None:
-        """The others notice by themselves when a member is lost; they get the time for it, and no more. One that is stopped,
-        or hangs, would never end."""
+        """The others notice by themselves when a member is lost, or has ended; they get the time for it, and no more. One that
+        is stopped, or hangs, would never end."""
         running = set(following)
-        while running and not self._died and not any(ended.error for ended in self.ended.values()):
+        while running and not self._is_over():
             # All end together. Where some may be lost, those that are left end without them.
-            patience_s = self._plan.timeout_s + DRAIN_S if self.ended else None
+            patience_s = self._timeout_s + DRAIN_S if self.ended else None
             ended, running = await asyncio.wait(running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
             if not ended:
                 return
-        if running and self._died:
-            await asyncio.wait(running, timeout=self._plan.timeout_s + NOTICE_S)
+        if running and self.lost and not self._goes_on:
+            await asyncio.wait(running, timeout=self._timeout_s + NOTICE_S)
         elif running:
-            await asyncio.wait(running, timeout=NOTICE_S)
+            well = self._goes_on and not any(ended.error for ended in self.ended.values())
+            await asyncio.wait(running, timeout=DRAIN_S if well else NOTICE_S)
+
+    def _is_over(self) -> bool:
+        """Whether the group has ended, at whatever member, or cannot go on."""
+        if self._goes_on:
+            return bool(self.ended) or bool(self.lost and self._blocked)
+        return bool(self.lost) or any(ended.error for ended in self.ended.values())
 
     def unheard(self) -> Sequence[int]:
         """Members that may have sent something, and did not say how they ended."""
-        return sorted(self._ready - self.ended.keys())
+        return sorted(self._ready - self.ended.keys() - self.lost.keys())
 
     def _judge(self) -> None:
-        for member, code in self._died.items():
-            raise FleetFailed(f"member {member} was lost: {how_it_died(code, self._log(member))}; {self._what_others_did()}")
+        went_on = self._goes_on and any(not ended.error for ended in self.ended.values())
+        for member, how in self.lost.items() if not went_on else ():
+            raise FleetFailed(f"member {member} was lost: {how}; {self._what_others_did()}")
         for member, ended in self.ended.items():
             if ended.bad_input:
                 raise BadInput(ended.error)
             if ended.error:
                 raise FleetFailed(f"member {member} gave up: {ended.error}")
         for member in self._members:
-            if member not in self.ended:
+            if member not in self.ended and member not in self.lost:
                 raise FleetFailed(f"member {member} was lost: it did not end when the others had")
 
     def _what_others_did(self) -> str:
         gave_up = [str(member) for member, ended in sorted(self.ended.items()) if ended.error]
         if not gave_up:
-            return "the group ended with it"
+            return "the others could not go on without it" if self._goes_on else "the group ended with it"
         return f"member{'s' * (len(gave_up) > 1)} {' and '.join(gave_up)} noticed and gave up"
 
     def _log(self, member: int) -> Path:

@@ -1,9 +1,9 @@
 """One member of a live group with a process of its own: it joins, sends what its plan says, delivers everything, and
 leaves its part of the trace.
 
-`python -m quire.live.runs.member PLAN ME PARTS` is what a fleet starts. It tells its progress as lines of JSON on its standard
-output, and drains and ends on SIGINT, on SIGTERM, and when its standard input ends, so that it never outlives whoever
-started it.
+`python -m quire.live.runs.member PLAN ME PARTS [JOURNAL]` is what a fleet starts. It tells its progress as lines of JSON on its
+standard output, and drains and ends on SIGINT, on SIGTERM, and when its standard input ends, so that it never outlives whoever
+started it. With a journal it is a member of a group that has faults, and ends only when it is told to.
 """
 
 from __future__ import annotations
@@ -14,149 +14,29 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from quire.live.errors import GroupClosed, GroupFailed, NotDelivered
-from quire.live.groups.group import Group
-from quire.live.groups.joining import record_group
-from quire.live.load import Pace
-from quire.live.observing.observer import observer_of
-from quire.live.recording import Recording
+from quire.live.runs.dynamic_member import DynamicMember
+from quire.live.runs.exchange import Exchange, PlannedLoad
+from quire.live.runs.fixed_member import FixedMember
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Standing, Tell, sentence
+from quire.live.runs.progress import Ended, Progress, Standing, Tell
 from quire.live.runs.taking_part import take_part_in
 from quire.live.services.registry import SERVICES
-from quire.live.settings import Settings
 from quire.model.errors import BadInput, QuireError
-from quire.protocols.contract import Deliver
 
 Result = TypeVar("Result")
 
 
-Source = Callable[[Group], Coroutine[Any, Any, None]]
-"""Sends until there is nothing more to send or the group takes nothing more."""
-Sink = Callable[[Deliver], Coroutine[Any, Any, bool]]
-"""Takes a delivery, and counts the messages in it that an application sent; True when it was the last."""
-
-
-MEETING_S = 5.0
-"""How long a member that is to stop goes on joining when some of the others are there."""
-
-
-class Member:
-    """Takes part once. `stop` may be called at any time: nothing more is sent, and everything sent is delivered."""
-
-    def __init__(self, plan: Plan, me: int, parts: Path | None, tell: Tell | None = None) -> None:
-        self.plan = plan
-        self.settings: Settings = plan.settings(me)
-        self.sent = 0
-        self.delivered = 0
-        self._parts = parts
-        self._recording: Recording | None = None
-        self._tell = tell
-        self._stop = asyncio.Event()
-        self._has_everything = False
-        self._joining: asyncio.Task[Any] | None = None
-        self._group: Group | None = None
-
-    def stop(self) -> None:
-        self._stop.set()
-        if self._joining is None:
-            return
-        present = 1 if self._group is None else self._group.present()
-        if present == 1:
-            self._cancel_joining()
-        elif present < len(self.settings.members):
-            # Another member may have seen all of them and begun, and would take this one for lost.
-            asyncio.get_running_loop().call_later(MEETING_S, self._cancel_joining)
-
-    def _cancel_joining(self) -> None:
-        if self._joining is not None:
-            self._joining.cancel()
-
-    async def take_part(self, source: Source, sink: Sink) -> Ended:
-        """Join, feed the group from the source and the sink from the group, and leave when there is nothing more."""
-        observer = observer_of(self.plan.network(self.settings.me))
-        if self._parts is not None or observer is not None:
-            tail = None if observer is None else observer.tail
-            self._recording = record_group(self.settings, self._parts, self.plan.described(), tail)
-        try:
-            self._joining = asyncio.current_task()
-            self._group = Group(self.settings, self._recording, observer=observer)
-            async with self._group:
-                self._joining = None
-                await self._exchange(self._group, source, sink)
-        except (GroupFailed, NotDelivered) as error:
-            return self._ended(error=sentence(error))
-        except (asyncio.CancelledError, QuireError):
-            if self._joining is None or not self._stop.is_set():
-                raise
-            return self._ended()
-        return self._ended(error=self._unrecorded())
-
-    def _ended(self, error: str = "") -> Ended:
-        # Whoever else was asked to stop may have closed the group before this member was asked.
-        return Ended(self.sent, self.delivered, not error and not self._has_everything, error)
-
-    async def _exchange(self, group: Group, source: Source, sink: Sink) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            helpers = [tasks.create_task(self._close_when_asked(group)), tasks.create_task(self._tell_progress())]
-            sending = tasks.create_task(_send(group, source))
-            try:
-                async with aclosing(group.runs()) as deliveries:
-                    async for delivery in deliveries:
-                        if await sink(delivery):
-                            self._has_everything = True
-                            break
-            except GroupFailed:
-                pass  # Closing the group says so, and what may not be delivered.
-            for task in (*helpers, sending):
-                task.cancel()
-        self._report_progress()
-        await group.close()
-
-    async def _close_when_asked(self, group: Group) -> None:
-        await self._stop.wait()
-        with suppress(NotDelivered):  # Closing again says so.
-            await group.close()
-
-    async def _tell_progress(self) -> None:
-        while True:
-            self._report_progress()
-            await asyncio.sleep(PROGRESS_S)
-
-    def _report_progress(self) -> None:
-        if self._tell is not None:
-            self._tell(Progress(self.sent, self.delivered, self._unrecorded()))
-
-    def _unrecorded(self) -> str:
-        return "" if self._recording is None else self._recording.failure
-
-    # What members of a planned load send, and when they have everything.
-
-    async def send_load(self, group: Group) -> None:
-        """Send as many messages as planned, as fast as the group takes them or at the planned rate."""
-        plan, settings = self.plan, self.settings
-        if not plan.sends(settings.me):
-            return
-        batch, pace = plan.batch(settings.run_messages_max, settings.run_bytes_max), Pace(plan)
-        while (count := await pace.take(len(batch))) and not self._stop.is_set():
-            await group.multicast_many(batch[:count])
-            self.sent += count
-
-    async def count_load(self, delivery: Deliver) -> bool:
-        self.delivered += delivery.run.count
-        return self.delivered == self.plan.messages_in_all()
-
-
-async def _send(group: Group, source: Source) -> None:
-    # Whoever takes the deliveries learns the same, and what to say about it.
-    with suppress(GroupClosed, GroupFailed):
-        await source(group)
+def make_member(plan: Plan, me: int, parts: Path | None, tell: Tell, exchange: Exchange) -> FixedMember | DynamicMember:
+    """Whoever takes part in a group as it is planned; raises BadInput where the plan makes no sense."""
+    if plan.is_dynamic():
+        return DynamicMember(plan, me, parts, tell, exchange)
+    return FixedMember(plan, me, parts, tell, exchange)
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -202,9 +82,15 @@ async def take_part(plan: Plan, me: int, parts: Path | None, tell: Tell, ready: 
     service = SERVICES.get(plan.protocol or "")
     if service is not None:
         return await take_part_in(service, plan, me, parts, tell, ready)
-    member = Member(plan, me, parts, tell)
+    member = make_member(plan, me, parts, tell, PlannedLoad(plan, me))
     ready(member.stop)
-    return await member.take_part(member.send_load, member.count_load)
+    return await member.take_part()
+
+
+async def _take_part_until_told(plan: Plan, me: int, parts: Path, journal: Path) -> Ended:
+    member = DynamicMember(plan, me, parts, say, PlannedLoad(plan, me), journal, until_told=True)
+    _ready(member.stop)
+    return await member.take_part()
 
 
 def _ready(stop: Callable[[], None]) -> None:
@@ -215,10 +101,13 @@ def _ready(stop: Callable[[], None]) -> None:
 
 def main() -> None:
     """Take part in a planned load as a process of a fleet."""
-    plan_file, me, parts = sys.argv[1:]
+    plan_file, me, parts, *journal = sys.argv[1:]
     try:
         plan = msgspec.json.decode(Path(plan_file).read_bytes(), type=Plan)
-        ended = run(take_part(plan, int(me), Path(parts), say, _ready))
+        if journal:
+            ended = run(_take_part_until_told(plan, int(me), Path(parts), Path(*journal)))
+        else:
+            ended = run(take_part(plan, int(me), Path(parts), say, _ready))
     except QuireError as error:
         ended = Ended(0, 0, error=str(error), bad_input=isinstance(error, BadInput))
     say(ended)

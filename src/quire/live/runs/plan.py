@@ -10,13 +10,17 @@ from pathlib import Path
 
 import msgspec
 
+from quire.live.dynamic import joining as dynamic
+from quire.live.dynamic.joining import Delivery, DynamicSettings, read_dynamic_settings
+from quire.live.dynamic.recording import identify_member
 from quire.live.identity import run_name
 from quire.live.load import Load
 from quire.live.network_options import JOIN_S, TIMEOUT_S, Certificates, Network, read_secret_file
 from quire.live.services.registry import SERVICES
-from quire.live.settings import Settings, read_settings
+from quire.live.settings import Settings, choose_protocol, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.registry import convert_options
+from quire.views.core import IN_VIEWS
 
 MESSAGES_MAX = 1_000_000_000
 SIZE_MAX = 1 << 20
@@ -38,8 +42,8 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     certificates: str | None = None
     """The directory of a member's certificate, key and authority, as `quire keys` makes it."""
     insecure: bool = False
-    timeout_s: float = TIMEOUT_S
-    """How long a member may be silent before the others give it up."""
+    timeout_s: float | None = None
+    """How long a member may be silent before the others go on without it, or give their group up where it is fixed."""
     join_s: float = JOIN_S
     """How long members may take to come."""
     observe: tuple[str, ...] = ()
@@ -48,22 +52,60 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the token is that whoever looks must know."""
     out: str | None = None
     """Directory for the member's part of the trace; none is kept if not given."""
+    journal: str | None = None
+    """Directory for what the member must not forget, if anything."""
+    delivery: Delivery | None = None
+
+    def is_dynamic(self) -> bool:
+        """Whether members of this group may come and go. Otherwise its members are fixed, or it is a service."""
+        return choose_protocol(self.order, self.protocol)[0] in IN_VIEWS
 
     def settings(self, me: int) -> Settings:
-        """What this member needs to join; raises BadInput in one sentence where the plan makes no sense."""
-        self.check_load()
-        if self.observe and len(self.observe) != len(self.members):
-            raise BadInput(f"observe needs one address for each of the {len(self.members)} members, not {len(self.observe)}")
-        service = SERVICES.get(self.protocol or "")
+        """What a member of a fixed group, or a process of a service, needs to join; raises BadInput in one sentence where the
+        plan makes no sense."""
+        self._check()
+        name, _ = choose_protocol(self.order, self.protocol)
+        if self.journal is not None or self.delivery is not None:
+            raise BadInput(f"{name} keeps no journal and knows no delivery; choose one of {', '.join(IN_VIEWS)}")
+        service = SERVICES.get(name)
         return read_settings(
             self.group,
             me,
             self.members,
-            order=self.order,
-            protocol=self.protocol,
+            protocol=name,
             options=self.options if service is None else convert_options(service.name, service.options, self.options),
             network=self.network(me),
         )
+
+    def dynamic_settings(self, me: int, journal: Path | None = None) -> DynamicSettings:
+        """The same for a member of a group that changes. `journal`: where it is, whatever the plan says."""
+        self._check()
+        if journal is None and self.journal is not None:
+            journal = Path(self.journal.replace("{me}", str(me)))
+        return read_dynamic_settings(
+            self.group,
+            me,
+            members=self.members,
+            order=self.order,
+            protocol=self.protocol,
+            options=self.options,
+            journal=journal,
+            delivery=self.delivery,
+            network=self.network(me),
+        )
+
+    def check(self, me: int) -> None:
+        """Raise BadInput where this member could not take part."""
+        if self.is_dynamic():
+            self.dynamic_settings(me)
+        else:
+            self.settings(me)
+
+    @property
+    def silence_s(self) -> float:
+        """How long a member may be silent, in this kind of group unless it is given."""
+        usual_s = dynamic.TIMEOUT_S if self.is_dynamic() else TIMEOUT_S
+        return usual_s if self.timeout_s is None else self.timeout_s
 
     def network(self, me: int) -> Network:
         token = self.observe_token_file if self.observe else None
@@ -73,7 +115,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
             certificates=None if folder is None else Certificates.of(folder),
             insecure=self.insecure,
             listen=self.listen,
-            timeout_s=self.timeout_s,
+            timeout_s=self.silence_s,
             join_s=self.join_s,
             observe=(self.observe[me] or None) if self.observe else None,
             observe_token=None if token is None else read_secret_file(Path(token)).decode(),
@@ -85,10 +127,14 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return None
         return self.messages * (len(self.members) if self.senders is None else len(self.senders))
 
-    def run_name(self, settings: Settings) -> str:
-        return run_name(settings, self.described())
+    def run_name(self) -> str:
+        if self.is_dynamic():
+            return identify_member(self.dynamic_settings(0), self.described()).run
+        return run_name(self.settings(0), self.described())
 
-    def check_load(self) -> None:
+    def _check(self) -> None:
+        if self.observe and len(self.observe) != len(self.members):
+            raise BadInput(f"observe needs one address for each of the {len(self.members)} members, not {len(self.observe)}")
         if self.messages is not None and not 1 <= self.messages <= MESSAGES_MAX:
             raise BadInput(f"messages must be from 1 to {MESSAGES_MAX}, not {self.messages}")
         if not 0 <= self.size <= SIZE_MAX:
@@ -117,5 +163,5 @@ def read_plan(path: Path) -> Plan:
     except msgspec.DecodeError as error:
         raise BadInput(f"{path} does not describe a group: {' '.join(str(error).split())}") from error
     base = path.resolve().parent
-    paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "observe_token_file", "out")}
+    paths = {name: getattr(plan, name) for name in ("secret_file", "certificates", "observe_token_file", "out", "journal")}
     return msgspec.structs.replace(plan, **{name: str(base / text) for name, text in paths.items() if text is not None})

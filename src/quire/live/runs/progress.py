@@ -49,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, tag="standing"):
     """Why its part of the trace will not be complete, as soon as that is known."""
 
 
-Tell = Callable[[Progress], None]
+Tell = Callable[[Progress | Standing], None]
 
 
 def sentence(error: QuireError) -> str:

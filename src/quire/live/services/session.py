@@ -211,7 +211,8 @@ class Session:
         unread_s = self._inbox.unread_s()
         if unread_s is None:
             return ()
-        run = next((notice.run for notice in self._inbox if isinstance(notice, Delivered)), NO_RUN)
+        notice = self._inbox.first(Delivered)
+        run = NO_RUN if notice is None else notice.run
         return (Held(run.origin, run.first, run.count, (self.client.address,), self._inbox.why(), unread_s),)
 
     def queues(self) -> dict[str, Queue]:

@@ -144,6 +144,7 @@ class TimedWorld(ProcessWorld):
 
     def _run(self, name: str, effects: Sequence[Effect | ProcessEffect]) -> None:
         super()._run(name, effects)
+        self._recorders[name].settle()
         self._arm(name)
 
     def _perform(self, name: str, effect: Effect | ProcessEffect) -> None:

@@ -25,6 +25,7 @@ def warm_up() -> None:
     from quire.simulation.simulate import simulate
 
     archive = archive_for(ensure_java())
+    archive.unlink(missing_ok=True)  # Java does not write one while it uses another.
     with Scratch.temporary("warming") as scratch:
         simulate(SimulationConfig(protocol="single-phase", members=3), scratch.path / _RUN)
         made = scratch.path / "classes.jsa"

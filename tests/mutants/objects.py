@@ -83,6 +83,13 @@ MUTATIONS = [
         tests=(f"{SURVIVING}::test_a_call_whose_host_is_lost_fails_and_the_others_go_on",),
     ),
     Mutation(
+        name="what is told of a member that is gone leaves the clock behind",
+        module="protocols/objects/exchange.py",
+        right="        self.clock = max(self.clock, clock)\n",
+        wrong="",
+        tests=(f"{DEPARTURES}::test_what_is_told_of_a_member_that_is_gone_sets_the_clock_forward",),
+    ),
+    Mutation(
         name="a call fails though a replica is left",
         module="objects/call.py",
         right="if not any(each.callee.object == lost for each in answers):",

@@ -177,6 +177,17 @@ def test_replicas_that_are_left_answer_and_stay_equal() -> None:
     assert objects[0]["shared"].balance == objects[1]["shared"].balance >= len(own)
 
 
+def test_what_is_told_of_a_member_that_is_gone_sets_the_clock_forward() -> None:
+    """Else this one would wait for its own clock, and say at once, again and again, how far that is."""
+    node = ObjectNode(A, two_objects())
+    node.install(0, union([{GONE: (request(7, "a"),)}, node.fence((GONE,))]))
+    assert node.exchange.clock == 7
+    node.wake(0)
+    due = node.due()
+    assert due is not None
+    assert due > 0
+
+
 @pytest.mark.parametrize("member", [A, B])
 def test_replicas_run_what_a_member_that_is_gone_has_called(member: int) -> None:
     """One of them may have run it before it knew."""

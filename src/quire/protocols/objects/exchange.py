@@ -79,6 +79,8 @@ class Exchange:
     # What is delivered where.
 
     def arrived(self, source: int, number: int, clock: int, targets: int) -> None:
+        # What was told of a member that is gone did not come over a link, and may be ahead of this clock.
+        self.clock = max(self.clock, clock)
         self._undelivered[source][number] = [clock, targets]
 
     def delivered(self, source: int, number: int) -> None:

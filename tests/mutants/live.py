@@ -155,7 +155,7 @@ MUTATIONS = [
     ),
     Mutation(
         name="a member that others closed the group for has finished",
-        module="live/runs/member.py",
+        module="live/runs/fixed_member.py",
         right="not error and not self._has_everything",
         wrong="not error and self._stop.is_set()",
         tests=(

@@ -40,6 +40,7 @@ INSIDE = {
     "FleetFailed": "`quire run` prints it",
     "BenchFailed": "`quire bench` prints it",
     "Unanswered": "`quire watch` shows the process as unreachable",
+    "Stopped": "a method that runs for a caller that is gone ends, and nobody waits for it",
     "Unusable": "`quire import` prints it, and else it is a BadInput",
 }
 """Errors that never reach an application, and what happens instead."""

@@ -163,9 +163,9 @@ class Cluster:
                 return await self.client.store.run(program)
 
     async def until_begun(self, me: int) -> None:
-        node = self.members[me].node
-        assert isinstance(node, QuorumReplica)
-        while self.members[me].node.recovering:  # type: ignore[attr-defined]
+        host = self.members[me]._host
+        assert isinstance(host.node, QuorumReplica)
+        while host.node.recovering:
             await asyncio.sleep(0.01)
 
 

@@ -30,7 +30,7 @@ from quire.live.services.standing import service_metrics, store_status
 from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
-from quire.protocols.node import Node, Notice
+from quire.protocols.node import Notice
 from quire.protocols.registry import convert_options
 from quire.protocols.transactions.cells import Cell
 from quire.protocols.transactions.errors import ReplicaOutdated, TransactionError
@@ -111,13 +111,9 @@ class StoreMember:
         """The processes that are currently silent."""
         return self._host.lost
 
-    @property
-    def node(self) -> Node:
-        return self._host.node
-
     def status(self) -> Status:
         """How things stand, as `observe` shows it."""
-        return store_status(self._host, self.node, self._store)
+        return store_status(self._host, self._host.node, self._store)
 
     def metrics(self) -> str:
         """This process's counters in the text format of Prometheus."""
@@ -264,7 +260,7 @@ class TransactionRole(Role):
             self.sent += 1
 
     def details(self) -> dict[str, object]:
-        node = self.member.node
+        node = self.member._host.node
         if isinstance(node, QuorumReplica):
             return {"keys": self._digests(node.state.cells), "requests": msgspec.to_builtins(Counts())}
         if isinstance(node, Processor) and node.replica is not None:

@@ -225,7 +225,8 @@ def test_an_unknown_order_ends_with_2_before_spark_starts(tmp_path: Path) -> Non
     assert result.returncode == 2
     assert result.stderr == (
         "quire: there is no check 'alphabetical'; choose from integrity, agreement, fifo, causal, total, acyclic, "
-        "hybrid, memberships, significant, serialisable, virtual-synchrony, uniform, once\n"
+        "hybrid, memberships, significant, serialisable, read-committed, read-atomic, transactional-causal, "
+        "virtual-synchrony, uniform, once\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -81,6 +82,8 @@ class Bytes:
         if what is bytes:
             return self.take(self.byte() % 4)
         origin, arguments = get_origin(what), get_args(what)
+        if isinstance(what, type) and issubclass(what, Enum):
+            return [*what][self.byte() % len(what)]
         if origin is Literal:
             return arguments[self.byte() % len(arguments)]
         if origin in (Union, UnionType):

@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "papers.md").read_text()
 TESTS = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("*.py")))
 NAME = re.compile(r"\bE-S\d+\b|\b[KYGTS]\d{1,2}\b")
+ANOMALY = re.compile(r'"G\d"')
+"""What cycles in histories of databases are called, which are no errata."""
 ERRATA = {
     *(f"E-S{number}" for number in range(1, 15)),
     *(f"K{number}" for number in range(1, 25)),
@@ -54,7 +56,7 @@ def test_every_shipped_grid_is_on_the_page_and_no_other() -> None:
 def test_every_erratum_that_the_code_names_is_explained_and_the_code_says_where() -> None:
     named = 0
     for path in sorted((ROOT / "src").rglob("*.py")):
-        text = path.read_text()
+        text = ANOMALY.sub("", path.read_text())
         unknown = set(NAME.findall(text)) - ERRATA
         assert not unknown, (path, unknown)
         if NAME.search(text):

@@ -75,12 +75,14 @@ async def until_judged(client: Client, names: set[str]) -> None:
 
 def test_a_groups_file_says_where_its_members_are_observed(tmp_path: Path) -> None:
     file = tmp_path / "board.toml"
-    file.write_text('members = ["127.0.0.1:7000", "127.0.0.1:7001"]\nobserve = ["127.0.0.1:9400", "127.0.0.1:9401"]\n')
+    file.write_text(
+        'members = ["127.0.0.1:7000", "127.0.0.1:7001"]\norder = "total"\nobserve = ["127.0.0.1:9400", "127.0.0.1:9401"]\n'
+    )
     plan = read_plan(file)
     assert plan.network(1).observe == "127.0.0.1:9401"
     file.write_text('members = ["127.0.0.1:7000", "127.0.0.1:7001"]\norder = "total"\nobserve = ["127.0.0.1:9400"]\n')
     with pytest.raises(BadInput, match="one address for each"):
-        read_plan(file).settings(0)
+        read_plan(file).check(0)
     assert "does not say where" in watch("--group", str(_without(file))).stderr
 
 

@@ -24,6 +24,7 @@ from quire.live.held import Held
 from quire.live.network.acceptor import Acceptor
 from quire.live.network.allocator import keep_freed_memory
 from quire.live.network.certificates import why_not
+from quire.live.network.transports.contract import CLOSE_S
 from quire.live.network.transports.registry import make_transport
 from quire.live.settings import read_address
 from quire.model.errors import QuireError
@@ -138,11 +139,21 @@ class Node:
             self._timer.cancel()
         for task in self._dialling:
             task.cancel()
-        await asyncio.gather(*self._dialling, return_exceptions=True)
-        for connection in tuple(self._connections.values()):
-            connection.refuse("this process ends")
-        await self._acceptor.close()
-        await self._close_journal()
+        try:
+            await asyncio.gather(*self._dialling, return_exceptions=True)
+        finally:
+            for connection in tuple(self._connections.values()):
+                connection.refuse("this process ends")
+            await self._acceptor.close()
+            await self._until_disconnected()
+            await self._close_journal()
+
+    async def _until_disconnected(self) -> None:
+        """Wait for the ends of connections: what was written last may be on its way, and each ends after a while."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2 * CLOSE_S):
+                while self._connections:
+                    await asyncio.sleep(0.001)
 
     async def _close_journal(self) -> None:
         if self.journal is not None:

@@ -66,11 +66,13 @@ class Acceptor:
             self._send_away(connection, "this member has left")
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for stranger in self._accepted:
-            stranger.close()
-        self._stop_listening()
-        self._sum_up()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:  # Whoever does not wait for this leaves no socket behind either.
+            for stranger in self._accepted:
+                stranger.close()
+            self._stop_listening()
+            self._sum_up()
 
     def left(self, connection: BufferedConnection) -> None:
         """A connection is known now, or gone."""

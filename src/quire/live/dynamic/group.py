@@ -33,7 +33,7 @@ from quire.views import effects
 
 END_S = 10.0
 """How long leaving and closing may take, unless the timeout is longer."""
-LINGER_S = 2.0
+LINGER_S = 5.0
 """How long a process that is no member any more waits for others to ask it how its last view ended."""
 
 _CLOSING = "the group is closing, so nothing more can be sent"

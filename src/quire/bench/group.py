@@ -166,12 +166,12 @@ async def _tell_progress(pipe: Pipe, tally: Tally) -> None:
         pipe.progress(tally.delivered)
 
 
-async def latency(pipe: Pipe) -> None:
+async def latency(pipe: Pipe, *, delivery: Delivery | None = None) -> None:
     """One member sends a message, waits until it is delivered to itself in its final position, and sends the next."""
     assignment = pipe.assignment
     payload = bytes(assignment.size)
     took: list[float] = []
-    async with make_group(assignment) as group:
+    async with make_group(assignment, delivery=delivery) as group:
         await _everybody_is_there(group, assignment.members)
         taking = asyncio.create_task(_take_anything(group))
         await pipe.all_ready()

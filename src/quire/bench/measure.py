@@ -232,13 +232,16 @@ class _Trips(msgspec.Struct, frozen=True):
 
 
 async def _latencies(config: Config, rivals: Sequence[str], say: Say) -> tuple[Latency, ...]:
-    """A group as an application gets it, and without lookahead, where the last among equals waits for fresh
+    """A group as an application gets it, which delivers what most members have; one that delivers fast; and both without
+    lookahead, where the last among equals waits for fresh
     acknowledgements of all with every message, and the first with every other."""
     last = config.members - 1
     contenders: list[tuple[str, str, int, int | None]] = []
     contenders += [("raw round trip", "raw latency", 0, None)] if rivals else []
     contenders += [
         (QUIRE_LATENCY, "quire latency", last, None),
+        ("quire, fast", "quire fast latency", last, None),
+        ("quire, fast, lookahead=0", "quire fast latency", last, 0),
         ("quire, lookahead=0", "quire latency", last, 0),
         ("quire, lookahead=0, first member", "quire latency", 0, 0),
         (DURABLE_LATENCY, "quire durable latency", 0, None),

@@ -30,6 +30,7 @@ _ASYNCHRONOUS = {
     "quire trace": lambda pipe: group.throughput(pipe, trace=True),
     "quire secret": lambda pipe: group.throughput(pipe, secret=True),
     "quire latency": group.latency,
+    "quire fast latency": lambda pipe: group.latency(pipe, delivery="fast"),
     "quire fixed": group.fixed_throughput,
     "quire fast": lambda pipe: group.throughput(pipe, delivery="fast"),
     "quire journal": lambda pipe: group.throughput(pipe, journal=True),

@@ -8,7 +8,7 @@ import pytest
 
 from quire.model.errors import BadInput, ProtocolViolation
 from quire.objects.call import Call
-from quire.objects.declare import Object, operation
+from quire.objects.declare import operation
 from quire.objects.executor import Executor, Program
 from quire.protocols.objects.declarations import Catalogue, Pair, Placed, declare
 from quire.protocols.objects.errors import (
@@ -28,23 +28,15 @@ from quire.simulation.network import Network
 from quire.simulation.randomness import stream
 from quire.simulation.steps import SteppedRuntime
 from quire.simulation.world import World
+from tests.objects.accounts import BaseAccount
 from tests.objects.kit import add_to_world
 
 
-class Account(Object):
+class Account(BaseAccount):
     conflicts: ClassVar[set[Pair]] = {("withdraw", "withdraw"), ("deposit", "withdraw")}
 
     def __init__(self) -> None:
         self.balance = 100
-
-    @operation
-    async def deposit(self, call: Call, amount: int) -> int:
-        self.balance += amount
-        return self.balance
-
-    @deposit.undo
-    def take_back(self, call: Call, amount: int) -> None:
-        self.balance -= amount
 
     @operation
     async def withdraw(self, call: Call, amount: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quire.objects.call import Call
-from quire.objects.declare import Object, operation
+from quire.objects.declare import operation
 from quire.objects.placing import place
 from quire.protocols.node import NOTHING
 from quire.protocols.objects.declarations import Catalogue, ObjectType, Placed
@@ -24,6 +24,7 @@ from quire.protocols.objects.packets import Data, Heartbeat, Instance, Request, 
 from quire.simulation.objects import Crash, Root, simulate_objects
 from quire.simulation.randomness import stream
 from tests.kit.effort import runs
+from tests.objects.accounts import BaseAccount
 from tests.objects.crashing import CrashingExecution, CrashPlan, active_orphans, broken_agreement, differing_survivors
 from tests.objects.kit import closure, order_violations, vector_errors
 from tests.objects.test_swarm import KINDS
@@ -88,19 +89,7 @@ def test_only_a_view_takes_a_silent_member_out_of_what_others_wait_for() -> None
     assert node.receive(40_000_000, GONE, Heartbeat(0, 0, 9, 0, (0, 0, 0))) == NOTHING
 
 
-class Account(Object):
-    def __init__(self) -> None:
-        self.balance = 0
-
-    @operation
-    async def deposit(self, call: Call, amount: int) -> int:
-        self.balance += amount
-        return self.balance
-
-    @deposit.undo
-    def take_back(self, call: Call, amount: int) -> None:
-        self.balance -= amount
-
+class Account(BaseAccount):
     @operation
     async def wait_and_deposit(self, call: Call, amount: int) -> None:
         await call.sleep(0.2)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
 
 from quire.trace.log import Address, EventLog
-from quire.trace.views import Happening, ViewMember
 
 
 class EventRecorder(ABC):
@@ -45,21 +43,6 @@ class EventRecorder(ABC):
         lamport = self.tick()
         if self.log is not None:
             self.log.view(who, number, lamport, self.time_ns(), self.log.address(address))
-
-    def record_installed(self, group: str, number: int, members: Sequence[ViewMember], incarnation: int) -> None:
-        lamport = self.tick()
-        if self.log is not None:
-            self.log.installed(group, number, members, incarnation, lamport, self.time_ns())
-
-    def record_resumed(self, group: str, number: int, incarnation: int, kept: int) -> None:
-        lamport = self.tick()
-        if self.log is not None:
-            self.log.resumed(group, number, incarnation, kept, lamport, self.time_ns())
-
-    def record_happening(self, what: Happening, group: str, number: int, incarnation: int, others: Iterable[int] = ()) -> None:
-        lamport = self.tick()
-        if self.log is not None:
-            self.log.happened(what, group, number, incarnation, lamport, self.time_ns(), others)
 
     def record_packet(self, name: str, fanout: int, header_bytes: int, payload_bytes: int) -> None:
         """A packet leaves at the present logical time, which goes with it: `tick` first."""

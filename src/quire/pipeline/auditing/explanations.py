@@ -99,9 +99,6 @@ class Log:
             place=None if said is None else said.place, text=None if said is None else said.text,
         )  # fmt: skip
 
-    def is_correct(self, member: int) -> bool:
-        return member not in self._layout.world.crashed
-
     def chain(self, first: MessageId, last: MessageId) -> Sequence[Link]:
         """The shortest chain by which the one message came to happen before the other, from a job of its own."""
         if (first, last) not in self._chains:

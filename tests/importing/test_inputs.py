@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 from quire.cli.app import app
 from quire.model.errors import BadInput
-from quire.pipeline.importing import importer
 from quire.pipeline.importing.importer import import_with
 from quire.pipeline.importing.previewing import preview
 from quire.pipeline.importing.request import ImportRequest
@@ -125,11 +124,3 @@ def test_hosts_without_links_are_noted_with_the_columns_that_were_not_used(tmp_p
     assert done.notes == (
         "there are 2 hosts, but no message, clock or cause links one with another; these columns were not used: vclk",
     )
-
-
-def test_too_many_executions_are_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "EXECUTIONS_MAX", 3)
-    (tmp_path / "log.jsonl").write_text("".join(f'{{"host":"a","execution":"{number}"}}\n' for number in range(4)))
-
-    with pytest.raises(BadInput, match="there are 4 executions; the limit is 3"):
-        imported(tmp_path, tmp_path / "log.jsonl")

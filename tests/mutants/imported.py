@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutation import Mutation
 
+MANY = "tests/importing/test_many_executions.py"
 FOLLOWING = "tests/importing/test_following.py"
 FORMATS = "tests/importing/test_formats.py"
 STREAM = "tests/ordering/test_stream_operator.py"
@@ -43,5 +44,40 @@ MUTATIONS = [
         right="if source != own and known[own, source] <= number[cause]:",
         wrong="if source != own:",
         tests=(f"{FOLLOWING}::test_two_children_in_one_service_are_no_repeated_delivery",),
+    ),
+    Mutation(
+        name="executions that share a run are mixed by time",
+        module="pipeline/importing/arranging.py",
+        right="found.depth, found.time, graph.execution))",
+        wrong="found.depth, found.time))",
+        tests=(f"{MANY}::test_what_happened_before_what_in_an_execution_is_the_same",),
+    ),
+    Mutation(
+        name="a name means an event of any execution that shares the run",
+        module="pipeline/importing/keys.py",
+        right='names.setdefault((record["execution"], record["name"]), [])',
+        wrong='names.setdefault((0, record["name"]), [])',
+        tests=(f"{MANY}::test_what_happened_before_what_in_an_execution_is_the_same",),
+    ),
+    Mutation(
+        name="a clock is compared with that of the execution before",
+        module="pipeline/importing/gathering.py",
+        right="        if begins[row]:\n            last[:] = 0\n",
+        wrong="",
+        tests=(f"{MANY}::test_vector_clocks_begin_anew_in_every_execution",),
+    ),
+    Mutation(
+        name="what an execution lacks is missed in those that follow it in the run",
+        module="pipeline/auditing/in_views.py",
+        right='(np.searchsorted(begins, events.lamport, side="right") - 1).astype(np.int32)',
+        wrong="np.zeros(len(events.lamport), np.int32)",
+        tests=(f"{MANY}::test_what_an_execution_lacks_is_not_missed_in_the_next",),
+    ),
+    Mutation(
+        name="whoever hears of a match does not know of it",
+        module="pipeline/causality/each.py",
+        right="            heard[process] = True\n        if hit[row]:",
+        wrong="            heard[process] = False\n        if hit[row]:",
+        tests=(f"{MANY}::test_each_execution_is_asked_as_it_would_be_by_itself",),
     ),
 ]

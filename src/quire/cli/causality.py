@@ -49,6 +49,10 @@ def causality(
     pairs: Annotated[
         str | None, typer.Option(metavar="REGEX", help="List the pairs of matching events that are concurrent.")
     ] = None,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Answer --critical-path and --first for every execution of an import that has several."),
+    ] = False,
     column: Annotated[str, typer.Option(help="The column that --first and --pairs search.")] = "text",
     limit: Annotated[int, typer.Option(help="How many pairs to list.")] = 100,
     out: Annotated[
@@ -67,8 +71,10 @@ def causality(
     trace it is HOST@NUMBER, like alpha@57, FILE:LINE, or what the log calls it.
     Exit code 0: answered; 1: the logs contradict each other, with the cycle; 2: bad input.
     """
+    from quire.cli.executions import show_each
     from quire.pipeline.causality.cycles import Contradiction
     from quire.pipeline.causality.events import parse_event
+    from quire.pipeline.causality.executions import check_single
     from quire.pipeline.causality.times import happened_before
     from quire.pipeline.layout import check_segments, lay_out
     from quire.pipeline.session import session
@@ -78,6 +84,13 @@ def causality(
     named = [text for text in (past, future, concurrent, *(relation or ())) if text is not None]
     where = spark_address(master, remote)
     check_segments(segments)
+    if each:
+        others = {"--past": past, "--future": future, "--concurrent": concurrent, "--relation": relation, "--pairs": pairs}
+        if refused := [name for name, value in {**others, "--out": out}.items() if value is not None]:
+            raise BadInput(f"--each answers --critical-path and --first, not {', '.join(refused)}")
+        show_each(where, directory, critical_path, first, column, json)
+        return
+    check_single(directory)
     hosts = lay_out(open_run(directory)).hosts
     asked = [parse_event(text, hosts) for text in named]
     if out is not None and out.exists():

@@ -185,6 +185,8 @@ def _show(done: Imported) -> None:
     for execution in done.executions:
         label = f" ({legible(execution.label)})" if execution.label else ""
         happened = f"{execution.events:,} events of {len(execution.hosts)} hosts"
+        if execution.together:
+            happened += f" in {execution.together:,} executions"
         if execution.links:
             happened += f", {execution.links:,} links from one host to another"
         if execution.deliveries or not execution.links:
@@ -198,5 +200,6 @@ def _show(done: Imported) -> None:
         console.print(f"{done.set_apart:,} lines could not be read and were set apart", soft_wrap=True)
     for note in done.notes:
         console.print(f"note: {legible(note)}", soft_wrap=True)
-    first = done.executions[0].directory
-    console.print(f"next: {call('causality', first)}", soft_wrap=True)
+    first = done.executions[0]
+    following = call("causality", first.directory, "--each") if first.together else call("causality", first.directory)
+    console.print(f"next: {following}", soft_wrap=True)

@@ -16,6 +16,8 @@ with imported_when_used(globals(), extra="spark"):
     from quire.pipeline.auditing.verdicts import Verdict as Verdict
     from quire.pipeline.auditing.verdicts import Witness as Witness
     from quire.pipeline.causality.cycles import Contradiction as Contradiction
+    from quire.pipeline.causality.executions import AnsweredExecution as AnsweredExecution
+    from quire.pipeline.causality.executions import each_execution as each_execution
     from quire.pipeline.causality.times import Causality as Causality
     from quire.pipeline.causality.times import happened_before as happened_before
     from quire.pipeline.exporting import export_shiviz as export_shiviz

@@ -77,14 +77,17 @@ def circle(effect: np.ndarray, cause: np.ndarray, depth: np.ndarray) -> list[int
 
 
 @compiled
-def lanes(order: np.ndarray, begin: np.ndarray, causes: np.ndarray) -> np.ndarray:
+def lanes(order: np.ndarray, begin: np.ndarray, causes: np.ndarray, execution: np.ndarray) -> np.ndarray:
     """Put every event in a lane, given in an order in which causes come first: after the first of its causes
-    (`causes[begin[e] : begin[e + 1]]`) that is still the last of its lane, or else in a new one."""
+    (`causes[begin[e] : begin[e + 1]]`) that is still the last of its lane, or else in a new one. Every execution, one
+    after the other, has the same lanes."""
     events = len(order)
     lane = np.full(events, -1, np.int64)
     last = np.zeros(events, np.bool_)
-    count = 0
+    count, current = 0, -1
     for event in order:
+        if execution[event] != current:
+            current, count = execution[event], 0
         for at in range(begin[event], begin[event + 1]):
             if last[causes[at]]:
                 last[causes[at]] = False

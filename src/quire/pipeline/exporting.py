@@ -16,6 +16,7 @@ import numpy as np
 
 from quire.files.whole import check_file, write_file
 from quire.model.messages import MessageId
+from quire.pipeline.causality.executions import check_single
 from quire.pipeline.causality.segments import Piece, Start, vector_times
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
@@ -57,6 +58,7 @@ def export_with(
 ) -> Exported:
     """The same with any way to run tasks."""
     check_new_file(out, force=force)
+    check_single(directory)
     info = read_info(directory)
     named = info.settings.get("hosts")
     hosts = _without_spaces(named) if isinstance(named, list) else tuple(str(process) for process in range(info.members))

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from quire.files.errors import writing
 from quire.files.replacing import Staging, check_replaceable
 from quire.model.errors import BadInput
+from quire.trace.executions import EXECUTIONS
 from quire.trace.log import Names
 from quire.trace.records import COUNT
 from quire.trace.rows import spread
@@ -125,7 +126,8 @@ def run_parts(directory: Path) -> list[str]:
     for path in traces:
         if not _OWN_NAME.fullmatch(path.name):  # One of ours may be damaged.
             _open_file(path, info)
-    return [_DESCRIPTION, *report_parts(directory), *(f"trace/{path.name}" for path in traces)]
+    index = [EXECUTIONS] if (directory / EXECUTIONS).is_file() else []
+    return [_DESCRIPTION, *report_parts(directory), *index, *(f"trace/{path.name}" for path in traces)]
 
 
 def report_parts(directory: Path) -> list[str]:

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from quire.model.errors import BadInput
 from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Question
 from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
@@ -21,6 +24,7 @@ from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
 from quire.pipeline.layout import Layout, check_segments, lay_out, segment_count
 from quire.pipeline.tasks import Runner, run_on
+from quire.trace.executions import read_executions
 from quire.trace.schema import RunInfo
 from quire.trace.store import open_run
 
@@ -61,6 +65,7 @@ def audit_with(
         [kind.make(question) for kind in kinds],
         sparse=not any(NUMBERS in check.needs for check in expected),
         viewed=Guarantee.VIRTUAL_SYNCHRONY in {*stored.info.promises, *question.wanted},
+        executions=_executions(directory, checks),
     )
     if expect is None and not stored.info.promises and unaddressed(results):
         expected = tuple(check for check in expected if check.guarantee != Guarantee.AGREEMENT)
@@ -84,6 +89,20 @@ def audit_with(
         wall_s=round(wall_s, 6),
         events_per_s=round(layout.events / wall_s, 1),
     )
+
+
+def _executions(directory: Path, checks: Iterable[AuditCheck]) -> np.ndarray | None:
+    """Where the executions begin that share the run; None if it is one by itself. Raises BadInput where a check would take
+    them for one."""
+    found = read_executions(directory)
+    if found is None:
+        return None
+    if others := [check.guarantee for check in checks if check.guarantee not in OF_ANY_MESSAGES]:
+        raise BadInput(
+            f"{directory} holds {len(found.labels):,} executions, which cannot be checked for {', '.join(others)} at once; "
+            "take one out with `quire export --format run --execution LABEL`"
+        )
+    return found.begins
 
 
 def _expectation(expect: Iterable[str] | None, info: RunInfo) -> tuple[tuple[AuditCheck, ...], str]:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from quire.model.errors import BadInput
 from quire.pipeline.auditing.settling import Bound, nobody_excused
 from quire.pipeline.auditing.total import message_ids
 from quire.pipeline.auditing.view_history import COLUMNS, Ending, ViewHistory, find_views, has_views
@@ -88,6 +89,20 @@ def in_known_views(events: Events, table: ViewTable) -> InViews:
         at = np.searchsorted(table.pos[own], events.pos[first:end], side="right") - 1
         in_view[first:end] = np.append(table.in_view[own], np.int32(-1))[at]
     return InViews(events, in_view, table.bound())
+
+
+def in_executions(events: Events, begins: np.ndarray, members: int) -> InViews:
+    """Events of executions that share a run, each of which is like a view: whoever has gone on to the next delivers nothing of
+    the one before. But nobody is excused."""
+    if not events.ordered:
+        raise BadInput("the logical times of the run are wrong, so its executions cannot be told apart")
+    in_view = (np.searchsorted(begins, events.lamport, side="right") - 1).astype(np.int32)
+    return InViews(events, in_view, bound_in_executions(begins, members))
+
+
+def bound_in_executions(begins: np.ndarray, members: int) -> Bound:
+    everybody = np.ones((len(begins) - 1, members), np.bool_)
+    return Bound(everybody, everybody)
 
 
 def without_views(events: Events, members: int) -> InViews:

@@ -19,7 +19,7 @@ from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.boundaries import Boundaries, join_segments
 from quire.pipeline.auditing.deliveries import DeliveriesTask
 from quire.pipeline.auditing.findings import Late, Orders, Tally, first_of
-from quire.pipeline.auditing.in_views import ViewTable, ViewTableTask
+from quire.pipeline.auditing.in_views import ViewTable, ViewTableTask, bound_in_executions
 from quire.pipeline.auditing.ranks import one_order_explains
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary
@@ -30,23 +30,29 @@ from quire.pipeline.tasks import Runner
 
 def judge_trace(
     layout: Layout, segments: int, run: Runner, beside: Sequence[object] = (),
-    *, sparse: bool = False, viewed: bool = False, block_shift: int = kernel.BLOCK_SHIFT,
+    *, sparse: bool = False, viewed: bool = False, executions: np.ndarray | None = None,
+    block_shift: int = kernel.BLOCK_SHIFT,
 ) -> Results:  # fmt: skip
     """Judge the trace in so many segments, or in one task where that cannot be done; and what these tasks judge.
 
     Messages must be numbered without gaps, unless they may be `sparse`: then nothing is judged where they are not. A trace
-    with views can be judged in segments only if it is said to be `viewed`, so that these are looked for first.
+    with views can be judged in segments only if it is said to be `viewed`, so that these are looked for first. `executions`
+    that share the run begin with these logical times.
     """
+    whole = _whole(layout, sparse, executions)
     if layout.timed and segments > 1:
         views = _views(layout, run) if viewed else None
         if views is None or not views.why:
-            return _judge_in_segments(layout, segments, run, beside, sparse=sparse, views=views, block_shift=block_shift)
-    *others, summary = run([*beside, _whole(layout, sparse)])
+            return _judge_in_segments(
+                layout, segments, run, beside, whole, views=views, executions=executions, block_shift=block_shift
+            )
+    *others, summary = run([*beside, whole])
     return Results([*others, _orders_of_whole(summary)])
 
 
-def _whole(layout: Layout, sparse: bool) -> SegmentTask:
-    return SegmentTask(layout.world, layout.groups, 0, None, None, later_members(layout, None), whole=True, sparse=sparse)
+def _whole(layout: Layout, sparse: bool, executions: np.ndarray | None) -> SegmentTask:
+    later = later_members(layout, None)
+    return SegmentTask(layout.world, layout.groups, 0, None, None, later, whole=True, sparse=sparse, executions=executions)
 
 
 def _views(layout: Layout, run: Runner) -> ViewTable | None:
@@ -57,22 +63,27 @@ def _views(layout: Layout, run: Runner) -> ViewTable | None:
 
 
 def _judge_in_segments(
-    layout: Layout, segments: int, run: Runner, beside: Sequence[object],
-    *, sparse: bool, views: ViewTable | None, block_shift: int,
+    layout: Layout, segments: int, run: Runner, beside: Sequence[object], whole: SegmentTask,
+    *, views: ViewTable | None, executions: np.ndarray | None, block_shift: int,
 ) -> Results:  # fmt: skip
     """Judge the segments beside each other, then what crosses their boundaries; in one piece if they turn out not to be
     separable. Total order follows from the segments' ranks; only where it does not are all deliveries compared in one
     task."""
     compare = [task for task in beside if isinstance(task, DeliveriesTask) and not task.grouped]
     beside = [task for task in beside if task not in compare]
-    tasks = _segments(layout, segments, ranked=bool(compare), views=views, block_shift=block_shift)
+    tasks = _segments(
+        layout, segments, ranked=bool(compare), views=views, executions=executions, block_shift=block_shift
+    )  # fmt: skip
     # What is judged beside the segments are long tasks: first in the queue, so that the others fill the time.
     results = run([*beside, *tasks])
     others, summaries = results[: len(beside)], results[len(beside) :]
-    bound = views.bound() if views else nobody_excused(layout.world.members)
+    members = layout.world.members
+    bound = views.bound() if views else nobody_excused(members)
+    if executions is not None:
+        bound = bound_in_executions(executions, members)
     boundaries = join_segments(summaries, [task.later for task in tasks], correct_members(layout.world), bound)
     if boundaries.why:
-        *compared, summary = run([*compare, _whole(layout, sparse)])
+        *compared, summary = run([*compare, whole])
         return Results([*others, *compared, _orders_of_whole(summary)])
     if one_order_explains([summary.ranks for summary in summaries]):
         compare = []
@@ -86,12 +97,14 @@ def _judge_in_segments(
     return Results([*others, *compared, _orders(summaries, boundaries)])
 
 
-def _segments(layout: Layout, segments: int, *, ranked: bool, views: ViewTable | None, block_shift: int) -> list[SegmentTask]:
+def _segments(
+    layout: Layout, segments: int, *, ranked: bool, views: ViewTable | None, executions: np.ndarray | None, block_shift: int
+) -> list[SegmentTask]:
     bounds: list[int | None] = [None, *cut(layout, segments), None]
     return [
         SegmentTask(
             layout.world, overlapping(layout.groups, low, high), segment, low, high, later_members(layout, high),
-            ranked=ranked, views=views, block_shift=block_shift,
+            ranked=ranked, views=views, executions=executions, block_shift=block_shift,
         )
         for segment, (low, high) in enumerate(pairwise(bounds))
     ]  # fmt: skip

@@ -18,7 +18,15 @@ from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.destinations import with_deliverers, with_destinations
 from quire.pipeline.auditing.findings import Breach, Dated, Lost
 from quire.pipeline.auditing.group_history import COLUMNS
-from quire.pipeline.auditing.in_views import InViews, ViewTable, in_known_views, in_views, tells_of_views, without_views
+from quire.pipeline.auditing.in_views import (
+    InViews,
+    ViewTable,
+    in_executions,
+    in_known_views,
+    in_views,
+    tells_of_views,
+    without_views,
+)
 from quire.pipeline.auditing.ranks import Ranks, rank_deliveries
 from quire.pipeline.auditing.settling import Bound, settle
 from quire.pipeline.auditing.view_history import COLUMNS as VIEW_COLUMNS
@@ -73,6 +81,8 @@ class SegmentTask(msgspec.Struct, tag="segment"):
     """Say of the order of deliveries what total order needs."""
     views: ViewTable | None = None
     """The views of the whole trace, where it has some that are known."""
+    executions: np.ndarray | None = None
+    """With which logical times the executions begin that share the run, and where the last ends."""
     start: StartState | None = None
     block_shift: int = kernel.BLOCK_SHIFT
 
@@ -119,6 +129,8 @@ def judge_segment(task: SegmentTask) -> Summary:
     events = read_events(task.world, task.groups, task.low, task.high, pos=task.views is not None)
     if not events.ordered and not task.whole:
         return _unfit(task, "logical times do not ascend")
+    if task.executions is not None:
+        return judge_events(task, in_executions(events, task.executions, task.world.members))
     if task.views is not None:
         return judge_events(task, in_known_views(events, task.views))
     viewed = events.views and tells_of_views(task.world, task.groups)

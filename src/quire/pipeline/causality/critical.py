@@ -16,10 +16,16 @@ from quire.pipeline.causality.segments import Piece
 from quire.pipeline.compiled import compiled
 from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.numbering import number_sends
-from quire.pipeline.slices import read_events
+from quire.pipeline.slices import Events, read_events
 from quire.trace.kinds import DELIVER, SEND
 
 BY = ("events", "time")
+
+
+def check_by(by: str | None) -> None:
+    """Refuse what a path cannot go by."""
+    if by is not None and by not in BY:
+        raise BadInput(f"a critical path goes by {' or '.join(BY)}, not by {by!r}")
 
 
 class PathTask(msgspec.Struct, tag="path"):
@@ -49,16 +55,27 @@ class Path(msgspec.Struct):
 def critical_path(task: PathTask) -> Path:
     piece = task.piece
     events = read_events(piece.world, piece.groups, dests=False, every=True, clock=True, numbered=True)
-    timed = bool(len(events.time_ns)) and bool((events.time_ns != 0).any())
-    if task.by == "time" and not timed:
+    if task.by == "time" and not is_timed(events):
         raise BadInput("the trace does not record when its events happened; ask for the path by events")
     new, *_ = number_sends(events.start, events.kind, events.origin, events.seq, np.zeros(piece.world.members, np.int64))
     if piece.rebuild:
         turn, *_ = rebuild(events.start, events.kind, events.origin, events.seq, new)
     else:
         turn = merge_by_lamport(events.start, events.lamport)
+    return find_path(events, turn, new, task.by)
+
+
+def is_timed(events: Events) -> bool:
+    """Whether any event says when it happened."""
+    return bool((events.time_ns != 0).any())
+
+
+def find_path(events: Events, turn: np.ndarray, new: np.ndarray, by: str) -> Path:
+    """The path through some events, which are all that matter, in an order that puts causes first; `new` is how many messages
+    each process sends."""
+    timed = is_timed(events)
     sending = sendings(events.start, events.kind, events.origin, events.seq, new)
-    if task.by == "time":
+    if by == "time":
         weight = events.time_ns.copy()
         weigh_implied(events.start, events.implied, events.origin, events.seq, new, sending, weight)
     else:

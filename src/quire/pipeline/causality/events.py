@@ -139,12 +139,8 @@ def find_matches(task: MatchTask) -> Matches:
             if not left[group.process]:
                 continue
             table = reader.read([group], (task.column,), optional=(EVENT, IMPLIED))
-            column = _words(table, task.column)
-            try:
-                hits = pc.match_substring_regex(column, pattern=task.pattern)
-            except pa.ArrowInvalid as error:
-                raise BadInput(f"{task.pattern!r} is not a regular expression: {str(error).splitlines()[0]}") from error
-            matching = _events_at(group, table, np.asarray(hits.fill_null(False)))[: left[group.process]]
+            hits = matches_of(words_of(table, task.column), task.pattern)
+            matching = _events_at(group, table, hits)[: left[group.process]]
             left[group.process] -= len(matching)
             found.extend(Event(group.process, number) for number in matching)
     return Matches(found)
@@ -181,13 +177,23 @@ def find_send(task: SendTask) -> Matches:
     return Matches([Event(task.origin, int(events.pos[index])) for index in hits[:1]])
 
 
-def _words(table: pa.Table, name: str) -> Any:
+def words_of(table: pa.Table, name: str) -> Any:
+    """A column of text."""
     column = table[name]
     if isinstance(column.type, pa.DictionaryType):
         column = column.cast(column.type.value_type)
     if column.type != pa.string():
         raise BadInput(f"column {name!r} holds {column.type}, not text")
     return column
+
+
+def matches_of(column: Any, pattern: str) -> np.ndarray:
+    """Which texts an expression matches, in RE2's syntax."""
+    try:
+        hits: Any = pc.match_substring_regex(column, pattern=pattern)
+    except pa.ArrowInvalid as error:
+        raise BadInput(f"{pattern!r} is not a regular expression: {str(error).splitlines()[0]}") from error
+    return np.asarray(hits.fill_null(False))
 
 
 def describe(task: DescribeTask) -> Descriptions:

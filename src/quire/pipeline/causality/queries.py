@@ -15,7 +15,7 @@ import numpy as np
 
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
-from quire.pipeline.causality.critical import BY, Path, PathTask
+from quire.pipeline.causality.critical import Path, PathTask, check_by
 from quire.pipeline.causality.events import (
     Described,
     DescribeTask,
@@ -162,8 +162,7 @@ class Questions:
 
     def critical_path(self, by: str = "events") -> Path:
         """The chain that determined when the last event could happen."""
-        if by not in BY:
-            raise BadInput(f"a critical path goes by {' or '.join(BY)}, not by {by!r}")
+        check_by(by)
         whole = Piece(self.layout.world, self.layout.groups, None, None, whole=True, rebuild=self.rebuilt)
         path: Path = self._run([PathTask(whole, by)])[0]
         return path

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from quire.pipeline.causality.critical import Path, PathTask, critical_path
+from quire.pipeline.causality.each import Answers, EachTask, ask_each
 from quire.pipeline.causality.events import (
     DescribeTask,
     Descriptions,
@@ -84,5 +85,6 @@ CAUSALITY = job_of(
         PlaceTask: (find_place, Matches),
         DescribeTask: (describe, Descriptions),
         PathTask: (critical_path, Path),
+        EachTask: (ask_each, Answers),
     }
 )

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from quire.pipeline.causality.cycles import Contradiction
+from quire.pipeline.causality.executions import check_single
 from quire.pipeline.causality.queries import Questions
 from quire.pipeline.causality.scan import plan, scan
 from quire.pipeline.causality.segments import Piece, Start, Summary, SummaryTask, Survey, SurveyTask, vector_times
@@ -56,8 +57,10 @@ class Causality(Questions):
 def happened_before(spark: SparkSession, directory: str | Path, *, segments: int | None = None) -> Causality:
     """Follow the causality of a run directory, in `segments` parallel pieces (by default as many as its size suggests).
 
-    Raises Contradiction, with the cycle, where a delivery precedes its own send, and BadInput for what is not a whole trace.
+    Raises Contradiction, with the cycle, where a delivery precedes its own send, and BadInput for what is not a whole trace of
+    one execution.
     """
+    check_single(Path(directory))
     return follow(run_on(spark, CAUSALITY), Path(directory), segments=segments)
 
 

@@ -1,10 +1,12 @@
 """Events that say what they follow, and not in which order their host had them: spans, commits, steps of agents.
 
-Start times are no order: clocks differ, and many start at once. So all events of an execution are put in one order in which
+Start times are no order: clocks differ, and many start at once. So all events of a run are put in one order in which
 causes come first, and which keeps to the times otherwise; every host has its events in that order. Where no hosts are named,
 events that follow each other make up lanes, and nothing is in one order that the log does not put in one.
 
-One task does so for an execution, with about 100 bytes per event and 8 for every host of an event that others follow.
+Executions that share a run come one after the other.
+
+One task does so for a run, with about 100 bytes per event and 8 for every host of an event that others follow.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _UNTIMED = -(1 << 62)
 class ArrangeTask(msgspec.Struct, tag="arrange"):
     scratch: Scratch
     source: Source
-    execution: int
+    run: int
     hosts: tuple[str, ...]
     active: tuple[int, ...]
     """The processes that have records."""
@@ -61,10 +63,12 @@ class ArrangedRecords(msgspec.Struct):
 
 
 class _Graph(NamedTuple):
-    """All records of an execution, process after process, and the pairs of which one follows the other."""
+    """All records of a run, process after process, and the pairs of which one follows the other."""
 
     start: np.ndarray
     process: np.ndarray
+    execution: np.ndarray
+    """Nothing follows anything of another one."""
     time: np.ndarray
     known: np.ndarray
     effect: np.ndarray
@@ -78,7 +82,7 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
     found = arrange_graph(graph.effect, graph.cause, graph.time)
     if (found.depth < 0).any():
         raise BadInput(_explain(task, graph, circle(graph.effect, graph.cause, found.depth)))
-    order = np.lexsort((np.arange(len(graph.time)), found.depth, found.time))
+    order = np.lexsort((np.arange(len(graph.time)), found.depth, found.time, graph.execution))
     order = order[graph.kept[order]]
     done = ArrangedRecords(Defects([], {}), [], [], int((~graph.kept).sum()))
     if not task.lanes:
@@ -88,7 +92,7 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
     begin = np.searchsorted(effect, np.arange(len(graph.time) + 1)).astype(np.int64)
     process = graph.process
     if task.lanes:
-        process = lanes(order, begin, cause)
+        process = lanes(order, begin, cause, graph.execution)
         if (count := int(process.max()) + 1) > LANES_MAX:
             raise BadInput(f"events follow each other in {count:,} lines; say with --map host=COLUMN where they happened")
     members = max(len(task.hosts), int(process.max(initial=-1)) + 1)
@@ -105,20 +109,21 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
 
 def _read(task: ArrangeTask) -> _Graph:
     sizes = np.zeros(len(task.hosts), np.int64)
-    times, known, kept = [], [], []
+    executions, times, known, kept = [], [], [], []
     for process in task.active:
-        local = task.scratch.load("local", task.execution, process)
+        local = task.scratch.load("local", task.run, process)
         sizes[process] = local.num_rows
+        executions.append(np.asarray(local["execution"]))
         column = local["order"]
         known.append(np.asarray(column.is_valid()))
         times.append(np.asarray(column.fill_null(pa.scalar(_UNTIMED, pa.int64()))))
         repeats = np.zeros(local.num_rows, np.bool_)
-        repeats[np.asarray(task.scratch.load("again", task.execution, process)["row"])] = True
+        repeats[np.asarray(task.scratch.load("again", task.run, process)["row"])] = True
         kept.append(~repeats)
     start = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     effects, causes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for process in task.active:
-        edges = task.scratch.load("edges", task.execution, process)
+        edges = task.scratch.load("edges", task.run, process)
         row, source, index = (np.asarray(edges[name]) for name in ("row", "source", "index"))
         effects.append(start[process] + row)
         causes.append(start[source] + index)
@@ -126,7 +131,10 @@ def _read(task: ArrangeTask) -> _Graph:
     whole = np.concatenate(kept)
     wanted = whole[effect]
     processes = np.repeat(np.arange(len(task.hosts)), sizes)
-    return _Graph(start, processes, np.concatenate(times), np.concatenate(known), effect[wanted], cause[wanted], whole)
+    return _Graph(
+        start, processes, np.concatenate(executions), np.concatenate(times), np.concatenate(known), effect[wanted],
+        cause[wanted], whole,
+    )  # fmt: skip
 
 
 def _ranks(order: np.ndarray, events: int) -> np.ndarray:
@@ -184,7 +192,7 @@ def _write(
     effect: np.ndarray, cause: np.ndarray,
 ) -> None:  # fmt: skip
     """The records of each process in their new order, and what they follow."""
-    tables = [task.scratch.load("local", task.execution, active) for active in task.active]
+    tables = [task.scratch.load("local", task.run, active) for active in task.active]
     sizes = np.diff(graph.start)[list(task.active)]
     at = np.full(len(graph.time), -1, np.int64)
     at[np.flatnonzero(np.isin(graph.process, task.active))] = np.arange(int(sizes.sum()))
@@ -209,7 +217,7 @@ def _write(
 
 def _replace(task: ArrangeTask, stage: str, process: int, table: pa.Table) -> None:
     """Put a table in the place of one that is still being read."""
-    path = task.scratch.path(stage, task.execution, process)
+    path = task.scratch.path(stage, task.run, process)
     save_table(f"{path}.new", table)
     os.replace(f"{path}.new", path)
 
@@ -221,7 +229,7 @@ def _explain(task: ArrangeTask, graph: _Graph, found: list[int]) -> str:
 
 
 def _where(task: ArrangeTask, graph: _Graph, event: int) -> str:
-    local = task.scratch.load("local", task.execution, int(graph.process[event]))
+    local = task.scratch.load("local", task.run, int(graph.process[event]))
     name = local["key"][_row(graph, event)].as_py()
     return f"{name} ({_reporter(task, graph, event, Defects([], {})).where(_row(graph, event))})"
 
@@ -232,4 +240,4 @@ def _row(graph: _Graph, event: int) -> int:
 
 def _reporter(task: ArrangeTask, graph: _Graph, event: int, defects: Defects) -> DefectReporter:
     process = int(graph.process[event])
-    return DefectReporter(task.source, task.hosts[process], task.scratch.load("local", task.execution, process), defects)
+    return DefectReporter(task.source, task.hosts[process], task.scratch.load("local", task.run, process), defects)

@@ -16,12 +16,15 @@ from quire.pipeline.merge import merge_by_lamport, rebuild
 from quire.pipeline.slices import Events
 from quire.trace.kinds import DELIVER, LOCAL, SEND, VIEW
 
+TIME_END = 1 << 62
+"""Logical times stay below this."""
+
 
 class NumberTask(msgspec.Struct, tag="number"):
-    """Number the messages of some processes of an execution."""
+    """Number the messages of some processes of a run."""
 
     scratch: Scratch
-    execution: int
+    run: int
     active: tuple[int, ...]
     """All processes that have records."""
     processes: tuple[int, ...]
@@ -33,19 +36,25 @@ class Numbered(msgspec.Struct):
 
 
 class StampTask(msgspec.Struct, tag="stamp"):
-    """Give every row of an execution a logical time; raises BadInput where there is none."""
+    """Give every row of a run a logical time; raises BadInput where there is none."""
 
     scratch: Scratch
     source: Source
-    execution: int
+    run: int
     hosts: tuple[str, ...]
     active: tuple[int, ...]
     clocked: bool
+    together: int
+    """How many executions there are in the run, one after the other; 0 if it is one by itself."""
 
 
 class Stamped(msgspec.Struct):
     kept: bool
     """Whether the log had logical times of its own, and they were right."""
+    begins: np.ndarray
+    """Where executions share the run: with which logical time each begins, and the first after the last."""
+    events: np.ndarray
+    """How many each of them has."""
 
 
 class Rows(msgspec.Struct):
@@ -60,48 +69,48 @@ class Rows(msgspec.Struct):
 
 
 def number(task: NumberTask) -> Numbered:
-    kinds = {process: np.asarray(task.scratch.load("local", task.execution, process)["kind"]) for process in task.processes}
+    kinds = {process: np.asarray(task.scratch.load("local", task.run, process)["kind"]) for process in task.processes}
     named = {process: kind == SEND for process, kind in kinds.items()}
     for process in task.active:
-        source, index = _sources(task.scratch, "edges", task.execution, process)[1:]
+        source, index = _sources(task.scratch, "edges", task.run, process)[1:]
         for own, flags in named.items():
             flags[index[source == own]] = True
     messages = 0
     for process, flags in named.items():
         if not task.clocked:
-            flags[_sources(task.scratch, "again", task.execution, process)[0]] = False
+            flags[_sources(task.scratch, "again", task.run, process)[0]] = False
         numbers = np.where(flags, np.cumsum(flags) - 1, -1).astype(np.int64)
-        task.scratch.save_numbers("numbers", task.execution, process, numbers)
+        task.scratch.save_numbers("numbers", task.run, process, values=numbers)
         messages += int(flags.sum())
     return Numbered(messages)
 
 
-def lay_rows(scratch: Scratch, execution: int, process: int, clocked: bool) -> Rows:
+def lay_rows(scratch: Scratch, run: int, process: int, clocked: bool) -> Rows:
     """The rows of a process, in local order."""
-    kinds = np.asarray(scratch.load("local", execution, process)["kind"])
-    row, source, index = _sources(scratch, "edges", execution, process)
+    kinds = np.asarray(scratch.load("local", run, process)["kind"])
+    row, source, index = _sources(scratch, "edges", run, process)
     deliveries = np.bincount(row, minlength=len(kinds)).astype(np.int64)
     sizes = deliveries + (kinds != DELIVER) * (kinds != VIEW)
     record = np.repeat(np.arange(len(kinds)), sizes)
     rank = np.arange(len(record)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_delivery = rank < deliveries[record]
-    numbers = scratch.load_numbers("numbers", execution, process)
+    numbers = scratch.load_numbers("numbers", run, process)
     own = numbers[record]
     # What a transaction read names the write that it saw, as a delivery names its message, but orders nothing.
     heard = np.where(kinds[record] == VIEW, VIEW, DELIVER)
     kind = np.where(is_delivery, heard, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
     origin, seq = np.full(len(record), process, np.int32), own.astype(np.int64)
-    origin[is_delivery], seq[is_delivery] = source, _messages(scratch, execution, source, index)
+    origin[is_delivery], seq[is_delivery] = source, _messages(scratch, run, source, index)
     if not clocked:
-        again, first, where = _sources(scratch, "again", execution, process)
+        again, first, where = _sources(scratch, "again", run, process)
         at = np.cumsum(sizes)[again] - 1
-        kind[at], origin[at], seq[at] = SEND, first, _messages(scratch, execution, first, where)
+        kind[at], origin[at], seq[at] = SEND, first, _messages(scratch, run, first, where)
     return Rows(kind, origin, seq, record, rank)
 
 
 def stamp(task: StampTask) -> Stamped:
-    scratch, execution = task.scratch, task.execution
-    laid = {process: lay_rows(scratch, execution, process, task.clocked) for process in task.active}
+    scratch, run = task.scratch, task.run
+    laid = {process: lay_rows(scratch, run, process, task.clocked) for process in task.active}
     nothing = Rows(
         np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     )
@@ -113,8 +122,13 @@ def stamp(task: StampTask) -> Stamped:
     kind, origin, seq = (np.concatenate([getattr(its, name) for its in rows]) for name in ("kind", "origin", "seq"))
     new = np.zeros(len(rows), np.int64)
     for process in task.active:
-        new[process] = (scratch.load_numbers("numbers", execution, process) >= 0).sum()
+        new[process] = (scratch.load_numbers("numbers", run, process) >= 0).sum()
+    executions = [_executions(task, process) for process in range(len(task.hosts))]
+    execution = np.concatenate([those[its.record] for those, its in zip(executions, rows, strict=True)])
     times = None if any(its is None for its in given) else np.concatenate([its for its in given if its is not None])
+    begins = np.zeros(0, np.int64)
+    if task.together and times is not None:
+        times, begins = one_after_the_other(times, execution, task.together)
     kept = times is not None and _fits(times, start, kind, origin, seq, new)
     if not kept:
         turn, exists, stuck = rebuild(start, kind, origin, seq, new)
@@ -124,15 +138,36 @@ def stamp(task: StampTask) -> Stamped:
             events = Events(start, kind, origin, seq, nowhere, positions, nowhere, nowhere, False, nowhere, False)
             raise BadInput(_explain_cycle(task, laid, shortest_cycle(events, stuck)))
         times = logical_times(turn, start, kind, origin, seq, new, np.empty(0, np.bool_))
+        if task.together:
+            times, begins = one_after_the_other(times, execution, task.together)
     assert times is not None
     for process in task.active:
-        scratch.save_numbers("times", execution, process, times[start[process] : start[process + 1]])
-    return Stamped(kept)
+        scratch.save_numbers("times", run, process, values=times[start[process] : start[process + 1]])
+    return Stamped(kept, begins, np.bincount(np.concatenate(executions), minlength=task.together))
 
 
-def clock_times(scratch: Scratch, execution: int, process: int, rows: Rows, stride: int) -> np.ndarray:
+def one_after_the_other(times: np.ndarray, execution: np.ndarray, count: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """Logical times that put every execution after the one before, None if there are none so large; and where each begins."""
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(low, execution, times)
+    np.maximum.at(high, execution, times)
+    # In floating point first: times of clocks may be too large to be put after each other.
+    if (high.astype(np.float64) - low + 1).sum() >= TIME_END:
+        return None, np.zeros(0, np.int64)
+    begins = np.concatenate(([0], np.cumsum(high - low + 1)))
+    return times - low[execution] + begins[execution], begins
+
+
+def _executions(task: StampTask, process: int) -> np.ndarray:
+    """Of each record of a process, its execution."""
+    if process not in task.active:
+        return np.empty(0, np.int32)
+    return np.asarray(task.scratch.load("local", task.run, process)["execution"])
+
+
+def clock_times(scratch: Scratch, run: int, process: int, rows: Rows, stride: int) -> np.ndarray:
     """Logical times from vector clocks: what happens after an event has a clock of a greater sum."""
-    offsets, _, counts = flatten(scratch.load("local", execution, process), "clock_hosts", "clock_counts")
+    offsets, _, counts = flatten(scratch.load("local", run, process), "clock_hosts", "clock_counts")
     sums = np.add.reduceat(np.append(counts, 0), offsets[:-1])
     times: np.ndarray = sums[rows.record] * stride + rows.rank
     return times
@@ -140,7 +175,7 @@ def clock_times(scratch: Scratch, execution: int, process: int, rows: Rows, stri
 
 def _given(task: StampTask, process: int, rows: Rows) -> np.ndarray | None:
     """The logical times of the log itself, where each of its records is one row and has one."""
-    column = task.scratch.load("local", task.execution, process)["lamport"]
+    column = task.scratch.load("local", task.run, process)["lamport"]
     if column.null_count or (rows.rank > 0).any():
         return None
     return np.asarray(column).astype(np.int64)
@@ -161,7 +196,7 @@ def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep
     steps = []
     for step in cycle:
         rows = laid[step.member]
-        reporter = DefectReporter(task.source, "", task.scratch.load("local", task.execution, step.member), Defects([], {}))
+        reporter = DefectReporter(task.source, "", task.scratch.load("local", task.run, step.member), Defects([], {}))
         heard, said = (reporter.where(int(rows.record[pos])) for pos in (step.pos, step.then_pos))
         steps.append(
             f"{task.hosts[step.member]} learned of {task.hosts[step.delivered[0]]} at {heard} before its own event at {said}"
@@ -169,16 +204,16 @@ def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep
     return f"the log contradicts itself in a cycle: {', and '.join(steps)}"
 
 
-def _messages(scratch: Scratch, execution: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
+def _messages(scratch: Scratch, run: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
     """The numbers of the messages that these records sent; what nobody sent keeps its name."""
     seq = index.copy()
     for process in np.unique(source[source >= 0]).tolist():
         chosen = source == process
-        seq[chosen] = scratch.load_numbers("numbers", execution, process)[index[chosen]]
+        seq[chosen] = scratch.load_numbers("numbers", run, process)[index[chosen]]
     return seq
 
 
-def _sources(scratch: Scratch, stage: str, execution: int, process: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    table = scratch.load(stage, execution, process)
+def _sources(scratch: Scratch, stage: str, run: int, process: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    table = scratch.load(stage, run, process)
     row, source, index = (np.asarray(table[name]) for name in ("row", "source", "index"))
     return row, source, index

@@ -18,12 +18,21 @@ from quire.pipeline.importing.scratch import Scratch, load_batch
 LEARNED = pa.schema([("row", pa.int64()), ("host", pa.int32()), ("count", pa.int64())])
 
 
+class Part(msgspec.Struct, frozen=True):
+    """Where records of a host are: rows of a batch of what a chunk holds."""
+
+    chunk: int
+    batch: int
+    first_row: int
+    rows: int
+
+
 class Member(msgspec.Struct, frozen=True):
-    """A host of an execution, and where its records are: file and batch."""
+    """A host of a run, and where its records are."""
 
     process: int
     host: str
-    parts: tuple[tuple[str, int], ...]
+    parts: tuple[Part, ...]
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -36,10 +45,12 @@ class Source(msgspec.Struct, frozen=True):
 class GatherTask(msgspec.Struct, tag="gather"):
     scratch: Scratch
     source: Source
-    execution: int
+    run: int
     hosts: tuple[str, ...]
     members: tuple[Member, ...]
     clocked: bool
+    together: bool
+    """The run holds several executions, one after the other. Each chunk has a file with the numbers of its own among them."""
     buckets: int
 
 
@@ -51,16 +62,23 @@ class Gathered(msgspec.Struct):
 def gather(task: GatherTask) -> Gathered:
     defects, rows = Defects([], {}), 0
     for member in task.members:
-        batches = [load_batch(path, number) for path, number in member.parts]
-        table = pa.Table.from_batches(batches, RECORDS).combine_chunks()
+        table = pa.Table.from_batches([_load(task, part) for part in member.parts], RECORDS).combine_chunks()
         if task.clocked:
             table = _by_clock(task, member, table, defects)
         else:
-            table = table.take(pc.sort_indices(table, [("order", "ascending"), ("file", "ascending"), ("line", "ascending")]))
-            save_keys(task.scratch, task.execution, member.process, table, task.buckets)
-        task.scratch.save("local", task.execution, member.process, table)
+            table = table.take(pc.sort_indices(table, [(name, "ascending") for name in ("execution", "order", "file", "line")]))
+            save_keys(task.scratch, task.run, member.process, table, task.buckets)
+        task.scratch.save("local", task.run, member.process, table)
         rows += table.num_rows
     return Gathered(defects, rows)
+
+
+def _load(task: GatherTask, part: Part) -> pa.RecordBatch:
+    batch = load_batch(task.scratch.path("records", part.chunk), part.batch).slice(part.first_row, part.rows)
+    execution = np.zeros(part.rows, np.int32)
+    if task.together:
+        execution = task.scratch.load_numbers("executions", part.chunk)[np.asarray(batch["execution"])]
+    return batch.set_column(batch.schema.get_field_index("execution"), "execution", pa.array(execution, pa.int32()))
 
 
 class DefectReporter:
@@ -85,20 +103,22 @@ def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defect
     own = np.zeros(table.num_rows, np.int64)
     mine = np.asarray(pc.equal(names, pa.scalar(member.host)))
     own[row_of[mine]] = counts[mine]
-    order = np.lexsort((np.asarray(table["line"]), np.asarray(table["file"]), own))
-    table, own = table.take(order), own[order]
+    execution = np.asarray(table["execution"])
+    order = np.lexsort((np.asarray(table["line"]), np.asarray(table["file"]), own, execution))
+    table, own, execution = table.take(order), own[order], execution[order]
+    begins = np.concatenate(([True], execution[1:] != execution[:-1]))
     offsets, names, counts = flatten(table, "clock_hosts", "clock_counts")
     row_of = np.repeat(np.arange(len(own)), np.diff(offsets))
     host = np.asarray(pc.index_in(names, pa.array(task.hosts, pa.string())).fill_null(-1)).astype(np.int32)
     reporter = DefectReporter(task.source, member.host, table, defects)
     for row in np.flatnonzero(own == 0).tolist():
         reporter.report(row, DefectKind.NO_OWN_ENTRY, "its clock has no entry for the host itself")
-    for row in (np.flatnonzero((own[1:] == own[:-1]) & (own[1:] > 0)) + 1).tolist():
+    for row in (np.flatnonzero((own[1:] == own[:-1]) & (own[1:] > 0) & ~begins[1:]) + 1).tolist():
         reporter.report(
             row, DefectKind.DUPLICATE,
             f"its own entry is {own[row]}, as at {reporter.where(row - 1)}; --delimiter separates several executions",
         )  # fmt: skip
-    before = np.concatenate(([0], own[:-1]))
+    before = np.where(begins, 0, np.concatenate(([0], own[:-1])))
     for row in np.flatnonzero((own > before + 1) & (own > 0)).tolist():
         reporter.report(
             row, DefectKind.GAP, f"its own entry is {own[row]}, but there is no event {before[row] + 1} of the host"
@@ -109,13 +129,13 @@ def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defect
     keep = host >= 0
     row_of, host, counts = row_of[keep], host[keep], counts[keep]
     offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of, minlength=len(own))))).astype(np.int64)
-    learned, backwards = learn(offsets, host, counts, member.process, len(task.hosts))
+    learned, backwards = learn(offsets, host, counts, begins, member.process, len(task.hosts))
     for row, which in backwards.tolist():
         reporter.report(
             row, DefectKind.BACKWARDS, f"its clock has a lower entry for {task.hosts[which]} than the host's previous event"
         )
     task.scratch.save(
-        "learned", task.execution, member.process,
+        "learned", task.run, member.process,
         pa.table([learned[:, 0], learned[:, 1].astype(np.int32), learned[:, 2]], schema=LEARNED),
     )  # fmt: skip
     ends: Any = pa.array(offsets.astype(np.int32))
@@ -139,10 +159,10 @@ def flatten(table: pa.Table, *names: str) -> tuple[np.ndarray, Any, np.ndarray]:
 
 @compiled
 def learn(
-    offsets: np.ndarray, host: np.ndarray, count: np.ndarray, own: int, hosts: int
+    offsets: np.ndarray, host: np.ndarray, count: np.ndarray, begins: np.ndarray, own: int, hosts: int
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """What the clock of each event says more of other hosts than that of the event before, as (row, host, count); and where it
-    says less, as (row, host)."""
+    says less, as (row, host). Where an execution begins, nothing is known."""
     last = np.zeros(hosts, np.int64)
     now = np.zeros(hosts, np.int64)
     learned = np.empty((len(host), 3), np.int64)
@@ -150,6 +170,8 @@ def learn(
     known, wrong = 0, 0
     for row in range(len(offsets) - 1):
         now[:] = 0
+        if begins[row]:
+            last[:] = 0
         for entry in range(offsets[row], offsets[row + 1]):
             now[host[entry]] = count[entry]
         for other in range(hosts):

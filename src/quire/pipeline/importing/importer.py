@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,12 @@ from quire.files.replacing import Staging, scratch_for
 from quire.model.errors import BadInput
 from quire.pipeline.codec import encode
 from quire.pipeline.importing.arranging import ArrangeTask, Skew
-from quire.pipeline.importing.building import NumberTask, Stamped, StampTask
+from quire.pipeline.importing.building import TIME_END, NumberTask, Stamped, StampTask
 from quire.pipeline.importing.choosing import Choice, choose
 from quire.pipeline.importing.chunks import Chunk, cut_files
 from quire.pipeline.importing.clocks import ResolveTask
 from quire.pipeline.importing.defects import FATAL, Defect, DefectKind, Defects, Unusable, gather
+from quire.pipeline.importing.executions import Runs, find_runs
 from quire.pipeline.importing.gathering import GatherTask, Member, Source
 from quire.pipeline.importing.inputs import Input, plain_files, unpacked_files
 from quire.pipeline.importing.keys import CollectTask, JoinTask
@@ -29,23 +30,21 @@ from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.importing.writing import WriteTask, Written
 from quire.pipeline.tasks import Runner, run_on
+from quire.trace.executions import write_executions
 from quire.trace.schema import Outcome, RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HOSTS_MAX = 10_000
-EXECUTIONS_MAX = 1_000
-"""Each is a run directory with files and tasks of its own."""
 SET_APART = "lines.jsonl"
-_TIME_END = 1 << 62
 
 
 def import_logs(
     spark: SparkSession, files: Sequence[Path], out: Path, request: ImportRequest | None = None, *, force: bool = False,
     set_apart: Path | None = None,
 ) -> Imported:  # fmt: skip
-    """Make a run directory of logs; or, where they hold several executions, a directory of run directories. With `set_apart`,
+    """Make a run directory of logs; or, where they hold several executions, a directory of run directories, unless they are so
+    many that they have to share one. With `set_apart`,
     lines that cannot be read are put in that new directory, and the others are imported.
 
     Raises Unusable (a BadInput that has all defects) where the logs contradict themselves, and BadInput for what cannot be
@@ -103,34 +102,38 @@ class _Import:
         self.chunks = cut_files(self.files, 1 << 62 if in_one_piece else self.request.chunk_bytes)
         parsed = self._parse(self.chunks)
         self._check_mapping(parsed)
-        labels, hosts, members = self._hosts_of(parsed)
+        runs = find_runs(
+            parsed, self.scratch, delimited=self.choice.format.delimited, separate_max=self.request.separate_max
+        )  # fmt: skip
+        if not runs.hosts:
+            raise BadInput(f"{self.source.files[0]} holds no events that {self.choice.name} finds")
         clocked = any(result.clocked for result in parsed)
-        rows = self._gather(hosts, members, clocked)
+        rows = self._gather(runs, clocked)
         caused = not clocked and any(result.caused for result in parsed)
-        stride = self._causes(hosts, members, clocked, caused)
+        stride = self._causes(runs, clocked, caused)
         if caused:
-            self._arrange(hosts, members, rows)
-        messages = self._number(members, clocked)
-        if not stride:
-            self._stamp(hosts, members, clocked)
-        executions = []
-        for execution, (label, its_hosts) in enumerate(zip(labels, hosts, strict=True)):
-            name = f"{execution + 1:04d}" if len(labels) > 1 else ""
-            run_id = f"{PurePath(self.files[0].name).name}{'#' + str(execution + 1) if name else ''}"
-            written = self._write(made / name, run_id, execution, its_hosts, members[execution], clocked, stride)
-            done = Execution(
-                directory=str(out / name), label=label, hosts=its_hosts, events=rows[execution], rows=written.rows,
-                messages=messages[execution], deliveries=written.deliveries, links=written.links,
-            )  # fmt: skip
-            (made / name / "run.json").write_bytes(self._describe(run_id, done))
-            executions.append(done)
-        if len(executions) > 1:
-            index = [Listed(Path(done.directory).name, done.label) for done in executions]
-            (made / INDEX).write_bytes(msgspec.json.format(msgspec.json.encode(index)) + b"\n")
+            self._arrange(runs, rows)
+        messages = self._number(runs, clocked)
+        stamped = [] if stride else self._stamp(runs, clocked)
+        done = self._write(runs, made, clocked, stride)
+        executions = tuple(
+            Execution(
+                directory=str(out / runs.name(number)), label=label, hosts=hosts, events=rows[number], rows=written.rows,
+                messages=messages[number], deliveries=written.deliveries, links=written.links, together=len(runs.together),
+            )
+            for number, (label, hosts, written) in enumerate(zip(runs.labels, runs.hosts, done, strict=True))
+        )  # fmt: skip
         found = gather(self.defects)
+        for number, execution in enumerate(executions):
+            (made / runs.name(number) / "run.json").write_bytes(self._describe(self._run_id(runs, number), execution, found))
+        if runs.together:
+            write_executions(made, runs.together, stamped[0].events, stamped[0].begins)
+        if len(executions) > 1:
+            index = [Listed(runs.name(number), label) for number, label in enumerate(runs.labels)]
+            (made / INDEX).write_bytes(msgspec.json.format(msgspec.json.encode(index)) + b"\n")
         counts = {str(kind): count for kind, count in sorted(found.counts.items())}
         return Imported(
-            format=self.choice.name, executions=tuple(executions), defects=tuple(found.listed), defect_counts=counts,
+            format=self.choice.name, executions=executions, defects=tuple(found.listed), defect_counts=counts,
             set_apart=sum(result.apart for result in parsed), notes=self._notes(parsed, executions), skews=tuple(self.skews),
         )  # fmt: skip
 
@@ -189,157 +192,110 @@ class _Import:
         columns = f"; these columns were not used: {', '.join(unused)}" if unused else ""
         return (f"there are {hosts} hosts, but no message, clock or cause links one with another{columns}",)
 
-    def _hosts_of(self, parsed: Sequence[Parsed]) -> tuple[list[str], list[tuple[str, ...]], list[list[Member]]]:
-        """The executions that have events, the hosts of each in the order in which they appear, and where their records are."""
-        labels, spread = self._executions(parsed)
-        hosts: list[dict[str, list[tuple[str, int]]]] = [{} for _ in labels]
-        for index, (result, numbers) in enumerate(zip(parsed, spread, strict=True)):
-            for part in sorted(result.slices, key=lambda part: part.first_line):
-                parts = hosts[numbers[part.execution]].setdefault(part.host, [])
-                parts.append((self.scratch.path("records", index), part.batch))
-        for result, numbers in zip(parsed, spread, strict=True):
-            for execution, host in result.dests:
-                hosts[numbers[execution]].setdefault(host, [])
-        kept = [number for number, its in enumerate(hosts) if its]
-        if not kept:
-            raise BadInput(f"{self.source.files[0]} holds no events that {self.choice.name} finds")
-        most = max(len(its) for its in hosts)
-        if most > HOSTS_MAX:
-            raise BadInput(f"there are {most:,} hosts; the limit is {HOSTS_MAX:,}. Is the host read from the right field?")
-        members = [
-            [Member(process, host, tuple(parts)) for process, (host, parts) in enumerate(hosts[number].items()) if parts]
-            for number in kept
-        ]
-        return [labels[number] for number in kept], [tuple(hosts[number]) for number in kept], members
-
-    def _executions(self, parsed: Sequence[Parsed]) -> tuple[list[str], list[list[int]]]:
-        """The labels of all executions, and for each chunk which of them its own are."""
-        labels: list[str] = []
-        spread: list[list[int]] = []
-        found = len({label for result in parsed for label in result.executions})
-        if found > EXECUTIONS_MAX:
-            raise BadInput(
-                f"there are {found:,} executions; the limit is {EXECUTIONS_MAX:,}. To import them as one, "
-                "with the names of their events told apart, map the column to scope instead of execution"
-            )
-        if self.choice.format.delimited:
-            labels = [""]
-            for result in parsed:
-                spread.append([len(labels) - 1, *range(len(labels), len(labels) + len(result.executions) - 1)])
-                labels += result.executions[1:]
-            return labels, spread
-        numbers: dict[str, int] = {}
-        spread += [[numbers.setdefault(label, len(numbers)) for label in result.executions] for result in parsed]
-        return list(numbers) or [""], spread
-
-    def _gather(self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool) -> list[int]:
+    def _gather(self, runs: Runs, clocked: bool) -> list[int]:
         tasks = [
-            GatherTask(self.scratch, self.source, execution, hosts[execution], chosen, clocked, self.request.tasks_max)
-            for execution, its in enumerate(members)
-            for chosen in self._split(its)
-        ]
-        rows = [0] * len(hosts)
+            GatherTask(
+                self.scratch, self.source, run, runs.hosts[run], chosen, clocked, bool(runs.together), self.request.tasks_max
+            )
+            for run, its in enumerate(runs.members) for chosen in self._split(its)
+        ]  # fmt: skip
+        rows = [0] * len(runs.hosts)
         for task, result in zip(tasks, self.run(tasks), strict=True):
-            rows[task.execution] += result.rows
+            rows[task.run] += result.rows
             self.defects.append(result.defects)
         self._stop_if_unusable()
         return rows
 
-    def _causes(
-        self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool, caused: bool
-    ) -> int:
+    def _causes(self, runs: Runs, clocked: bool, caused: bool) -> int:
         """Find who caused what. Returns the stride of logical times that come from clocks, 0 where they do not."""
         if clocked:
             found = self.run([
-                ResolveTask(self.scratch, self.source, execution, hosts[execution], chosen)
-                for execution, its in enumerate(members) for chosen in self._split(its)
+                ResolveTask(self.scratch, self.source, run, runs.hosts[run], chosen)
+                for run, its in enumerate(runs.members) for chosen in self._split(its)
             ])  # fmt: skip
             self.defects += [result.defects for result in found]
             self._stop_if_unusable()
             stride = 1 + max(result.causes_max for result in found)
-            return stride if (max(result.sum_max for result in found) + 1) * stride < _TIME_END else 0
+            small = (max(result.sum_max for result in found) + 1) * stride < TIME_END
+            return stride if small and not runs.together else 0
         joins = [
-            JoinTask(
-                self.scratch, self.source.files, self.source.unit, execution, hosts[execution],
-                tuple(member.process for member in its), bucket, caused,
-            )
-            for execution, its in enumerate(members)
-            for bucket in range(self.request.tasks_max)
+            JoinTask(self.scratch, self.source.files, self.source.unit, run, runs.hosts[run], runs.active(run), bucket, caused)
+            for run in range(len(runs.hosts)) for bucket in range(self.request.tasks_max)
         ]  # fmt: skip
         self.defects += [result.defects for result in self.run(joins)]
         self._stop_if_unusable()
         self.run([
-            CollectTask(self.scratch, execution, tuple(member.process for member in chosen), self.request.tasks_max)
-            for execution, its in enumerate(members) for chosen in self._split(its)
+            CollectTask(self.scratch, run, tuple(member.process for member in chosen), self.request.tasks_max)
+            for run, its in enumerate(runs.members) for chosen in self._split(its)
         ])  # fmt: skip
         return 0
 
-    def _arrange(self, hosts: list[tuple[str, ...]], members: list[list[Member]], rows: list[int]) -> None:
+    def _arrange(self, runs: Runs, rows: list[int]) -> None:
         """Find an order of the events that say only what they follow; lanes of them become hosts where none are named."""
         tasks = [
-            ArrangeTask(
-                self.scratch, self.source, execution, hosts[execution], tuple(member.process for member in its),
-                hosts[execution] == (NOWHERE,),
-            )
-            for execution, its in enumerate(members)
-        ]  # fmt: skip
-        for execution, (task, done) in enumerate(zip(tasks, self.run(tasks), strict=True)):
+            ArrangeTask(self.scratch, self.source, run, hosts, runs.active(run), hosts == (NOWHERE,))
+            for run, hosts in enumerate(runs.hosts)
+        ]
+        for run, (task, done) in enumerate(zip(tasks, self.run(tasks), strict=True)):
             self.defects.append(done.defects)
             self.skews += done.skews
-            rows[execution] -= done.dropped
+            rows[run] -= done.dropped
             if task.lanes:
-                hosts[execution] = tuple(f"lane-{number + 1}" for number in range(len(done.processes)))
-                members[execution] = [Member(process, host, ()) for process, host in enumerate(hosts[execution])]
+                runs.hosts[run] = tuple(f"lane-{number + 1}" for number in range(len(done.processes)))
+                runs.members[run] = [Member(process, host, ()) for process, host in enumerate(runs.hosts[run])]
 
-    def _number(self, members: Sequence[Sequence[Member]], clocked: bool) -> list[int]:
+    def _number(self, runs: Runs, clocked: bool) -> list[int]:
         tasks = [
-            NumberTask(
-                self.scratch, execution, tuple(member.process for member in its),
-                tuple(member.process for member in chosen), clocked,
-            )
-            for execution, its in enumerate(members) for chosen in self._split(its)
+            NumberTask(self.scratch, run, runs.active(run), tuple(member.process for member in chosen), clocked)
+            for run, its in enumerate(runs.members) for chosen in self._split(its)
         ]  # fmt: skip
-        messages = [0] * len(members)
+        messages = [0] * len(runs.hosts)
         for task, result in zip(tasks, self.run(tasks), strict=True):
-            messages[task.execution] += result.messages
+            messages[task.run] += result.messages
         return messages
 
-    def _stamp(self, hosts: Sequence[tuple[str, ...]], members: Sequence[Sequence[Member]], clocked: bool) -> list[Stamped]:
+    def _stamp(self, runs: Runs, clocked: bool) -> list[Stamped]:
         return self.run([
-            StampTask(
-                self.scratch, self.source, execution, hosts[execution], tuple(member.process for member in its), clocked
-            )
-            for execution, its in enumerate(members)
+            StampTask(self.scratch, self.source, run, hosts, runs.active(run), clocked, len(runs.together))
+            for run, hosts in enumerate(runs.hosts)
         ])  # fmt: skip
 
-    def _write(
-        self, directory: Path, run_id: str, execution: int, hosts: tuple[str, ...], members: Sequence[Member],
-        clocked: bool, stride: int,
-    ) -> Written:  # fmt: skip
-        (directory / "trace").mkdir(parents=True)
-        tasks = [
-            WriteTask(
-                self.scratch, self.source, execution, run_id, hosts, tuple(member.process for member in chosen),
-                clocked, stride, str(directory / "trace"),
-            )
-            for chosen in self._split(members)
-        ]  # fmt: skip
-        results: list[Written] = self.run(tasks)
-        return Written(*(sum(counts) for counts in zip(*map(msgspec.structs.astuple, results), strict=True)))
+    def _write(self, runs: Runs, made: Path, clocked: bool, stride: int) -> list[Written]:
+        """Write all traces; returns what is in each."""
+        tasks = []
+        for run, (hosts, members) in enumerate(zip(runs.hosts, runs.members, strict=True)):
+            trace = made / runs.name(run) / "trace"
+            trace.mkdir(parents=True)
+            tasks += [
+                WriteTask(
+                    self.scratch, self.source, run, self._run_id(runs, run), hosts,
+                    tuple(member.process for member in chosen), clocked, stride, str(trace),
+                )
+                for chosen in self._split(members)
+            ]  # fmt: skip
+        done = [Written(0, 0, 0) for _ in runs.hosts]
+        for task, result in zip(tasks, self.run(tasks), strict=True):
+            done[task.run].add(result)
+        return done
 
-    def _describe(self, run_id: str, done: Execution) -> bytes:
-        counts = gather(self.defects).counts
-        settings: Mapping[str, object] = {
+    def _run_id(self, runs: Runs, run: int) -> str:
+        name = PurePath(self.files[0].name).name
+        return f"{name}#{run + 1}" if len(runs.hosts) > 1 else name
+
+    def _describe(self, run_id: str, done: Execution, found: Defects) -> bytes:
+        settings: dict[str, object] = {
             "format": self.choice.name,
             "files": [PurePath(file.name).name for file in self.files],
             "execution": done.label,
             "hosts": list(done.hosts),
-            "defects": {str(kind): count for kind, count in sorted(counts.items())},
+            "defects": {str(kind): count for kind, count in sorted(found.counts.items())},
         }
+        if done.together:
+            settings["executions"] = done.together
         info = RunInfo(
             run=run_id, source="import", protocol="", options={}, members=len(done.hosts), groups={}, promises=(),
-            settings=dict(settings),
-            outcome=Outcome(complete=not counts, messages=done.messages, deliveries=done.deliveries),
+            settings=settings,
+            outcome=Outcome(complete=not found.counts, messages=done.messages, deliveries=done.deliveries),
         )  # fmt: skip
         return msgspec.json.format(msgspec.json.encode(info)) + b"\n"
 

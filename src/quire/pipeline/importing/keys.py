@@ -19,6 +19,7 @@ from quire.trace.kinds import DELIVER, SEND, VIEW
 
 _KEYS = schema_of(
     [
+        ("execution", pa.int32()),
         ("name", pa.string()),
         ("row", pa.int64()),
         ("kind", pa.int8()),
@@ -36,7 +37,7 @@ class JoinTask(msgspec.Struct, tag="join"):
     scratch: Scratch
     files: tuple[str, ...]
     unit: str
-    execution: int
+    run: int
     hosts: tuple[str, ...]
     processes: tuple[int, ...]
     """Those that have records."""
@@ -53,7 +54,7 @@ class CollectTask(msgspec.Struct, tag="collect"):
     """What the buckets found for some processes, in one file each."""
 
     scratch: Scratch
-    execution: int
+    run: int
     processes: tuple[int, ...]
     buckets: int
 
@@ -62,18 +63,19 @@ class Collected(msgspec.Struct):
     causes_max: int
 
 
-def save_keys(scratch: Scratch, execution: int, process: int, table: pa.Table, buckets: int) -> None:
+def save_keys(scratch: Scratch, run: int, process: int, table: pa.Table, buckets: int) -> None:
     """A process's names, a batch for each bucket."""
     rows: list[list[dict[str, object]]] = [[] for _ in range(buckets)]
-    columns = (table[name].to_pylist() for name in ("key", "causes", "kind", "file", "line", "order", "text"))
-    for row, (key, causes, kind, file, line, order, text) in enumerate(zip(*columns, strict=True)):
+    columns = (table[name].to_pylist() for name in ("execution", "key", "causes", "kind", "file", "line", "order", "text"))
+    for row, (execution, key, causes, kind, file, line, order, text) in enumerate(zip(*columns, strict=True)):
         content = crc32(f"{order} {causes} {text}".encode())
         for name, is_cause in [(key, False)] * (key is not None) + [(cause, True) for cause in causes or ()]:
             record = {
-                "name": name, "row": row, "kind": kind, "cause": is_cause, "file": file, "line": line, "content": content
+                "execution": execution, "name": name, "row": row, "kind": kind, "cause": is_cause, "file": file,
+                "line": line, "content": content,
             }  # fmt: skip
             rows[crc32(name.encode()) % buckets].append(record)
-    with pa.OSFile(scratch.path("keys", execution, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
+    with pa.OSFile(scratch.path("keys", run, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
         for bucket in rows:
             writer.write_batch(pa.RecordBatch.from_pylist(bucket, _KEYS))
 
@@ -89,10 +91,8 @@ class _Sender(msgspec.Struct, order=True):
 
 def join(task: JoinTask) -> Joined:
     defects = Defects([], {})
-    names: dict[str, list[_Sender]] = {}
-    batches = {
-        process: load_batch(task.scratch.path("keys", task.execution, process), task.bucket) for process in task.processes
-    }
+    names: dict[tuple[int, str], list[_Sender]] = {}
+    batches = {process: load_batch(task.scratch.path("keys", task.run, process), task.bucket) for process in task.processes}
     asked: list[tuple[int, dict[str, object]]] = []
     for process, batch in batches.items():
         for record in batch.to_pylist():
@@ -100,9 +100,9 @@ def join(task: JoinTask) -> Joined:
                 asked.append((process, record))
             else:
                 sender = _Sender(record["file"], record["line"], process, record["row"], record["kind"], record["content"])
-                names.setdefault(record["name"], []).append(sender)
+                names.setdefault((record["execution"], record["name"]), []).append(sender)
     found: dict[int, list[tuple[int, int, int, bool]]] = {process: [] for process in task.processes}
-    for name, senders in names.items():
+    for (_, name), senders in names.items():
         # Who logged it first sent it; and of its own sends the first is the one that counts.
         senders.sort()
         first = min((sender for sender in senders if sender.process == senders[0].process), key=lambda sender: sender.row)
@@ -120,7 +120,7 @@ def join(task: JoinTask) -> Joined:
                 )  # fmt: skip
     for process, record in asked:
         row, name, kind = int(str(record["row"])), str(record["name"]), record["kind"]
-        senders = names.get(name, [])
+        senders = names.get((int(str(record["execution"])), name), [])
         names_message = kind in (DELIVER, VIEW)
         if senders and (task.caused or names_message or senders[0].process != process):
             found[process].append((row, senders[0].process, senders[0].row, False))
@@ -130,7 +130,7 @@ def join(task: JoinTask) -> Joined:
                   f"{what} {name}, which does not exist")  # fmt: skip
             if names_message:
                 found[process].append((row, -1, _nobodys(name), False))
-    path = task.scratch.path("joined", task.execution, task.bucket)
+    path = task.scratch.path("joined", task.run, task.bucket)
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _JOINED) as writer:
         for process in range(len(task.hosts)):
             writer.write_batch(_batch(sorted(found.get(process, []))))
@@ -140,7 +140,7 @@ def join(task: JoinTask) -> Joined:
 def collect(task: CollectTask) -> Collected:
     most = 0
     for process in task.processes:
-        paths = [task.scratch.path("joined", task.execution, bucket) for bucket in range(task.buckets)]
+        paths = [task.scratch.path("joined", task.run, bucket) for bucket in range(task.buckets)]
         joined = pa.Table.from_batches([load_batch(path, process) for path in paths], _JOINED)
         rows, source, index, again = (np.asarray(joined[name]) for name in _JOINED.names)
         order = np.lexsort((index, source, rows))
@@ -150,7 +150,7 @@ def collect(task: CollectTask) -> Collected:
             most = max(most, int(np.bincount(rows[edges]).max()))
         for stage, chosen in (("edges", edges), ("again", again)):
             columns = [pa.array(rows[chosen]), pa.array(source[chosen]), pa.array(index[chosen])]
-            task.scratch.save(stage, task.execution, process, pa.table(columns, schema=EDGES))
+            task.scratch.save(stage, task.run, process, pa.table(columns, schema=EDGES))
     return Collected(most)
 
 

@@ -1,8 +1,11 @@
-"""A chunk of a file, parsed by one task: its records go to a file, a batch for each host, and what was found is returned."""
+"""A chunk of a file, parsed by one task: its records go to a file, a batch for each host in which those of an execution lie
+together, and what was found is returned."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -39,11 +42,12 @@ class ParseTask(msgspec.Struct, tag="parse"):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """The records of one host in one execution: a batch of the file that was written."""
+    """The records of one host in one execution: some rows of a batch of the file that was written."""
 
     execution: int
     host: str
     batch: int
+    first_row: int
     rows: int
     first_line: int
 
@@ -84,11 +88,15 @@ def _write(task: ParseTask, found: Found) -> Parsed:
     if found.apart:
         Path(f"{task.out}.apart").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in found.apart))
     with pa.OSFile(task.out, "wb") as file, pa.ipc.new_file(file, RECORDS) as writer:
-        for batch, ((execution, host), rows) in enumerate(found.rows.items()):
-            for row in rows:
-                row["file"] = task.chunk.file
-            writer.write_batch(as_batch(rows))
-            slices.append(Slice(execution, host, batch, len(rows), rows[0]["line"]))
+        by_host = sorted(found.rows.items(), key=lambda item: item[0][1])
+        for batch, (host, groups) in enumerate(groupby(by_host, key=lambda item: item[0][1])):
+            together: list[dict[str, Any]] = []
+            for (execution, _), rows in groups:
+                for row in rows:
+                    row["execution"], row["file"] = execution, task.chunk.file
+                slices.append(Slice(execution, host, batch, len(together), len(rows), rows[0]["line"]))
+                together += rows
+            writer.write_batch(as_batch(together))
     return Parsed(
         slices, found.executions, sorted(found.dests), found.clocked, found.caused, sorted(found.used), sorted(found.unused),
         len(found.apart), len(found.untimed), found.untimed[:KEPT_MAX], found.first, found.resume,

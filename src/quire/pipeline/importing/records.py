@@ -19,6 +19,7 @@ def schema_of(columns: Sequence[tuple[str, Any]]) -> pa.Schema:
 
 RECORDS: pa.Schema = schema_of(
     [
+        ("execution", pa.int32()),
         ("file", pa.int32()),
         ("line", pa.int64()),
         ("kind", pa.int8()),
@@ -37,8 +38,9 @@ RECORDS: pa.Schema = schema_of(
         ("text", pa.string()),
     ]
 )
-"""`order` is the position at the host where the log says it; the line is, where it does not. `key` is what others may name
-as a cause; a delivery names the message, and has no key."""
+"""`execution` is a number among those of the chunk, and later among those of the run. `order` is the position at the host where
+the log says it; the line is, where it does not. `key` is what others may name as a cause; a delivery names the message, and has
+no key."""
 
 KINDS = {
     "send": SEND, "sent": SEND, "multicast": SEND, "broadcast": SEND,

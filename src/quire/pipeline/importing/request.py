@@ -9,6 +9,9 @@ from quire.pipeline.importing.chunks import CHUNK_BYTES
 TASKS_MAX = 16
 """Stages that go by host have at most so many tasks."""
 
+SEPARATE_MAX = 1_000
+"""More executions than this share a run."""
+
 AUTO = "auto"
 
 
@@ -28,6 +31,7 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """So many lines at the beginning of each file are none of the log."""
     chunk_bytes: int = CHUNK_BYTES
     tasks_max: int = TASKS_MAX
+    separate_max: int = SEPARATE_MAX
 
 
 OPTIONS = {

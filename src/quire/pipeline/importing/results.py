@@ -29,6 +29,8 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     """Those that the log has."""
     links: int
     """How often an event followed one of another host otherwise, as clocks and spans say; rows of the trace, but no events."""
+    together: int = 0
+    """How many executions share this run; 0 if it is one by itself."""
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -58,15 +60,22 @@ def check_out(out: Path, *, force: bool) -> None:
 
 def imported_parts(directory: Path) -> list[str]:
     """The files of which the run in this directory consists, or the runs; raises BadInput where there is none."""
-    index = directory / INDEX
-    if not index.is_file():
+    listed = read_index(directory)
+    if listed is None:
         return run_parts(directory)
-    try:
-        listed = msgspec.json.decode(index.read_bytes(), type=list[Listed])
-    except (OSError, msgspec.DecodeError) as error:
-        raise BadInput(f"{index} does not list executions: {error}") from error
     names = [each.directory for each in listed if Path(each.directory).name == each.directory]
     runs = [name for name in names if (directory / name / "run.json").is_file()]
     if not runs:
-        raise BadInput(f"{index} lists no existing run")
+        raise BadInput(f"{directory / INDEX} lists no existing run")
     return [INDEX, *(f"{name}/{part}" for name in runs for part in run_parts(directory / name))]
+
+
+def read_index(directory: Path) -> list[Listed] | None:
+    """The runs of several executions; None where they have not one each."""
+    index = directory / INDEX
+    if not index.is_file():
+        return None
+    try:
+        return msgspec.json.decode(index.read_bytes(), type=list[Listed])
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadInput(f"{index} does not list executions: {error}") from error

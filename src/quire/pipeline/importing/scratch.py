@@ -1,4 +1,4 @@
-"""Where the stages of an import leave their work for each other: files named by execution and process, never by a host."""
+"""Where the stages of an import leave their work for each other: files named by run and process, never by a host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-_STAGES = ("records", "local", "learned", "keys", "joined", "edges", "again", "numbers", "times")
+_STAGES = ("records", "executions", "local", "learned", "keys", "joined", "edges", "again", "numbers", "times")
 
 
 class Scratch(msgspec.Struct, frozen=True):
@@ -23,18 +23,18 @@ class Scratch(msgspec.Struct, frozen=True):
     def path(self, stage: str, *numbers: int) -> str:
         return str(Path(self.root) / stage / "-".join(f"{number:05d}" for number in numbers))
 
-    def save(self, stage: str, execution: int, process: int, table: pa.Table) -> None:
-        save_table(self.path(stage, execution, process), table)
+    def save(self, stage: str, run: int, process: int, table: pa.Table) -> None:
+        save_table(self.path(stage, run, process), table)
 
-    def load(self, stage: str, execution: int, process: int) -> pa.Table:
-        return load_table(self.path(stage, execution, process))
+    def load(self, stage: str, run: int, process: int) -> pa.Table:
+        return load_table(self.path(stage, run, process))
 
-    def save_numbers(self, stage: str, execution: int, process: int, numbers: np.ndarray) -> None:
-        with open(self.path(stage, execution, process), "wb") as file:
-            np.save(file, numbers, allow_pickle=False)
+    def save_numbers(self, stage: str, *numbers: int, values: np.ndarray) -> None:
+        with open(self.path(stage, *numbers), "wb") as file:
+            np.save(file, values, allow_pickle=False)
 
-    def load_numbers(self, stage: str, execution: int, process: int) -> np.ndarray:
-        loaded: np.ndarray = np.load(self.path(stage, execution, process), mmap_mode="r", allow_pickle=False)
+    def load_numbers(self, stage: str, *numbers: int) -> np.ndarray:
+        loaded: np.ndarray = np.load(self.path(stage, *numbers), mmap_mode="r", allow_pickle=False)
         return loaded
 
 

@@ -22,8 +22,8 @@ from quire.trace.store import open_trace
 class WriteTask(msgspec.Struct, tag="write"):
     scratch: Scratch
     source: Source
-    execution: int
-    run: str
+    run: int
+    run_id: str
     hosts: tuple[str, ...]
     processes: tuple[int, ...]
     clocked: bool
@@ -36,6 +36,11 @@ class Written(msgspec.Struct):
     rows: int
     deliveries: int
     links: int
+
+    def add(self, other: Written) -> None:
+        self.rows += other.rows
+        self.deliveries += other.deliveries
+        self.links += other.links
 
 
 def write(task: WriteTask) -> Written:
@@ -53,19 +58,19 @@ def write(task: WriteTask) -> Written:
 
 
 def _table(task: WriteTask, process: int) -> pa.Table:
-    records = task.scratch.load("local", task.execution, process)
-    rows = lay_rows(task.scratch, task.execution, process, task.clocked)
+    records = task.scratch.load("local", task.run, process)
+    rows = lay_rows(task.scratch, task.run, process, task.clocked)
     count = len(rows.kind)
     if task.stride:
-        lamport = clock_times(task.scratch, task.execution, process, rows, task.stride)
+        lamport = clock_times(task.scratch, task.run, process, rows, task.stride)
     else:
-        lamport = task.scratch.load_numbers("times", task.execution, process)
+        lamport = task.scratch.load_numbers("times", task.run, process)
     taken = records.take(pa.array(rows.record))
     # A delivery that stands for a cause of another event has nothing to say of its own.
     is_whole = (rows.kind != DELIVER) | (np.asarray(taken["kind"]) == DELIVER)
     known = rows.kind != LOCAL
     columns: dict[str, Any] = {
-        "run": _word([task.run] * count),
+        "run": _word([task.run_id] * count),
         "process": pa.array(np.full(count, process), pa.int32()),
         "pos": pa.array(np.arange(count), pa.int64()),
         "kind": _word([KINDS[kind] for kind in rows.kind.tolist()]),

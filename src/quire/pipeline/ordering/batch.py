@@ -148,11 +148,13 @@ def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame
     """The events of a trace, by its logical times or by the vector times that its messages make."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from quire.pipeline.causality.times import happened_before
+    from quire.pipeline.causality.tasks import CAUSALITY
+    from quire.pipeline.causality.times import follow
+    from quire.pipeline.tasks import run_on
 
     if wanted.vector is not None:
         raise BadInput("the causality of a run directory comes from its messages, so --vector does not go with it")
-    found = happened_before(spark, path)
+    found = follow(run_on(spark, CAUSALITY), path)
     trace = spark.read.parquet(str((path / "trace").absolute()))
     if EVENT in trace.columns:
         # Deliveries that are only implied are no events, and the others have the numbers that they had in their logs.

@@ -319,3 +319,16 @@ def test_lists_that_contradict_each_other_and_broken_notation_are_refused(tmp_pa
     assert list(read_edn('#jepsen.history.Op{:a [1 -2N "x\\n" nil true], ; note\n :b #{1} :c (x)}')) == [
         {"a": [1, -2, "x\n", None, True], "b": [1], "c": ["x"]}
     ]
+
+
+def test_orders_of_messages_are_not_asked_of_a_history(tmp_path: Path) -> None:
+    history = "{:type :ok, :process 0, :value [[:append x 1] [:append y 1]]}\n{:type :ok, :process 0, :value [[:append x 2]]}\n"
+
+    found = audited(tmp_path, history, "history.edn")
+
+    orders = ("agreement", "fifo", "causal", "total", "acyclic")
+    because = "the trace is a history of a database, which tells of versions, not of messages"
+    assert found.not_applicable == dict.fromkeys(orders, because)
+    assert not set(orders) & found.checks.keys()
+    asked = audit_with(run_here(audit_job()), tmp_path / "run", expect=["causal"])
+    assert (asked.checks["causal"].verdict, asked.checks["causal"].because) == (Verdict.UNDECIDED, because)

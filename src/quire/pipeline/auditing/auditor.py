@@ -15,7 +15,7 @@ import numpy as np
 from quire.model.errors import BadInput
 from quire.model.orders import OF_ANY_MESSAGES, RELIABLE, Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Question
-from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
+from quire.pipeline.auditing.checks.needs import NUMBERS, recorded, unaddressed
 from quire.pipeline.auditing.explanations import Explanation, look_up
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.judging import judge_trace
@@ -67,6 +67,7 @@ def audit_with(
         viewed=Guarantee.VIRTUAL_SYNCHRONY in {*stored.info.promises, *question.wanted},
         executions=_executions(directory, checks),
     )
+    results.add(recorded(stored.info))
     if expect is None and not stored.info.promises and unaddressed(results):
         expected = tuple(check for check in expected if check.guarantee != Guarantee.AGREEMENT)
         expectation = f"{_NO_PROMISES}, and {unaddressed(results)}, so only integrity is expected"
@@ -120,7 +121,7 @@ def _lacks(check: AuditCheck, results: Results) -> str:
 
 def _explain(checks: Iterable[AuditCheck], results: Results, layout: Layout, run: Runner) -> dict[str, Explanation]:
     """What is violated, explained, from one or two small jobs over the trace."""
-    violated = [check for check in checks if check.count(results)]
+    violated = [check for check in checks if check.count(results) and not _lacks(check, results)]
     messages = [message for check in violated for message in check.mentions(results)]
     log = look_up(layout, messages, run, timed=not results.of(Orders).rebuilt)
     return {check.guarantee: check.explain(results, log) for check in violated}

@@ -12,6 +12,9 @@ class Results:
     def __init__(self, found: Iterable[object]) -> None:
         self._found = {type(result): result for result in found}
 
+    def add(self, result: object) -> None:
+        self._found[type(result)] = result
+
     def of(self, kind: type[_R]) -> _R:
         """The result of this kind; one in which nothing was found where nobody looked."""
         found = self._found.get(kind)

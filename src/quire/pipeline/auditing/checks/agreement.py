@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck
-from quire.pipeline.auditing.checks.needs import NUMBERS, unaddressed
+from quire.pipeline.auditing.checks.needs import MESSAGES, NUMBERS, unaddressed
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.results import Results
@@ -27,7 +27,7 @@ def _explain(results: Results, log: Log) -> Explanation:
 AGREEMENT = AuditCheck(
     guarantee=Guarantee.AGREEMENT,
     holds="every correct destination delivered what it had to",
-    needs=(NUMBERS,),
+    needs=(MESSAGES, NUMBERS),
     count=lambda results: results.of(Orders).agreement.count,
     undecided=unaddressed,
     mentions=lambda results: [lost.message for lost in (results.of(Orders).agreement.first,) if lost],

@@ -1,13 +1,32 @@
-"""What the checks of messages need of a trace: numbers without gaps, and destinations."""
+"""What the checks of messages need of a trace: messages, numbers without gaps, and destinations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from quire.pipeline.auditing.check import Need
 from quire.pipeline.auditing.findings import Orders
 from quire.pipeline.auditing.results import Results
+from quire.trace.schema import RunInfo
 
+
+class Recorded(msgspec.Struct, frozen=True):
+    """What the run says of itself."""
+
+    history: bool = False
+    """It is a history of a database: what is sent and delivered are versions, written and installed."""
+
+
+def recorded(info: RunInfo) -> Recorded:
+    return Recorded(history=info.source == "import" and info.settings.get("format") == "history")
+
+
+MESSAGES = Need(
+    lambda results: results.of(Recorded).history,
+    "the trace is a history of a database, which tells of versions, not of messages",
+)
 NUMBERS = Need(lambda results: results.of(Orders).gaps, "the processes do not number their messages 0, 1, 2 and so on")
 
 

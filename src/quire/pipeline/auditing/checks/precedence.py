@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck
-from quire.pipeline.auditing.checks.needs import NUMBERS, as_delivered
+from quire.pipeline.auditing.checks.needs import MESSAGES, NUMBERS, as_delivered
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Late, Orders
 from quire.pipeline.auditing.results import Results
@@ -81,7 +81,7 @@ _CAUSAL_HOLDS = "no member delivered a message before one that had happened befo
 FIFO = AuditCheck(
     guarantee=Guarantee.FIFO,
     holds=_FIFO_HOLDS,
-    needs=(NUMBERS,),
+    needs=(MESSAGES, NUMBERS),
     count=lambda results: results.of(Orders).fifo.count,
     partly=as_delivered(_FIFO_HOLDS),
     mentions=lambda results: late_messages(results.of(Orders).fifo.first),
@@ -91,7 +91,7 @@ FIFO = AuditCheck(
 CAUSAL = AuditCheck(
     guarantee=Guarantee.CAUSAL,
     holds=_CAUSAL_HOLDS,
-    needs=(NUMBERS,),
+    needs=(MESSAGES, NUMBERS),
     count=lambda results: results.of(Orders).causal.count,
     undecided=contradiction,
     partly=as_delivered(_CAUSAL_HOLDS),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Question, TaskKind
+from quire.pipeline.auditing.checks.needs import MESSAGES
 from quire.pipeline.auditing.deliveries import DeliveriesResult, DeliveriesTask, judge_all_deliveries
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
@@ -73,6 +74,7 @@ def _witness(steps: Sequence[InOrder], log: Log) -> Witness:
 TOTAL = AuditCheck(
     guarantee=Guarantee.TOTAL,
     holds="no two members delivered two messages in different orders",
+    needs=(MESSAGES,),
     tasks=(DELIVERIES,),
     count=lambda results: results.of(DeliveriesResult).total.pairs,
     mentions=lambda results: disagreeing_messages(results.of(DeliveriesResult).total.disagreement),
@@ -82,6 +84,7 @@ TOTAL = AuditCheck(
 ACYCLIC = AuditCheck(
     guarantee=Guarantee.ACYCLIC,
     holds="one order of all messages explains every member's deliveries",
+    needs=(MESSAGES,),
     tasks=(DELIVERIES,),
     count=lambda results: results.of(DeliveriesResult).total.cycles,
     mentions=lambda results: [step.before for step in results.of(DeliveriesResult).total.cycle],

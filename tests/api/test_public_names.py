@@ -28,7 +28,6 @@ INSIDE = {
     "BufferOverflow": "as HoldBackFull, in a hierarchy",
     "ProtocolViolation": "an application is told PeerMisbehaved",
     "StaleIncarnation": "as ProtocolViolation, in a hierarchy",
-    "FlushImpossible": "the simulator alone flushes after a crash, and its run fails",
     "UnknownSite": "live groups are fixed, and check destinations themselves",
     "UnknownDestination": "as UnknownSite",
     "ChangeUnderWay": "the simulator alone changes hierarchies",

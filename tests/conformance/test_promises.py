@@ -33,7 +33,7 @@ every_causal = pytest.mark.parametrize("variant", [v for v in variants() if Guar
 every_other_than_causal = pytest.mark.parametrize(
     "variant", [v for v in variants() if Guarantee.CAUSAL not in v.promises], ids=str
 )
-every_survivor = pytest.mark.parametrize("variant", [v for v in variants() if v.kind.survives_crashes], ids=str)
+every_survivor = pytest.mark.parametrize("variant", [v for v in variants() if v.kind.changes_views], ids=str)
 
 
 def random_world(variant: Variant, seed: int, *, crash: bool = False) -> World:

@@ -29,16 +29,16 @@ from tests.kit.world import Factory
 Log = tuple[MessageId, ...]
 State = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]
 """The number of every member's state, the numbers of the packets on every channel (source * members + dest), and how
-far the flush of a crashed member is: empty, or the number of each member's report, or that of the union after
-UNION, and who has closed."""
+far the end of the view is that a crash brings about: empty; whether each member is RUNNING, FROZEN or GONE; or, when none
+runs, UNION and the number of what they have together, and who is still FROZEN."""
 Move = tuple[int, int, int]
-"""Source, destination and packet number; a submission is (member, member, 0). CRASH, FENCE and CLOSE are in the place
-of a source; a crash has the number of a combination of losses in the place of a packet, a close that of the union."""
+"""Source, destination and packet number; a submission is (member, member, 0). CRASH, FREEZE and END are in the place
+of a source; a crash has the number of a combination of losses in the place of a packet, an end that of the union."""
 
-CRASH, FENCE, CLOSE = -1, -2, -3
+CRASH, FREEZE, END = -1, -2, -3
 CRASHED = -1
 """In the place of the state of a member that crashed."""
-UNFENCED, DONE, UNION = -1, -2, -3
+RUNNING, FROZEN, GONE, UNION = -1, -2, -3, -4
 
 
 class BrokenPromiseError(AssertionError):
@@ -73,9 +73,11 @@ class _Local:
     sent: int
     log: Log
     known: frozenset[MessageId]
+    held: frozenset[int]
+    """The numbers of the packets with runs that it has, where somebody may crash."""
 
     def key(self) -> Hashable:
-        return freeze(self.protocol), self.todo, self.log, self.known
+        return freeze(self.protocol), self.todo, self.log, self.known, self.held
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,14 @@ class _Outcome:
     sends: tuple[tuple[int, int], ...]
     """(destination, packet number), in order."""
     delivered: bool
-    report: int
-    """The number of what a fence reported."""
 
 
 class Explorer:
     """All schedules in which member i sends runs of `script[i]` messages, in this order.
 
     With links that are only reliable, any packet of a channel may come next; repeated packets are not explored. Where a
-    member `may_crash`, it does so at any time or never, and loses any part of the tail of what it had under way.
+    member `may_crash`, it does so at any time or never, and loses any part of the tail of what it had under way; links keep
+    their order then. The others freeze, each at any time after that, and deliver what is left of what they have together.
     """
 
     def __init__(self, factory: Factory, script: Sequence[Sequence[int]], *, may_crash: int | None = None) -> None:
@@ -101,17 +102,16 @@ class Explorer:
         self.may_crash = may_crash
         first = [factory(me, self.members) for me in range(self.members)]
         self.promises = implied_by(first[0].promises)
-        self.reordering = first[0].links == Links.RELIABLE
+        self.reordering = first[0].links == Links.RELIABLE and may_crash is None
         self._locals: list[_Local] = []
         self._local_numbers: dict[Hashable, int] = {}
         self._packets: list[Packet] = []
         self._packet_numbers: dict[Packet, int] = {}
-        self._reports: list[tuple[Packet, ...]] = []
-        self._report_numbers: dict[tuple[Packet, ...], int] = {}
+        self._unions: list[frozenset[int]] = []
         self._outcomes: dict[tuple[int, int, int], _Outcome] = {}
         self._prefixes: dict[tuple[int, int], bool] = {}
         members = tuple(
-            self._number(_Local(protocol, tuple(runs), 0, (), frozenset()))
+            self._number(_Local(protocol, tuple(runs), 0, (), frozenset(), frozenset()))
             for protocol, runs in zip(first, script, strict=True)
         )
         self._start: State = (members, ((),) * self.members**2, ())
@@ -158,18 +158,19 @@ class Explorer:
 
     def _moves(self, state: State) -> list[Move]:
         locals_, channels, flush = state
-        moves = [(me, me, 0) for me, local in enumerate(locals_) if local != CRASHED and self._locals[local].todo]
+        if flush and flush[0] == UNION:
+            return [(END, me, flush[1]) for me, progress in enumerate(flush[2:]) if progress == FROZEN]
+        running = [not flush or flush[me] == RUNNING for me in range(self.members)]
+        moves = [(me, me, 0) for me, local in enumerate(locals_) if running[me] and self._locals[local].todo]
         for place, channel in enumerate(channels):
-            if channel:
-                source, dest = divmod(place, self.members)
+            source, dest = divmod(place, self.members)
+            if channel and running[dest]:
                 if self.reordering:
                     moves += [(source, dest, packet) for packet in dict.fromkeys(channel)]
                 else:
                     moves.append((source, dest, channel[0]))
-        if flush and flush[0] == UNION:
-            moves += [(CLOSE, me, flush[1]) for me, report in enumerate(flush[2:]) if report == UNFENCED]
-        elif flush:
-            moves += [(FENCE, me, 0) for me, report in enumerate(flush) if report == UNFENCED]
+        if flush:
+            moves += [(FREEZE, me, 0) for me in range(self.members) if running[me]]
         return moves
 
     def _crashes(self, state: State) -> list[Move]:
@@ -186,6 +187,8 @@ class Explorer:
         source, dest, packet = move
         if source == CRASH:
             return self._crash(state, dest, packet)
+        if source == FREEZE:
+            return locals_, channels, self._freeze(locals_, flush, dest)
         outcome = self._outcomes.get((locals_[dest], source, packet))
         if outcome is None:
             try:
@@ -208,8 +211,8 @@ class Explorer:
             for other in members:
                 if other != CRASHED and not self._one_sequence(outcome.local, other):
                     raise _BadStateError("two members' logs are not prefixes of one sequence", state, move)
-        if source < 0:
-            flush = self._flushed(flush, move, outcome.report)
+        if source == END:
+            flush = (*flush[: dest + 2], GONE, *flush[dest + 3 :])
         return members, tuple(after), flush
 
     def _crash(self, state: State, member: int, number: int) -> State:
@@ -220,50 +223,42 @@ class Explorer:
             after[member * self.members + dest] = channel[:kept]
             after[dest * self.members + member] = ()
         members = (*locals_[:member], CRASHED, *locals_[member + 1 :])
-        return members, tuple(after), tuple(DONE if me == member else UNFENCED for me in range(self.members))
+        return members, tuple(after), tuple(GONE if me == member else RUNNING for me in range(self.members))
 
-    def _flushed(self, flush: tuple[int, ...], move: Move, report: int) -> tuple[int, ...]:
-        step, me, _ = move
-        if step == CLOSE:
-            return (*flush[: me + 2], DONE, *flush[me + 3 :])
-        flush = (*flush[:me], report, *flush[me + 1 :])
-        if UNFENCED in flush:
+    def _freeze(self, locals_: tuple[int, ...], flush: tuple[int, ...], me: int) -> tuple[int, ...]:
+        flush = (*flush[:me], FROZEN, *flush[me + 1 :])
+        if RUNNING in flush:
             return flush
-        packets = {
-            run.first: packet
-            for number in flush
-            if number >= 0
-            for packet in self._reports[number]
-            if (run := packet.carried())
-        }
-        union = self._report_number(tuple(packets[first] for first in sorted(packets)))
-        return (UNION, union, *(DONE if number == DONE else UNFENCED for number in flush))
+        union = frozenset[int]().union(*(self._locals[local].held for local in locals_ if local != CRASHED))
+        if union not in self._unions:
+            self._unions.append(union)
+        return (UNION, self._unions.index(union), *flush)
 
     def _compute(self, number: int, source: int, me: int, packet: int) -> _Outcome:
         """The effect of one input on one member. What it delivers is checked against what it had delivered before."""
         before = self._locals[number]
         protocol = clone(before.protocol)
-        todo, sent, log, known = before.todo, before.sent, before.log, before.known
-        effects: Effects = ()
-        report = 0
+        todo, sent, log, known, held = before.todo, before.sent, before.log, before.known, before.held
+        effects: Effects
         if source == me:
             run = _run_with_history(me, sent, todo[0], known)
             effects = protocol.submit(run)
             todo, sent = todo[1:], run.end
             known = known.union(MessageId(me, seq) for seq in range(run.first, run.end))
-        elif source == FENCE:
-            assert self.may_crash is not None
-            report = self._report_number(tuple(protocol.fence(self.may_crash)))
-        elif source == CLOSE:
-            assert self.may_crash is not None
-            effects = protocol.close(self.may_crash, self._reports[packet])
+        elif source == END:
+            counts = Counter(message.origin for message in log)
+            union = [self._packets[number] for number in self._unions[packet]]
+            effects = protocol.remainder(union, [counts[member] for member in range(self.members)])
         else:
             effects = protocol.receive(source, self._packets[packet])
+            held = self._hold(held, packet)
         sends: list[tuple[int, int]] = []
         for effect in effects:
             if isinstance(effect, Send):
                 others = [other for other in range(self.members) if other != me]
-                sends += [(to, self._packet_number(effect.packet)) for to in (others if effect.to is None else effect.to)]
+                number = self._packet_number(effect.packet)
+                held = self._hold(held, number)
+                sends += [(to, number) for to in (others if effect.to is None else effect.to)]
                 continue
             for seq, payload in enumerate(effect.run.payloads(), effect.run.first):
                 message = MessageId(effect.run.origin, seq)
@@ -271,8 +266,11 @@ class Explorer:
                 self._check_delivery(me, log, message, past)
                 log = (*log, message)
                 known = known.union(past, (message,))
-        after = self._number(_Local(protocol, todo, sent, log, known))
-        return _Outcome(after, tuple(sends), log != before.log, report)
+        after = self._number(_Local(protocol, todo, sent, log, known, held))
+        return _Outcome(after, tuple(sends), log != before.log)
+
+    def _hold(self, held: frozenset[int], packet: int) -> frozenset[int]:
+        return held if self.may_crash is None or self._packets[packet].carried() is None else held | {packet}
 
     def _check_delivery(self, me: int, log: Log, message: MessageId, past: frozenset[MessageId]) -> None:
         assert message not in log, f"member {me} delivers {message} twice"
@@ -284,11 +282,12 @@ class Explorer:
     def _check_last(self, state: State) -> None:
         """Everything is delivered that members which did not crash sent or delivered."""
         logs = {me: self._locals[local].log for me, local in enumerate(state[0]) if local != CRASHED}
-        due = {MessageId(me, seq) for me in logs for seq in range(sum(self.script[me]))}.union(*logs.values())
+        sent = {me: self._locals[state[0][me]].sent if state[2] else sum(self.script[me]) for me in logs}
+        due = {MessageId(me, seq) for me in logs for seq in range(sent[me])}.union(*logs.values())
         for me, log in logs.items():
             if due.difference(log):
                 raise _BadStateError(f"member {me} never delivers {min(due.difference(log))}", state, None)
-            if self._locals[state[0][me]].protocol.held_back():
+            if not state[2] and self._locals[state[0][me]].protocol.held_back():
                 raise _BadStateError(f"member {me} holds something back at the end", state, None)
 
     def _one_sequence(self, one: int, other: int) -> bool:
@@ -311,12 +310,6 @@ class Explorer:
             self._packets.append(packet)
         return number
 
-    def _report_number(self, packets: tuple[Packet, ...]) -> int:
-        number = self._report_numbers.setdefault(packets, len(self._reports))
-        if number == len(self._reports):
-            self._reports.append(packets)
-        return number
-
     def _moves_to(self, bad: _BadStateError, parents: dict[State, tuple[State, Move]]) -> list[str]:
         moves = [bad.move] if bad.move is not None else []
         state = bad.state
@@ -330,7 +323,7 @@ class Explorer:
         if source == dest:
             return f"member {source} submits"
         if source < 0:
-            return f"member {dest} {({CRASH: 'crashes', FENCE: 'fences', CLOSE: 'closes'})[source]}"
+            return f"member {dest} {({CRASH: 'crashes', FREEZE: 'freezes', END: 'ends its view'})[source]}"
         packet = self._packets[number]
         return f"member {dest} takes {packet.name} of member {source}: {packet}"
 

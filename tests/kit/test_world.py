@@ -7,7 +7,7 @@ from copy import deepcopy
 from quire.model.messages import MessageId
 from tests.kit.state import clone, freeze
 from tests.kit.variants import Variant
-from tests.kit.world import Close, Fence, Take, World
+from tests.kit.world import End, Freeze, Take, World
 
 FIFO = Variant("fifo", {})
 SINGLE_PHASE = Variant("single-phase", {})
@@ -47,14 +47,13 @@ def test_a_crash_loses_the_tail_and_the_flush_brings_it_to_all_survivors_that_an
     world.submit(2, [b"a"])
     world.submit(2, [b"b"])
     world.crash(2, {0: 2, 1: 1})
-    assert world.steps() == [Take(2, 1), Fence(0), Fence(1)]
+    assert world.steps() == [Take(2, 1), Freeze(0), Freeze(1)]
     world.take(2, 1)
-    world.fence(0)
-    world.fence(1)
-    assert world.steps()[-2:] == [Close(0), Close(1)]
-    world.close(0)
-    world.close(1)
-    world.drain()
+    world.freeze(0)
+    world.freeze(1)
+    assert world.steps() == [End(0), End(1)], "who is frozen takes nothing more"
+    world.end(0)
+    world.end(1)
     assert world.flushed == 1
     assert world.log(0) == world.log(1) == [MessageId(2, 0)]
     assert set(world.history().logs) == {0, 1}

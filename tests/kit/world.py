@@ -4,14 +4,14 @@ A world does nothing by itself. A test submits payloads and takes packets, one a
 that it likes; `steps` says what can happen next. Every delivery is recorded, with the causal history of every
 message, so that the oracles can judge what came of it.
 
-A crash takes three kinds of steps, which mix with all others. `crash` silences a member and loses the tail of what
-it had under way. Each survivor then fences it at a time of its own, and until then goes on taking its packets. When
-all have fenced it, each survivor closes it at a time of its own, with the union of what they reported.
+A crash ends the view that the world is, in three kinds of steps, which mix with all others. `crash` silences a member
+and loses the tail of what it had under way. Each survivor then freezes at a time of its own: it says which packets it
+has, and takes and sends nothing more. When all have, each delivers what is left of all these packets.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -44,15 +44,15 @@ class Take(msgspec.Struct, frozen=True):
     again: bool = False
 
 
-class Fence(msgspec.Struct, frozen=True):
+class Freeze(msgspec.Struct, frozen=True):
     survivor: int
 
 
-class Close(msgspec.Struct, frozen=True):
+class End(msgspec.Struct, frozen=True):
     survivor: int
 
 
-Step = Submit | Take | Fence | Close
+Step = Submit | Take | Freeze | End
 
 
 class Delivery(NamedTuple):
@@ -87,11 +87,13 @@ class World:
         self.refused_submissions = 0
         self.refused_packets = 0
         self.flushed = 0
-        """How many packets of the crashed member came to a survivor only when it closed that member."""
+        """How many packets came to a survivor only at the end of the view."""
         self.crashed: int | None = None
         self._known: list[set[MessageId]] = [set() for _ in range(members)]
-        self._reports: dict[int, Sequence[Packet]] = {}
-        self._closed: set[int] = set()
+        self._held: list[dict[tuple[int, int], Packet]] = [{} for _ in range(members)]
+        """Per member, every packet with a run that it has, by the run's origin and first number."""
+        self._frozen: set[int] = set()
+        self._ended: set[int] = set()
         self._count = [0] * members
 
     def submit(self, member: int, payloads: Sequence[bytes], to: tuple[int, ...] | None = None) -> bool:
@@ -125,6 +127,7 @@ class World:
         except HoldBackFull:
             self.refused_packets += 1
             return False
+        self._hold(dest, channel[index])
         if not again:
             del channel[index]
         self._perform(dest, effects)
@@ -139,21 +142,19 @@ class World:
             for _ in range(lost.get(dest, 0)):
                 self.channels[member, dest].pop()
 
-    def fence(self, survivor: int) -> None:
-        assert self.crashed is not None
-        self._reports[survivor] = self.protocols[survivor].fence(self.crashed)
+    def freeze(self, survivor: int) -> None:
+        self._frozen.add(survivor)
 
-    def close(self, survivor: int) -> None:
-        assert self.crashed is not None
-        union = self.union()
-        self.flushed += len(union) - len(self._reports[survivor])
-        self._closed.add(survivor)
-        self._perform(survivor, self.protocols[survivor].close(self.crashed, union))
+    def end(self, survivor: int) -> None:
+        union = {key: packet for member in self._frozen for key, packet in self._held[member].items()}
+        self.flushed += len(union) - len(self._held[survivor])
+        self._ended.add(survivor)
+        delivered = Counter(message.origin for message in self.log(survivor))
+        counts = [delivered[member] for member in range(self.members)]
+        self._perform(survivor, self.protocols[survivor].remainder(union.values(), counts))
 
-    def union(self) -> list[Packet]:
-        """Every packet of the crashed member that any survivor reported, in the order sent."""
-        packets = {run.first: packet for report in self._reports.values() for packet in report if (run := packet.carried())}
-        return [packets[first] for first in sorted(packets)]
+    def is_frozen(self, member: int) -> bool:
+        return member in self._frozen
 
     def survivors(self) -> list[int]:
         return [member for member in range(self.members) if member != self.crashed]
@@ -162,13 +163,13 @@ class World:
         """Everything but a submission that can happen now."""
         steps: list[Step] = []
         for (source, dest), channel in self.channels.items():
-            if channel and dest != self.crashed:
+            if channel and dest != self.crashed and dest not in self._frozen:
                 steps += [Take(source, dest, index) for index in range(len(channel) if self.reordering else 1)]
         if self.crashed is not None:
-            unfenced = [member for member in self.survivors() if member not in self._reports]
-            steps += map(Fence, unfenced)
-            if not unfenced:
-                steps += [Close(member) for member in self.survivors() if member not in self._closed]
+            running = [member for member in self.survivors() if member not in self._frozen]
+            steps += map(Freeze, running)
+            if not running:
+                steps += [End(member) for member in self.survivors() if member not in self._ended]
         return steps
 
     def perform(self, step: Step) -> bool:
@@ -177,10 +178,10 @@ class World:
             return self.submit(step.member, step.payloads, step.to)
         if isinstance(step, Take):
             return self.take(step.source, step.dest, step.index, step.again)
-        if isinstance(step, Fence):
-            self.fence(step.survivor)
+        if isinstance(step, Freeze):
+            self.freeze(step.survivor)
         else:
-            self.close(step.survivor)
+            self.end(step.survivor)
         return True
 
     def drain(self, *, leave: Sequence[tuple[int, int]] = ()) -> None:
@@ -214,10 +215,15 @@ class World:
     def _send(self, member: int, send: Send) -> None:
         to = [other for other in range(self.members) if other != member] if send.to is None else send.to
         self.packets.append(send.packet)
+        self._hold(member, send.packet)
         self.copies += len(to)
         for dest in to:
             if dest != self.crashed:
                 self.channels[member, dest].append(send.packet)
+
+    def _hold(self, member: int, packet: Packet) -> None:
+        if (run := packet.carried()) is not None:
+            self._held[member][run.origin, run.first] = packet
 
     def _deliver(self, member: int, delivery: Deliver) -> None:
         delivered = list(self.protocols[member].messages(delivery))

@@ -43,6 +43,15 @@ async def take(group: Group, count: int) -> list[Message]:
     return found
 
 
+def test_what_is_sent_at_once_goes_in_runs_that_fit_into_the_window(addresses: Addresses) -> None:
+    async def act(groups: list[Group]) -> None:
+        await asyncio.gather(*(groups[0].multicast(b"%d" % number) for number in range(50)))
+        for group in groups:
+            assert [message.payload for message in await take(group, 50)] == [b"%d" % number for number in range(50)]
+
+    with_groups(addresses(3), act, options={"outstanding": 4})
+
+
 @pytest.mark.parametrize("protocol", FIXED)
 def test_every_member_delivers_every_message_of_all(addresses: Addresses, protocol: str) -> None:
     async def act(groups: list[Group]) -> None:

@@ -54,7 +54,7 @@ RANK = Mutation(
     module="protocols/single_phase/positions.py",
     right="if rotating else member\n",
     wrong="if rotating else -member\n",
-    tests=("tests/protocols/test_single_phase.py::TestCrash::test_closing_completes_what_is_missing_and_waits_no_more",),
+    tests=("tests/protocols/test_single_phase.py::TestEndOfAView::test_what_is_left_is_delivered_in_the_order_of_positions",),
 )
 
 

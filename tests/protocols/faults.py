@@ -5,14 +5,15 @@ A suite that does not catch these does not test the protocol. Each class changes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappush
 from typing import cast
 
 from quire.model.messages import Run
 from quire.model.packets import Packet
-from quire.protocols.contract import Effect, Effects, Send
-from quire.protocols.single_phase import INFINITY, Acknowledgement, Operations, SinglePhase, SinglePhaseOptions, need, rank
+from quire.protocols.contract import Deliver, Effect, Effects, Send
+from quire.protocols.single_phase import Operations, SinglePhase, SinglePhaseOptions, need, rank
+from quire.protocols.single_phase.remainder import remainder
 
 
 class RankByCurrentClock(SinglePhase):
@@ -93,35 +94,25 @@ class RelayEverything(SinglePhase):
         relay.stable = stable  # type: ignore[method-assign]
 
 
-class CloseWithoutUnion(SinglePhase):
-    """Crashes: survivors stop waiting for the crashed member without completing what it sent."""
+class LeavesNothingOut(SinglePhase):
+    """The end of a view: what was delivered before is delivered again."""
 
-    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
-        return super().close(member, ())
-
-
-class CloseSilently(SinglePhase):
-    """Crashes under point-to-point: survivors trust what the crashed member relayed to some, and say nothing themselves."""
-
-    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
-        return [
-            effect
-            for effect in super().close(member, packets)
-            if not (isinstance(effect, Send) and isinstance(effect.packet, Acknowledgement) and effect.to is None)
-        ]
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
+        return super().remainder(packets, [0] * len(delivered))
 
 
-class NoFence(SinglePhase):
-    """Crashes: a survivor goes on taking the crashed member's packets after it has reported what it holds."""
+class EndsMemberByMember(SinglePhase):
+    """The end of a view: what is left is delivered in the order of its origins, not in that of its positions."""
 
-    def fence(self, member: int) -> Sequence[Packet]:
-        report = super().fence(member)
-        self._fenced[member] = False
-        return report
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
+        return sorted(super().remainder(packets, delivered), key=lambda delivery: (delivery.run.origin, delivery.run.first))
 
-    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
-        self._fenced[member] = True
-        return super().close(member, packets)
+
+class EndsWithWholeRuns(SinglePhase):
+    """The end of a view: runs stay together, though each of their operations has a place of its own."""
+
+    def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
+        return remainder(packets, delivered, self.members, rotating=self._rotating, unit=True)
 
 
 class StableWithoutOwnNext(SinglePhase):
@@ -129,7 +120,7 @@ class StableWithoutOwnNext(SinglePhase):
 
     def _stable(self, effects: list[Effect]) -> Effects:
         clocks = list(self.clocks)
-        self.clocks = [clock if clock == INFINITY else clock - 1 for clock in clocks]
+        self.clocks = [clock - 1 for clock in clocks]
         try:
             return super()._stable(effects)
         finally:
@@ -143,11 +134,11 @@ FAULTS: dict[type[SinglePhase], dict[str, object]] = {
     RecordFirstTime: {"batches": "run-length"},
     BelieveRelayAtOnce: {"acks": "point-to-point"},
     RelayEverything: {"acks": "point-to-point"},
-    CloseWithoutUnion: {},
-    CloseSilently: {"acks": "point-to-point"},
-    NoFence: {},
+    LeavesNothingOut: {},
+    EndsMemberByMember: {},
+    EndsWithWholeRuns: {"batches": "run-length"},
     StableWithoutOwnNext: {},
 }
 """Each fault and the options under which it shows."""
 
-CRASH_FAULTS = (CloseWithoutUnion, CloseSilently, NoFence)
+CRASH_FAULTS = (LeavesNothingOut, EndsMemberByMember, EndsWithWholeRuns)

@@ -8,13 +8,12 @@ from random import Random
 import msgspec
 import pytest
 
-from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, WindowFull
 from quire.model.messages import NUMBER_MAX, Body, MessageId, Run, make_run
 from quire.model.packets import Packet
 from quire.protocols.contract import Deliver, Effects, Send
 from quire.protocols.registry import create
 from quire.protocols.single_phase import (
-    INFINITY,
     Acknowledgement,
     Operations,
     Relay,
@@ -208,50 +207,19 @@ class TestCost:
         assert clocks == [0, 0, 9]
 
 
-class TestCrash:
-    def test_what_is_fenced_is_ignored_and_what_is_held_is_reported(self) -> None:
-        protocol = member(1)
-        packet = operations(0, 1)
-        protocol.receive(0, packet)
-        assert protocol.fence(0) == (packet,)
-        before = freeze(protocol)
-        assert protocol.receive(0, operations(0, 2, first=1)) == ()
-        assert freeze(protocol) == before
-
-    def test_closing_completes_what_is_missing_and_waits_no_more(self) -> None:
+class TestEndOfAView:
+    def test_what_is_left_is_delivered_in_the_order_of_positions(self) -> None:
         protocol = member(1, 2)
-        protocol.submit(make_run(1, 0, [b"mine"]))
-        protocol.fence(0)
-        effects = protocol.close(0, [operations(0, 1), operations(0, 2, first=1)])
-        assert [(e.run.origin, e.run.first) for e in effects if isinstance(e, Deliver)] == [(0, 0), (1, 0), (0, 1)]
-        assert protocol.clocks[0] == INFINITY
+        (sent,) = [effect.packet for effect in protocol.submit(make_run(1, 0, [b"mine"])) if isinstance(effect, Send)]
+        left = protocol.remainder([operations(0, 2, first=1), sent, operations(0, 1)], [0, 0])
+        assert [(delivery.run.origin, delivery.run.first) for delivery in left] == [(0, 0), (1, 0), (0, 1)]
 
-    def test_only_what_is_fenced_can_be_closed_and_only_with_its_own_operations(self) -> None:
-        protocol = member(1)
-        with pytest.raises(BadInput, match="must be fenced"):
-            protocol.close(0, ())
-        protocol.fence(0)
-        with pytest.raises(BadInput, match="only operations of that member"):
-            protocol.close(0, [operations(2, 1)])
-
-    def test_what_is_kept_for_a_crash_is_bounded_in_bytes_but_the_latest_is_always_kept(self) -> None:
-        protocol = member(1, retain_bytes=5)
-        for first in range(0, 12, 2):
-            protocol.receive(0, operations(0, first + 1, first=first, count=2))
-        assert [packet.run.first for packet in protocol.fence(0) if isinstance(packet, Operations)] == [8, 10]
-        greedy = member(1, retain_bytes=0)
-        for first in (0, 2):
-            greedy.receive(0, operations(0, first + 1, first=first, count=2))
-        assert len(greedy.fence(0)) == 1
-
-    def test_what_nobody_retains_cannot_be_completed(self) -> None:
-        ahead, behind = member(1, retain=1), member(2, retain=1)
-        for time in (1, 2, 3):
-            ahead.receive(0, operations(0, time, first=time - 1))
-        report = ahead.fence(0)
-        behind.fence(0)
-        with pytest.raises(FlushImpossible, match="no member retains messages 0 to 1 of member 0; raise retain"):
-            behind.close(0, report)
+    def test_what_was_delivered_before_is_left_out_also_a_part_of_a_run(self) -> None:
+        packets = [operations(0, 1, count=3), operations(1, 1, count=2)]
+        cut = member(2, 3, batches="run-length").remainder(packets, [2, 1, 0])
+        assert [(each.run.origin, each.run.first, each.run.count) for each in cut] == [(1, 1, 1), (0, 2, 1)]
+        whole = member(2, 3).remainder(packets, [3, 0, 0])
+        assert [(each.run.origin, each.run.first, each.run.count) for each in whole] == [(1, 0, 2)]
 
 
 def test_what_waits_says_for_whom() -> None:

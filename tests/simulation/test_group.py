@@ -46,17 +46,6 @@ def test_two_submissions_of_a_paused_member_keep_their_order() -> None:
     assert own == [b"first", b"second"]
 
 
-def test_a_crash_blocks_nobody_for_long() -> None:
-    group = Group(members=3)
-    group.execute(1, b"before")
-    group.crash(2)
-    message = group.execute(1, b"a")
-    assert message.payload == b"a"
-    assert group.now_ms > 30
-    with pytest.raises(BadInput, match="crashed"):
-        group.submit(2, b"b")
-
-
 def test_what_can_never_be_delivered_is_said() -> None:
     group = Group(members=3)
     group.execute(1, b"before")

@@ -13,7 +13,7 @@ from quire.pipeline.auditing.verdicts import Verdict
 from quire.pipeline.layout import lay_out
 from quire.report.run_report import audit_here
 from quire.report.scan import scan
-from quire.simulation.config import Crash, FaultConfig, NetworkConfig, SimulationConfig, WorkloadConfig
+from quire.simulation.config import Crash, FaultConfig, NetworkConfig, Partition, Pause, SimulationConfig, WorkloadConfig
 from quire.simulation.services import SERVICES
 from quire.simulation.simulate import simulate
 from quire.trace.store import open_run
@@ -59,13 +59,19 @@ def test_the_report_counts_from_receipts_what_the_simulator_counts(tmp_path: Pat
     assert (found.held_back[:, -1] == 0).all()
 
 
-def test_receipts_go_with_crashes(tmp_path: Path) -> None:
-    given = config("single-phase", receipts=True, faults=FaultConfig(crashes=(Crash(1, 20.0),)))
+def test_receipts_go_with_pauses_and_partitions(tmp_path: Path) -> None:
+    faults = FaultConfig(pauses=(Pause(1, 20.0, 30.0),), partitions=(Partition(((0, 1), (2, 3)), 40.0, 50.0),))
+    given = config("two-phase", receipts=True, faults=faults)
     assert simulate(given, tmp_path / "run").complete
     assert audit_here(tmp_path / "run").verdict == Verdict.HOLDS
     found = scan(lay_out(open_run(tmp_path / "run")))
     assert found.held_back is not None
     assert (found.held_back >= 0).all()
+
+
+def test_a_group_that_survives_faults_refuses_to_record_receipts() -> None:
+    with pytest.raises(BadInput, match="receipts are not recorded in a group that survives faults"):
+        simulate(config("single-phase", receipts=True, faults=FaultConfig(crashes=(Crash(1, 20.0),))))
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))

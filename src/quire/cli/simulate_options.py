@@ -65,7 +65,7 @@ class NetworkOptions(msgspec.Struct, frozen=True, kw_only=True):
     loss: Annotated[float, typer.Option(help="Probability that a packet is lost.")] = 0.0
     duplicate: Annotated[float, typer.Option(help="Probability that a packet is duplicated.")] = 0.0
     links: Annotated[
-        str, typer.Option(help="auto: repair the network where the protocol needs it; raw: never, to see what breaks.")
+        str, typer.Option(help="auto: connections where the protocol needs them; raw: never, to see what breaks.")
     ] = "auto"
 
     def config(self) -> NetworkConfig:
@@ -76,7 +76,9 @@ class FaultOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What goes wrong with members."""
 
     crash: Annotated[list[str] | None, typer.Option(help="MEMBER@MS; repeatable.")] = None
-    detect: Annotated[float | None, typer.Option(help="Ms until survivors know of a crash; three delays if not given.")] = None
+    detect: Annotated[
+        float | None, typer.Option(help="Ms that a member may be silent before it is excluded; 1000 if not given.")
+    ] = None
     pause: Annotated[list[str] | None, typer.Option(help="MEMBER@MS+MS: when, and for how long; repeatable.")] = None
     partition: Annotated[list[str] | None, typer.Option(help="0,1/2,3@MS+MS: sides, when, how long; repeatable.")] = None
     faults: Annotated[

@@ -53,7 +53,3 @@ class ProtocolViolation(QuireError):
         super().__init__(f"member {peer} broke the protocol: {what}")
         self.peer = peer
         self.what = what
-
-
-class FlushImpossible(QuireError):
-    """A crashed member's messages cannot be completed, because nobody retains what a survivor lacks."""

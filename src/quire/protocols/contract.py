@@ -9,8 +9,8 @@ The inputs:
 submit(run)              the application of this member multicasts a run
 send(run, to)            the same, to some members only, where the protocol is `addressed`
 receive(source, packet)  a packet arrived from another member
-fence(member)            a member is known to have crashed: ignore whatever still comes from it, and say what it sent
-close(member, packets)   all that any survivor holds of a crashed member: take what is missing, then stop waiting for it
+
+Where members may come and go, a protocol lasts for one view: `remainder` says what is delivered at its end.
 
 The effects are values, so that tests can compare them and a driver needs no knowledge of any protocol.
 """
@@ -25,7 +25,7 @@ from typing import ClassVar
 import msgspec
 
 from quire.model.errors import BadInput, ProtocolViolation, QuireError
-from quire.model.messages import Message, Run
+from quire.model.messages import RUN_MESSAGES_MAX, Message, Run
 from quire.model.orders import Guarantee
 from quire.model.packets import Packet
 
@@ -81,7 +81,6 @@ class Protocol(ABC):
     links: ClassVar[str]
     packets: ClassVar[tuple[type[Packet], ...]]
     """The classes of all packets that it sends, each with a tag of its own, so that they can be read from bytes."""
-    survives_crashes: ClassVar[bool] = False
     changes_views: ClassVar[bool] = False
     """Whether members may join and leave while it runs: it has a `remainder`, and starts anew in each view."""
     addressed: ClassVar[bool] = False
@@ -137,6 +136,10 @@ class Protocol(ABC):
         """The members to whom `submit` sends now."""
         return tuple(range(self.members))
 
+    def longest_run(self) -> int:
+        """How many messages a run may have that is submitted."""
+        return RUN_MESSAGES_MAX
+
     def expects(self, packet: Packet) -> bool:  # noqa: ARG002
         """Whether the run in this packet is for this member itself, and not only to be passed on."""
         return True
@@ -180,11 +183,3 @@ class Protocol(ABC):
         were. It depends on nothing else, so that every member that has delivered the same delivers the same in the same order.
         """
         raise BadInput(f"{type(self).__name__} keeps to one group of members; its views cannot change")
-
-    def fence(self, member: int) -> Sequence[Packet]:  # noqa: ARG002
-        """Ignore whatever still comes from the crashed member; returns the packets of it that others may lack."""
-        raise BadInput(f"{type(self).__name__} does not survive the crash of a member")
-
-    def close(self, member: int, packets: Sequence[Packet]) -> Effects:  # noqa: ARG002
-        """Take what is missing of the union of all survivors' packets of the fenced member, and wait for it no more."""
-        raise BadInput(f"{type(self).__name__} does not survive the crash of a member")

@@ -123,6 +123,9 @@ class TwoPhase(Protocol):
         self.undelivered = [0] * members
         """Per origin, how many of its messages are queued."""
 
+    def longest_run(self) -> int:
+        return self.options.outstanding
+
     def submit(self, run: Run) -> Effects:
         me, window = self.me, self.options.outstanding
         self._check_own(run, self.next[me])

@@ -30,7 +30,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     loss: float = 0.0
     duplicate: float = 0.0
     links: str = "auto"
-    """auto: put reliable links between the network and a protocol that needs them; raw: never."""
+    """auto: put connections between the network and a protocol that needs better links; raw: never."""
 
 
 class WorkloadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,11 +80,11 @@ class FaultConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     crashes: tuple[Crash, ...] = ()
     detect_ms: float | None = None
-    """How long after a crash the survivors know of it; None is three delays."""
+    """How long a member may be silent before the others exclude it; None is the time of live groups."""
     pauses: tuple[Pause, ...] = ()
     partitions: tuple[Partition, ...] = ()
     words: str = ""
-    """What happens to the processes of a group that changes, like `kill 2@1s, restart 2@3s`; then there is nothing else."""
+    """What happens to the processes of a group that changes, like `kill 2@1s, restart 2@3s`."""
 
 
 class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

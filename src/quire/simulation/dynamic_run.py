@@ -1,7 +1,8 @@
 """A simulated group that changes: the processes of live groups on virtual connections, and faults as one says them.
 
 Faults and the load begin when all members are in the group. When the last fault is over, all that run are together, and
-everything that was to be sent is delivered, the group is closed.
+everything that was to be sent is delivered, the group is closed. A network that loses packets delays what goes over its
+connections.
 """
 
 from __future__ import annotations
@@ -12,13 +13,27 @@ import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
-from quire.model.faults import Disconnection, Full, Kill, Restart, Stop, check_faults, end_ms, parse_faults, unreachable
+from quire.model.faults import (
+    Disconnection,
+    Fault,
+    Full,
+    Kill,
+    Partition,
+    Restart,
+    Stop,
+    check_faults,
+    end_ms,
+    parse_faults,
+    unreachable,
+)
 from quire.model.moments import Happened, Moment, describe_moment, moments
 from quire.model.orders import Guarantee, implied_by
 from quire.protocols import registry
-from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, fill_shares
+from quire.simulation.config import FaultConfig, SimulationConfig, fill_shares
+from quire.simulation.connections import Connections
 from quire.simulation.delays import parse_delays
 from quire.simulation.membership.timed import TimedWorld
+from quire.simulation.network import Network
 from quire.simulation.randomness import stream
 from quire.simulation.runs import Progress, Run
 from quire.simulation.workload import due_times, payload
@@ -34,6 +49,8 @@ from quire.views.core import IN_VIEWS, GroupSettings
 from quire.views.timing import Timing
 from quire.views.view import Participant, View
 
+DETECT_MS_MIN = 10
+
 PATIENCE_S = 120.0
 """How much simulated time members may take to come together, after the last fault, too."""
 
@@ -44,7 +61,7 @@ class DynamicRun(Run):
         options = registry.read_options(config.protocol, config.options)
         workload = fill_shares(config.workload, addressed=False)
         super().__init__(msgspec.structs.replace(config, workload=workload), options, config.members)
-        self._faults = parse_faults(config.faults.words)
+        self._faults = _all_faults(config.faults)
         check_faults(self._faults, config.members)
         guarantees = implied_by(registry.find(config.protocol).protocol.promises)
         people = tuple(Participant(str(member), 1) for member in range(config.members))
@@ -58,10 +75,8 @@ class DynamicRun(Run):
             causal=Guarantee.CAUSAL in guarantees,
             total=total,
         )
-        delays, uniform = parse_delays(config.network.delay, config.members), stream(config.seed, "network").random
-        self._world = TimedWorld(
-            self._rules, people, Timing(), lambda source, target: delays.between(source, target).draw(uniform) / 1e9
-        )
+        self._connections = _make_connections(config)
+        self._world = TimedWorld(self._rules, people, _timing(config.faults), self._delay_s)
         self._world.on_event = self._note
         self._draw = stream(config.seed, "crashes").random
         self._began = 0.0
@@ -91,6 +106,10 @@ class DynamicRun(Run):
                 world.close(name)
         self._complete &= world.run_until(self._are_closed, world.now + PATIENCE_S)
         self._write(writer)
+
+    def _delay_s(self, source: int, target: int) -> float:
+        now_ns = self._world.time_ns()
+        return (min(self._connections.arrivals(source, target, now_ns)) - now_ns) / 1e9
 
     # The load.
 
@@ -208,15 +227,51 @@ class DynamicRun(Run):
     def happened(self) -> tuple[Happened, ...]:
         return tuple(self._happened)
 
+    def link_packets(self) -> dict[str, int]:
+        return dict(self._connections.counts) if self.config.network.loss else {}
+
+
+def _all_faults(given: FaultConfig) -> tuple[Fault, ...]:
+    """The faults of all options. What lasts for no time does not happen."""
+    words = parse_faults(given.words) if given.words else ()
+    crashes = [Kill(crash.member, _whole_ms(crash.at_ms)) for crash in given.crashes]
+    pauses = [Stop(pause.member, _whole_ms(pause.at_ms), _whole_ms(pause.for_ms)) for pause in given.pauses if pause.for_ms]
+    partitions = [
+        Partition(partition.sides, _whole_ms(partition.at_ms), _whole_ms(partition.for_ms))
+        for partition in given.partitions
+        if partition.for_ms
+    ]
+    return (*words, *crashes, *pauses, *partitions)
+
+
+def _whole_ms(time_ms: float) -> int:
+    if time_ms != round(time_ms):
+        raise BadInput(f"the time {time_ms:g} of a fault is not a whole number of milliseconds")
+    return round(time_ms)
+
+
+def _timing(given: FaultConfig) -> Timing:
+    if given.detect_ms is None:
+        return Timing()
+    if given.detect_ms < DETECT_MS_MIN:
+        raise BadInput(f"members need at least {DETECT_MS_MIN} ms to detect that another is silent, not {given.detect_ms:g}")
+    return Timing(timeout_s=given.detect_ms / 1000)
+
+
+def _make_connections(config: SimulationConfig) -> Connections:
+    """Here a connection keeps its order by itself, so packets may overtake each other for all the network cares."""
+    given, members = config.network, config.members
+    delays, random = parse_delays(given.delay, members), stream(config.seed, "network")
+    network = Network(members, delays, random, reorder=True, loss=given.loss, duplicate=given.duplicate)
+    return Connections(network, ordered=False)
+
 
 def _check(config: SimulationConfig) -> None:
     """Raise BadInput where a group that changes cannot be simulated so."""
     if config.protocol not in IN_VIEWS:
         known = ", ".join(IN_VIEWS)
         raise BadInput(f"groups of {config.protocol} are fixed and end with their first fault; choose one of {known}")
-    if config.faults != FaultConfig(words=config.faults.words):
-        raise BadInput("put all faults into --faults; leave out --crash, --detect, --pause and --partition")
-    if config.network != NetworkConfig(delay=config.network.delay):
-        raise BadInput("with --faults connections lose nothing; leave out --reorder, --loss, --duplicate and --links")
+    if config.network.links != "auto":
+        raise BadInput("a group that survives faults does so over connections; leave out --links, or the faults")
     if config.receipts:
-        raise BadInput("with --faults receipts are not recorded; leave out --receipts")
+        raise BadInput("receipts are not recorded in a group that survives faults; leave out --receipts, or the faults")

@@ -22,9 +22,8 @@ from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, Window
 from quire.model.messages import Body, Run
 from quire.model.packets import Packet, header_bytes
 from quire.protocols.contract import Deliver, Effects, Links, Protocol
-from quire.simulation.crashes import Crashed, FlushPacket, Survivor
-from quire.simulation.flights import Entry, Parcel, cut_flights
-from quire.simulation.links import LinkLayer
+from quire.simulation.connections import Connections
+from quire.simulation.flights import Entry, Parcel
 from quire.simulation.network import Network
 from quire.simulation.receipts import Receipts, Received
 from quire.simulation.site import Site
@@ -40,8 +39,8 @@ _CHUNK_EVENTS = 1 << 14
 class Engine:
     """Runs one group. `observe` is told of every delivery, `between` is called now and then between two events.
 
-    `raw`: put no links between the network and protocols that need better ones. `crashes`: members may crash.
-    `receipts`: the trace says when messages were received.
+    `raw`: put no connections between the network and protocols that need better links. `receipts`: the trace says when
+    messages were received.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class Engine:
         network: Network,
         *,
         raw: bool = False,
-        crashes: bool = False,
         receipts: bool = False,
     ) -> None:
         everybody = Address(GROUP_NAME, tuple(range(len(protocols))))
@@ -60,10 +58,6 @@ class Engine:
             self.tally = Tally(len(protocols))
             for site in self.sites:
                 site.receive = self._only_noting_what_is_expected(site)
-        if crashes:
-            for site in self.sites:
-                if site.protocol.survives_crashes:
-                    site.receive = Survivor(site.protocol).receive
         if receipts:
             for site in self.sites:
                 site.receive = Receipts(site.member, site.receive).receive
@@ -83,8 +77,9 @@ class Engine:
         self._everybody = everybody.dests
         # Where packets may overtake each other anyway, one for which there is no room holds up none behind it.
         self._in_order = protocols[0].links == Links.FIFO or not network.repeats_or_reorders
-        self.links = self._make_links(protocols[0].links)
-        self._one_delay_ns = None if self.links else network.one_delay_ns()
+        self.connections = self._make_connections(protocols[0].links)
+        self._one_delay_ns = None if self.connections else network.one_delay_ns()
+        self._arrivals = (self.connections or network).arrivals
 
     def _only_noting_what_is_expected(self, site: Site) -> Callable[[int, Packet], Effects]:
         """Receive, and remember when runs came that will be delivered here; what a site only passes on is none of them."""
@@ -104,12 +99,12 @@ class Engine:
 
         return receive
 
-    def _make_links(self, needed: str) -> LinkLayer[Parcel] | None:
+    def _make_connections(self, needed: str) -> Connections | None:
         ordered = needed == Links.FIFO
         good = not self.network.loses and not (ordered and self.network.repeats_or_reorders)
         if good or self._raw:
             return None
-        return LinkLayer(self.network, self.at, self._come, ordered=ordered)
+        return Connections(self.network, ordered=ordered)
 
     def at(self, time_ns: int, act: Callable[[Any], None], item: Any) -> None:
         """Call act(item) at that time, after everything that is already scheduled for it."""
@@ -119,9 +114,6 @@ class Engine:
         """Call on_delivery(member, count) whenever so many of the member's own messages were delivered to it."""
         self.sites[member].watch = on_delivery
         self.sites[member].refresh()
-
-    def is_crashed(self, member: int) -> bool:
-        return self.sites[member].crashed
 
     def run(self) -> None:
         """Until nothing is left to happen, or `stopped` is set."""
@@ -251,37 +243,30 @@ class Engine:
         payload_bytes, key, count = 0, -1, 0
         if run is not None:
             payload_bytes, key, count = len(run.body.payload), run.first * self._members + run.origin, run.count
-        header = header_bytes(packet)
-        if run is None and isinstance(packet, FlushPacket):
-            payload_bytes = packet.payload_bytes()
-            header -= payload_bytes
         if self.tally is not None:
             key = -1
             self.tally.count(packet, receivers)
         code = site.log.packet_type(packet.name)
-        site.write(pack_record(PACKET, len(receivers), payload_bytes, 1, site.clock, self.now, code, header))
+        site.write(pack_record(PACKET, len(receivers), payload_bytes, 1, site.clock, self.now, code, header_bytes(packet)))
         if self._one_delay_ns is not None:
             parcel = (site.member, packet, site.clock, receivers, key, count)
             heappush(self._heap, (self.now + self._one_delay_ns, self._next_number(), None, parcel))
             return
         for receiver in receivers:
             parcel = (site.member, packet, site.clock, (receiver,), key, count)
-            if self.links is not None:
-                self.links.send(site.member, receiver, parcel, self.now)
-                continue
-            for time in self.network.arrivals(site.member, receiver, self.now):
+            for time in self._arrivals(site.member, receiver, self.now):
                 heappush(self._heap, (time, self._next_number(), None, parcel))
 
     def _come(self, member: int, parcel: Parcel) -> None:
         """A parcel came to a member, which may not be able to take it now."""
         site, source = self.sites[member], parcel[0]
-        if site.crashed or source in site.deaf:
+        if source in site.deaf:
             return
         if parcel[4] >= 0:
             site.note(parcel[4], parcel[5], self.now)
         if site.paused:
             site.inbox.remote.append(parcel)
-        elif source in site.stalled and self._in_order and not isinstance(parcel[1], FlushPacket):
+        elif source in site.stalled and self._in_order:
             site.stalled[source].append(parcel)
         else:
             try:
@@ -328,7 +313,7 @@ class Engine:
 
     def _drain(self, site: Site) -> None:
         inbox = site.inbox
-        while inbox and not site.paused and not site.crashed:
+        while inbox and not site.paused:
             if inbox.next_is_local() and not site.blocked:
                 self._submit(site, *inbox.take_local())
             elif inbox.remote:
@@ -346,28 +331,3 @@ class Engine:
         site.paused = False
         site.refresh()
         self._drain(site)
-
-    def crash(self, member: int, detect_ns: int, keep: Callable[[int], int]) -> None:
-        """The member stops. Of the copies on each of its links the first `keep(how many)` still arrive; the survivors
-        know of the crash `detect_ns` later."""
-        site = self.sites[member]
-        if site.crashed:
-            return
-        site.crashed = True
-        site.refresh()
-        self._heap[:] = cut_flights(self._heap, lambda entry: self._flying(member, entry), keep)
-        if self.links is not None:
-            self.links.silence(member)
-        survivors = tuple(other.member for other in self.sites if not other.crashed)
-        if site.protocol.survives_crashes:
-            # It comes from no link, so that nothing that is stalled or closed can hold it up.
-            notice: Parcel = (-1, Crashed(member), 0, survivors, -1, 0)
-            heappush(self._heap, (self.now + detect_ns, self._next_number(), None, notice))
-
-    def _flying(self, source: int, entry: Entry) -> tuple[int, ...]:
-        """The members to which this scheduled entry carries something that `source` sent."""
-        _, _, act, item = entry
-        if act is None:
-            return item[3] if item[0] == source else ()
-        link = self.links.on_link(act, item) if self.links is not None else None
-        return (link[1],) if link is not None and link[0] == source else ()

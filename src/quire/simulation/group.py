@@ -20,12 +20,10 @@ from quire.model.errors import BadInput
 from quire.model.messages import Message, MessageId, pack
 from quire.protocols import registry
 from quire.protocols.contract import Deliver, Effects, Protocol
-from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, check
+from quire.simulation.config import NetworkConfig, SimulationConfig, check
 from quire.simulation.delays import NANOSECONDS_PER_MS, to_ns
 from quire.simulation.engine import Engine
-from quire.simulation.randomness import stream
 from quire.simulation.runs import make_network
-from quire.simulation.simulate import detect_ns
 
 MakeProtocol = Callable[[int, int], Protocol]
 """Makes the protocol of a member from its number and the size of the group."""
@@ -67,14 +65,13 @@ class Group:
         loss: float = 0.0,
         duplicate: float = 0.0,
         links: str = "auto",
-        detect_ms: float | None = None,
     ) -> None:
         """`protocol` is a name in the registry, with its `options`, or a function that makes each member's protocol.
 
         The network is described as for `simulate`. Raises BadInput if there is no such group.
         """
         network = NetworkConfig(delay=delay, reorder=reorder, loss=loss, duplicate=duplicate, links=links)
-        config = SimulationConfig(members=members, seed=seed, network=network, faults=FaultConfig(detect_ms=detect_ms))
+        config = SimulationConfig(members=members, seed=seed, network=network)
         check(config)
         if isinstance(protocol, str):
             given = registry.read_options(protocol, options or {})
@@ -82,11 +79,9 @@ class Group:
         else:
             protocols = [protocol(me, members) for me in range(members)]
         self.members = members
-        self._engine = Engine(protocols, make_network(config), raw=links == "raw", crashes=True)
+        self._engine = Engine(protocols, make_network(config), raw=links == "raw")
         self._engine.observe = self._observe
         self._engine.between = self._forget
-        self._detect_ns = detect_ns(config)
-        self._draw = stream(seed, "crashes").random
         self._delivered: list[list[Message]] = [[] for _ in range(members)]
         self._open: dict[tuple[int, int], Submission] = {}
         self._awaited: Submission | None = None
@@ -98,8 +93,6 @@ class Group:
     def submit(self, member: int, payload: bytes) -> Submission:
         """Multicast a message from this member and go on at once; any number may be outstanding."""
         self._check(member)
-        if self._engine.is_crashed(member):
-            raise BadInput(f"member {member} has crashed and submits nothing more")
         submission = Submission(member, self._engine.sites[member].next_number, self._engine.now)
         self._open[member, submission.seq] = submission
         self._engine.submit(member, 1, pack([payload]))
@@ -108,8 +101,6 @@ class Group:
     def send(self, member: int, payload: bytes, to: Sequence[int]) -> MessageId:
         """Send a message to some members alone; raises BadInput where the protocol cannot, or one of them is unknown."""
         self._check(member)
-        if self._engine.is_crashed(member):
-            raise BadInput(f"member {member} has crashed and sends nothing more")
         run = self._engine.submit(member, 1, pack([payload]), tuple(to))
         return MessageId(run.origin, run.first)
 
@@ -121,7 +112,7 @@ class Group:
     def execute(self, member: int, payload: bytes) -> Message:
         """Multicast a message and let time pass until this member has delivered it.
 
-        Raises BadInput if that cannot happen any more, because a member for which it waits has crashed or is paused.
+        Raises BadInput if that cannot happen any more, because a member for which it waits is paused.
         """
         submission = self.submit(member, payload)
         if submission.message is None:
@@ -147,11 +138,6 @@ class Group:
         """What this member has delivered, in its order."""
         self._check(member)
         return list(self._delivered[member])
-
-    def crash(self, member: int) -> None:
-        """The member stops now. Of what it has on its way on each link, a tail drawn from the seed is lost."""
-        self._check(member)
-        self._engine.crash(member, self._detect_ns, lambda copies: int(self._draw() * (copies + 1)))
 
     def pause(self, member: int) -> None:
         """The member takes no input until it resumes; what comes waits for it."""

@@ -9,15 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from quire.model.orders import Guarantee
 from quire.protocols import registry
 from quire.simulation.config import SimulationConfig, fill_shares
-from quire.simulation.delays import parse_delays, to_ns
+from quire.simulation.delays import to_ns
 from quire.simulation.dynamic_run import DynamicRun
 from quire.simulation.engine import GROUP_NAME, Engine
-from quire.simulation.randomness import stream
 from quire.simulation.runs import Progress, Run, SimulationResult, make_network
 from quire.simulation.service_run import ServiceRun
 from quire.simulation.services import SERVICES
@@ -25,6 +23,7 @@ from quire.simulation.workload import Senders
 from quire.trace.schema import Outcome
 from quire.trace.statistics import Arrivals, arrivals_of
 from quire.trace.store import RunWriter
+from quire.views.core import IN_VIEWS
 
 __all__ = ["Progress", "SimulationResult", "simulate"]
 
@@ -39,10 +38,7 @@ def simulate(
     Raises BadInput, and leaves nothing behind, if it cannot be run or `out` exists and is not to be replaced.
     """
     started = time.perf_counter()
-    service = SERVICES.get(config.protocol)
-    run: Run = (
-        DynamicRun(config) if config.faults.words else _GroupRun(config) if service is None else ServiceRun(config, service)
-    )
+    run = _make_run(config)
     with ExitStack() as stack:
         writer = stack.enter_context(RunWriter(out, run.name, force=force)) if out is not None else None
         run.go(writer, progress)
@@ -51,11 +47,13 @@ def simulate(
     return run.result(time.perf_counter() - started, out)
 
 
-def detect_ns(config: SimulationConfig) -> int:
-    """How long after a crash the survivors know of it."""
-    if config.faults.detect_ms is not None:
-        return to_ns(config.faults.detect_ms, "the time to detect a crash")
-    return 3 * parse_delays(config.network.delay, config.members).usual_ns_max()
+def _make_run(config: SimulationConfig) -> Run:
+    service, faults = SERVICES.get(config.protocol), config.faults
+    if service is not None and not faults.words:
+        return ServiceRun(config, service)
+    if faults.words or faults.crashes or (config.protocol in IN_VIEWS and (faults.pauses or faults.partitions)):
+        return DynamicRun(config)
+    return _GroupRun(config)
 
 
 class _GroupRun(Run):
@@ -74,7 +72,6 @@ class _GroupRun(Run):
             [registry.create(config.protocol, me, config.members, options) for me in members],
             make_network(self.config),
             raw=config.network.links == "raw",
-            crashes=bool(config.faults.crashes),
             receipts=config.receipts,
         )
         self.senders = Senders(self.config, self.engine)
@@ -85,14 +82,6 @@ class _GroupRun(Run):
         for pause in faults.pauses:
             engine.at(to_ns(pause.at_ms, "the time of a pause"), engine.pause, pause.member)
             engine.at(to_ns(pause.at_ms + pause.for_ms, "the end of a pause"), engine.resume, pause.member)
-        draw = stream(self.config.seed, "crashes").random
-        known_after_ns = detect_ns(self.config)
-
-        def crash(member: int) -> None:
-            engine.crash(member, known_after_ns, lambda copies: int(draw() * (copies + 1)))
-
-        for each in faults.crashes:
-            engine.at(to_ns(each.at_ms, "the time of a crash"), crash, each.member)
 
     def go(self, writer: RunWriter | None, progress: Progress | None) -> None:
         total = len(self.config.senders()) * self.config.workload.messages
@@ -123,19 +112,13 @@ class _GroupRun(Run):
 
     def outcome(self) -> Outcome:
         statistics, sites = self.statistics, self.engine.sites
-        alive = [site.member for site in sites if not site.crashed]
-        crashed = tuple(site.member for site in sites if site.crashed)
-        delivered = statistics.delivered[alive]
-        # What survivors sent all must have for whom it is; of what a crashed member sent, survivors must have the same.
-        everything = bool((delivered[:, alive] == statistics.due[np.ix_(alive, alive)]).all())
-        same = all((delivered[:, origin] == delivered[0, origin]).all() for origin in crashed)
-        unsent = sum(self.senders.unsent(member) + len(sites[member].inbox.local) for member in alive)
-        held = sum(sites[member].protocol.held_back() for member in alive)
+        everything = bool((statistics.delivered == statistics.due).all())
+        unsent = sum(self.senders.unsent(site.member) + len(site.inbox.local) for site in sites)
+        held = sum(site.protocol.held_back() for site in sites)
         return Outcome(
-            complete=everything and same and not unsent and not held,
+            complete=everything and not unsent and not held,
             messages=int(statistics.sent.sum()),
             deliveries=int(statistics.delivered.sum()),
-            crashed=crashed,
         )
 
     def promises(self) -> Iterable[Guarantee]:
@@ -153,4 +136,4 @@ class _GroupRun(Run):
         return arrivals_of(self.engine.tally.arrivals, [site.protocol.role() for site in self.engine.sites])
 
     def link_packets(self) -> dict[str, int]:
-        return dict(self.engine.links.counts) if self.engine.links is not None else {}
+        return dict(self.engine.connections.counts) if self.engine.connections is not None else {}

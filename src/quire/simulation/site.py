@@ -22,8 +22,8 @@ Submission = tuple[Run, tuple[int, ...] | None]
 
 class Site:
     __slots__ = (
-        "_others", "alert", "blocked", "busy", "clock", "crashed", "deaf", "delivered_from", "inbox", "log", "member",
-        "next_number", "parts", "paused", "protocol", "receipts", "receive", "stalled", "waking", "watch", "write",
+        "_others", "alert", "blocked", "busy", "clock", "deaf", "delivered_from", "inbox", "log", "member", "next_number",
+        "parts", "paused", "protocol", "receipts", "receive", "stalled", "waking", "watch", "write",
     )  # fmt: skip
 
     def __init__(self, protocol: Protocol, log: EventLog) -> None:
@@ -48,7 +48,7 @@ class Site:
         self.deaf: set[int] = set()
         """The members that broke the protocol, whose links are closed."""
         self.watch: Callable[[int, int], None] | None = None
-        self.paused = self.crashed = self.blocked = self.waking = self.busy = self.alert = False
+        self.paused = self.blocked = self.waking = self.busy = self.alert = False
 
     def note(self, key: int, count: int, now_ns: int) -> None:
         """A run of so many messages came, or was submitted; what counts is when it first did."""
@@ -71,5 +71,5 @@ class Site:
     def refresh(self) -> None:
         """Set the flags after a change of what they are made of."""
         waits = bool(self.stalled or self.deaf) or (self.blocked and self.protocol.wakes_on_packets)
-        self.busy = self.paused or self.crashed or waits
+        self.busy = self.paused or waits
         self.alert = self.blocked or bool(self.stalled) or self.watch is not None

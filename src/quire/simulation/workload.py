@@ -94,7 +94,7 @@ class Senders:
 
     def _submit(self, sender: int) -> None:
         count = min(self._batch, self._left[sender])
-        if not count or self._engine.is_crashed(sender):
+        if not count:
             return
         self._left[sender] -= count
         to = self._to[sender].draw(self._engine.sites[sender].protocol.audience()) if self._to else None

@@ -48,6 +48,7 @@ class Ordering:
         self.reads = Reads(view, settings.tie)
         self.delivered = [0] * members
         self.sent = 0
+        self._run_max = min(settings.run_max, self.protocol.longest_run())
         self._core = core
         self._queue: deque[Run] = deque()
         """What the protocol has delivered, and is not known yet to be safe."""
@@ -72,7 +73,7 @@ class Ordering:
         """Send what was submitted, as far as there is room: while not too much of it is undelivered somewhere."""
         core, settings = self._core, self._core.settings
         while core.mode == "normal" and self._has_room():
-            number, batch = core.operations.next_batch(settings.run_max, settings.run_bytes)
+            number, batch = core.operations.next_batch(self._run_max, settings.run_bytes)
             if not batch.payloads:
                 return
             run = make_run(self.rank, self.sent, batch.payloads, batch.lengths)

@@ -70,7 +70,9 @@ class Group:
         if len(self._audience) < len(settings.members):
             missing = min(set(range(len(settings.members))) - self._audience)
             raise BadInput(f"member {missing} is missing from the hierarchy; live groups are fixed, so describe all members")
-        self._outbox: Outbox[tuple[int, ...]] = Outbox(settings.run_messages_max, settings.run_bytes_max)
+        self._outbox: Outbox[tuple[int, ...]] = Outbox(
+            min(settings.run_messages_max, self._protocol.longest_run()), settings.run_bytes_max
+        )
         self._inbox: Inbox[Deliver] = Inbox(settings.inbox_messages_max, settings.inbox_bytes_max)
         self._patience = Patience(settings, self._driver, self._inbox, self._mesh)
         self._awaited: Awaited[None] = Awaited()

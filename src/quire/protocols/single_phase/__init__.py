@@ -17,10 +17,11 @@ Source: C. Sun and P. Maheshwari, "A Single Phase Protocol for Total and Causal 
 Distributed Systems", Journal of Computing and Information 2(1), 1996: Protocol 1 (`basic`), Protocol 2
 (`economical`) and the point-to-point scheme that its conclusion announces (`point-to-point`).
 
-Assumes: reliable FIFO links, a fixed group. Delays need no bound. A silent crash stops everybody until it is fenced.
+Assumes: reliable FIFO links, a fixed group, or one view of a group that changes. Delays need no bound. A silent crash stops
+everybody until the next view.
 
-Guarantees: integrity, agreement, one total order that extends causality. After the crash of one member, agreement and
-order among the survivors only: the crashed one may have delivered what no survivor will see.
+Guarantees: integrity, agreement, one total order that extends causality. Where a view ends, all who go on to the next have
+delivered the same; one that crashed may have delivered what nobody else will see, unless delivery waits for that (`views`).
 
 Departures, by the names of docs/papers.md: only operations advance a receiver's clock, acknowledgements do not (E-S1:
 the paper has both; lookahead needs this one). Rotating ranks use the operation's own time, not a member's clock, which
@@ -32,11 +33,10 @@ point to point; `point-to-point` at most 3(N-1) packets, for up to one more dela
 """
 
 from quire.protocols.single_phase.packets import Acknowledgement, Operations, Relay
-from quire.protocols.single_phase.positions import INFINITY, frontier, need, rank
+from quire.protocols.single_phase.positions import frontier, need, rank
 from quire.protocols.single_phase.protocol import SinglePhase, SinglePhaseOptions
 
 __all__ = [
-    "INFINITY",
     "Acknowledgement",
     "Operations",
     "Relay",

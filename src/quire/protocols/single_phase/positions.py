@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quire.model.messages import NUMBER_MAX
-
-INFINITY = NUMBER_MAX
-"""The clock of a member that will never send again."""
-
 
 def rank(member: int, time: int, members: int, rotating: bool) -> int:
     """A member's rank among operations of equal time."""

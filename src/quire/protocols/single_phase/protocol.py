@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import repeat
@@ -10,13 +9,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from quire.model.errors import BadInput, FlushImpossible, HoldBackFull, ProtocolViolation, WindowFull
+from quire.model.errors import BadInput, HoldBackFull, ProtocolViolation, WindowFull
 from quire.model.messages import NUMBER_MAX, Run
 from quire.model.orders import RELIABLE, Guarantee, implied_by
 from quire.model.packets import Packet
 from quire.protocols.contract import NOTHING, Deliver, Effect, Effects, Links, Protocol, Send, Waiting
 from quire.protocols.single_phase.packets import Acknowledgement, Operations, Relay, Vector
-from quire.protocols.single_phase.positions import INFINITY, frontier, need, rank
+from quire.protocols.single_phase.positions import frontier, need, rank
 from quire.protocols.single_phase.relaying import Relaying
 from quire.protocols.single_phase.remainder import remainder
 
@@ -33,17 +32,12 @@ class SinglePhaseOptions(Struct, frozen=True, kw_only=True):
     """How many messages a member may hold back; 0 is all members' outstanding ones, and fewer could block the group."""
     lead: Annotated[int, Meta(ge=1, le=1 << 48)] = 1 << 32
     """How far ahead of its own clock a member believes another's."""
-    retain: Annotated[int, Meta(ge=1, le=1 << 24)] = 4096
-    """How many packets of each member are kept, to complete them among the survivors should it crash."""
-    retain_bytes: Annotated[int, Meta(ge=0, le=1 << 40)] = 1 << 22
-    """How many bytes of payload these may hold; the latest packet is kept however large it is."""
 
 
 class SinglePhase(Protocol):
     promises = implied_by(RELIABLE | {Guarantee.CAUSAL, Guarantee.ACYCLIC})
     links = Links.FIFO
     packets = (Operations, Acknowledgement, Relay)
-    survives_crashes = True
     changes_views = True
 
     def __init__(self, me: int, members: int, options: SinglePhaseOptions) -> None:
@@ -69,9 +63,6 @@ class SinglePhase(Protocol):
         self._held = 0
         self._mine = 0
         self._next = [0] * members
-        self._fenced = [False] * members
-        self._retained: list[deque[Operations]] = [deque() for _ in range(members)]
-        self._retained_bytes = [0] * members
         self._relay = Relaying(me, members, self._rotating) if options.acks == "point-to-point" else None
 
     @property
@@ -109,6 +100,9 @@ class SinglePhase(Protocol):
         times = range(start, start + delivery.run.count)
         return ((time, rank(origin, time, self.members, self._rotating)) for time in times)
 
+    def longest_run(self) -> int:
+        return self.options.outstanding
+
     def submit(self, run: Run) -> Effects:
         count, me = run.count, self.me
         if count > self.options.outstanding:
@@ -130,8 +124,6 @@ class SinglePhase(Protocol):
 
     def receive(self, source: int, packet: Packet) -> Effects:
         self._check_peer(source)
-        if self._fenced[source]:
-            return NOTHING
         if type(packet) is Acknowledgement:
             known = self.clocks[source]
             self._check_clock(source, packet.clock)
@@ -155,31 +147,6 @@ class SinglePhase(Protocol):
     def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
         """In the order of their positions. What a member has delivered before is the beginning of that order."""
         return remainder(packets, delivered, self.members, rotating=self._rotating, unit=self._unit)
-
-    def fence(self, member: int) -> Sequence[Packet]:
-        self._fenced[member] = True
-        return tuple(self._retained[member])
-
-    def close(self, member: int, packets: Sequence[Packet]) -> Effects:
-        if not self._fenced[member]:
-            raise BadInput(f"member {member} must be fenced before it is closed")
-        effects: list[Effect] = []
-        for packet in packets:
-            if not isinstance(packet, Operations) or packet.run.origin != member:
-                raise BadInput(f"the union for member {member} may hold only operations of that member")
-            if packet.run.first > self._next[member]:
-                raise FlushImpossible(
-                    f"no member retains messages {self._next[member]} to {packet.run.first - 1} of member {member}; "
-                    "raise retain or retain_bytes"
-                )
-            if packet.run.first == self._next[member]:
-                effects += self._take(member, packet)
-        self.clocks[member] = INFINITY
-        if self._relay is not None:
-            # What the crashed member relayed may have reached some survivors only, so each says its clock to all again.
-            effects.append(self._acknowledge(None))
-            self._relay.closed(member)
-        return self._stable(effects)
 
     def _check_clock(self, source: int, clock: int) -> None:
         # Under point-to-point a relay may have told a later clock before this packet came.
@@ -221,7 +188,6 @@ class SinglePhase(Protocol):
         if clocks[me] < last:
             clocks[me] = last
         self._keep(source, packet)
-        self._retain(source, packet)
         relay = self._relay
         if relay is None:
             said, to = self.announced, None
@@ -237,7 +203,7 @@ class SinglePhase(Protocol):
         clock = self.clocks[self.me]
         if to is None:
             self.announced = clock
-        if self._relay is not None:
+        elif self._relay is not None:
             self._relay.acknowledged(clock, to)
         return Send(Acknowledgement(clock), to)
 
@@ -246,14 +212,6 @@ class SinglePhase(Protocol):
         self._next[source] = run.first + run.count
         self._held += run.count
         heappush(self._pending, (packet.time, rank(source, packet.time, self.members, self._rotating), run))
-
-    def _retain(self, source: int, packet: Operations) -> None:
-        packets, options = self._retained[source], self.options
-        packets.append(packet)
-        size = self._retained_bytes[source] + packet.run.payload_bytes()
-        while len(packets) > options.retain or (size > options.retain_bytes and len(packets) > 1):
-            size -= packets.popleft().run.payload_bytes()
-        self._retained_bytes[source] = size
 
     def _stable(self, effects: list[Effect]) -> Effects:
         """Deliver what lies before the frontier."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quire.protocols.contract import Send
 from quire.protocols.single_phase.packets import Relay, Vector
-from quire.protocols.single_phase.positions import INFINITY, need
+from quire.protocols.single_phase.positions import need
 
 
 class Relaying:
@@ -54,17 +54,13 @@ class Relaying:
             clocks[member] = max(clocks[member], *believed)
             self.claims[member] = [claim for claim in self.claims[member] if claim[1] > here]
 
-    def acknowledged(self, clock: int, to: tuple[int, ...] | None) -> None:
-        if to is None:
-            self.said = [clock] * self.members
-            self.public[self.me] = clock
-        else:
-            for member in to:
-                self.said[member] = clock
+    def acknowledged(self, clock: int, to: tuple[int, ...]) -> None:
+        for member in to:
+            self.said[member] = clock
 
     def stable(self, time: int, clocks: list[int]) -> list[Send]:
         """The relay, if one is needed, by which the others find this member's operation at `time` stable."""
-        others = [member for member in range(self.members) if member != self.me and clocks[member] != INFINITY]
+        others = [member for member in range(self.members) if member != self.me]
         lack = [i for i in others if self.public[i] < need(i, time, self.me, self.members, self.rotating)]
         if not lack:
             return []
@@ -83,11 +79,7 @@ class Relaying:
             self.said[member] = clocks[self.me]
         return [Send(Relay(clocks[self.me], vector), tuple(to))]
 
-    def closed(self, member: int) -> None:
-        self.public[member] = INFINITY
-        self.claims[member].clear()
-
     def _publish(self, clocks: list[int]) -> Vector:
-        vector = tuple((0, 0) if clock == INFINITY else (clock, self.packets[i]) for i, clock in enumerate(clocks))
+        vector = tuple(zip(clocks, self.packets, strict=True))
         self.public = [max(known, said) for known, (said, _) in zip(self.public, vector, strict=True)]
         return vector

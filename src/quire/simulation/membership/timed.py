@@ -47,6 +47,8 @@ class TimedWorld(ProcessWorld):
         self._full: set[str] = set()
         """Whose disks are full."""
         self._cut: Counter[tuple[str, str]] = Counter()
+        self._latest: dict[int, float] = {}
+        """When the latest of what was written to each end of a connection arrives: nothing overtakes it."""
 
     # Time.
 
@@ -156,7 +158,10 @@ class TimedWorld(ProcessWorld):
                     self._arrives(name, end.other)
             case Connect():
                 dial, target = self.network.dials[-1], name_at(effect.address)
-                self.at(self.now + 2 * self._delay(int(name), int(target)), lambda: self._answer(dial))
+                self.at(
+                    self.now + self._delay(int(name), int(target)) + self._delay(int(target), int(name)),
+                    lambda: self._answer(dial),
+                )
             case Sync():
                 self._sync_soon(name)
             case Install():
@@ -193,15 +198,19 @@ class TimedWorld(ProcessWorld):
 
     def _arrives(self, source: str, end: End) -> None:
         """Something was written to the other end of a connection, or it was closed there."""
-        self.at(self.now + self._delay(int(source), int(end.name)), lambda: self._arrive(end, 1))
+        self.at(self._moment(source, end), lambda: self._arrive(end, 1))
 
     def _arrive_later(self, ends: Iterable[End]) -> None:
         """Whatever waits at these ends arrives after the usual time: what was written, and then that it is closed."""
         for end in list(ends):
-            moment = self.now + self._delay(int(end.other.name), int(end.name))
+            moment = self._moment(end.other.name, end)
             for items in (len(end.inbox), int(end.ended)):
                 if items:
                     self.at(moment, lambda end=end, items=items: self._arrive(end, items))  # type: ignore[misc]
+
+    def _moment(self, source: str, end: End) -> float:
+        self._latest[end.number] = max(self.now + self._delay(int(source), int(end.name)), self._latest.get(end.number, 0.0))
+        return self._latest[end.number]
 
     def _arrive(self, end: End, items: int) -> None:
         is_there = self.network.ends.get(end.number) is end and self._hears(end.name)

@@ -91,9 +91,11 @@ with imported_when_used(globals()):
     from quire.protocols.sequencing.errors import Busy as Busy
     from quire.protocols.sequencing.errors import Evicted as Evicted
     from quire.protocols.sequencing.errors import GapUnrecoverable as GapUnrecoverable
+    from quire.protocols.sequencing.errors import GroupLost as GroupLost
     from quire.protocols.sequencing.errors import NoSuchGroup as NoSuchGroup
     from quire.protocols.sequencing.errors import NotMember as NotMember
     from quire.protocols.sequencing.errors import TooManyGroups as TooManyGroups
+    from quire.protocols.sequencing.errors import UnitUnavailable as UnitUnavailable
     from quire.protocols.transactions.errors import CommitUnknown as CommitUnknown
     from quire.protocols.transactions.errors import CoordinatorLost as CoordinatorLost
     from quire.protocols.transactions.errors import NoReplicaQuorum as NoReplicaQuorum

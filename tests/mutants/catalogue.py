@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants import (
     auditing,
     dynamic,
+    failover,
     groups,
     hierarchy,
     imported,
@@ -29,6 +30,7 @@ MUTATIONS: list[Mutation] = [
     *view_processes.MUTATIONS,
     *hierarchy.MUTATIONS,
     *sequencing.MUTATIONS,
+    *failover.MUTATIONS,
     *objects.MUTATIONS,
     *transactions.MUTATIONS,
     *live.MUTATIONS,

@@ -92,14 +92,9 @@ class Service:
             reorder=faults.reorder, loss=faults.loss, duplicate=faults.duplicate, splits=faults.cuts,
         )  # fmt: skip
         self.world = World(network)
-        units = range(clients, clients + sequencers)
         self.log: dict[str, dict[int, Seen]] = defaultdict(dict)
         self.numbered_at: dict[tuple[str, int], int] = {}
         self.violations: list[str] = []
-        self.clients = [kinds.client(address, units, size - 1, options) for address in range(clients)]
-        self.sequencers = [self._watched(kinds.sequencer)(address, units, size - 1, options) for address in units]
-        self.directory = kinds.directory(size - 1, units, options)
-        self.hosts = [self.world.add(node, self._on_notice) for node in (*self.clients, *self.sequencers, self.directory)]
         self.delivered: list[list[Seen]] = [[] for _ in range(clients)]
         self.past: dict[tuple[int, int], int] = {}
         """Of each message, by sender and number: the messages that were sent before it, as bits."""
@@ -113,15 +108,24 @@ class Service:
         self._todo: list[list[Action]] = [[] for _ in range(clients)]
         self._unsent: list[list[Action]] = [[] for _ in range(clients)]
         self._actions_left = 0
+        self._populate(kinds, clients, sequencers)
         for group, (unit, members) in initial.items():
-            self._found(group, units[unit], members)
+            self._found(group, clients + unit, members)
         self.founders = {group: tuple(members) for group, (_, members) in initial.items()}
+
+    def _populate(self, kinds: Kinds, clients: int, sequencers: int) -> None:
+        """Clients come first, then sequencers, then the directory."""
+        units, directory, options = range(clients, clients + sequencers), clients + sequencers, self.options
+        self.clients = [kinds.client(address, units, directory, options) for address in range(clients)]
+        self.sequencers = [self._watched(kinds.sequencer)(address, units, directory, options) for address in units]
+        self.directory = kinds.directory(directory, units, options)
+        self.hosts = [self.world.add(node, self._on_notice) for node in (*self.clients, *self.sequencers, self.directory)]
 
     def _found(self, group: str, unit: int, members: Sequence[int]) -> None:
         sequencer = self.world.hosts[unit].node
         assert isinstance(sequencer, Sequencer)
         sequencer.groups[group] = GroupState(group, members=dict.fromkeys(members, 0), reached=dict.fromkeys(members, 0))
-        sequencer._founded.add(group)
+        sequencer.founded.add(group)
         self.directory.locations[group] = unit
         self.directory.entries[group] = dict.fromkeys(members, 0)
         self.directory.over[group] = {}

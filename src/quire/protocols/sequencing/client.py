@@ -9,7 +9,7 @@ what it sends where causes matter, without what is known to be delivered everywh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from quire.model.errors import ProtocolViolation
 from quire.model.messages import Body, Run
@@ -35,7 +35,7 @@ REPORTS_PER_HISTORY = 8
 
 
 class Client(Node):
-    packets = (
+    packets: ClassVar[tuple[type[Packet], ...]] = (
         Event, wire.Ack, wire.Nak, wire.NewLocation, wire.Stable, wire.Poll, wire.Overloaded, wire.Located, wire.Ready,
         wire.Bodies, wire.Kept, wire.Expelled,
     )  # fmt: skip

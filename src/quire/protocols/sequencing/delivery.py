@@ -46,6 +46,14 @@ class HoldBack:
         self._drop(group)
         return list(self._proceed([*self._waiting.pop(group, {})]))
 
+    def lose(self, group: str) -> list[Event]:
+        """The group is no more: what waited for something of it goes on."""
+        if group == self.joining:
+            return self.cancel()
+        self.delivered.pop(group, None)
+        self._drop(group)
+        return list(self._proceed([*self._waiting.pop(group, {})]))
+
     def wants(self, event: Event) -> bool:
         """Whether the event is of a group in which the client is or may be, and has not come before."""
         group = event.group

@@ -58,6 +58,8 @@ class Directory(Node):
         """Who is in each group or may be about to be, with the request that said so."""
         self.over: dict[str, dict[int, int]] = {}
         """Requests up to here of a client are over: a late copy makes no new entry."""
+        self.lost: set[str] = set()
+        """Groups of which nothing is left: their names are not used again."""
         self.loads: dict[str, float] = {}
         self.operation: Operation | None = None
         self.committed: dict[int, bool] = {}
@@ -133,7 +135,9 @@ class Directory(Node):
         group = packet.group
         if not is_name(group):
             raise ProtocolViolation(source, f"it names a group {group[:NAME_MAX]!r}")
-        if group not in self.locations and len(self.locations) >= GROUPS_MAX:
+        if group in self.lost:
+            return self._lookup(now, source, wire.Lookup(group))
+        if group not in self.locations and len(self.locations) + len(self.lost) >= GROUPS_MAX:
             return (Send(wire.Located(group, wire.NO_ROOM), (source,)),)
         if group not in self.locations:
             self.locations[group] = self._least_loaded()
@@ -157,7 +161,25 @@ class Directory(Node):
 
     def _lookup(self, now: int, source: int, packet: wire.Lookup) -> Effects:  # noqa: ARG002
         location = -1 if packet.group in self._hosting else self.locations.get(packet.group, -1)
+        if packet.group in self.lost:
+            location = wire.LOST
         return (Send(wire.Located(packet.group, location), (source,)),)
+
+    def lose(self, now: int, sequencer: int) -> Effects:
+        """Nothing is left of what a sequencer knew. It has to be told again who was evicted, and does not know new groups."""
+        operation, effects = self.operation, list[Send]()
+        if operation is not None and sequencer in (operation.to, *operation.sources):
+            effects += self._end(now, committed=False)
+        gone = [group for group, location in self.locations.items() if location == sequencer and group not in self._hosting]
+        for group in gone:
+            del self.locations[group], self.entries[group], self.over[group]
+            self.loads.pop(group, None)
+        self.lost.update(gone)
+        self._ordered = [(group, to) for group, to in self._ordered if group not in self.lost]
+        if self.evicted:
+            self._untold.setdefault(sequencer, set()).update(self.evicted)
+        self._set_tick(now)
+        return effects
 
     # Joins.
 

@@ -25,6 +25,22 @@ class TooManyGroups(QuireError):
         self.group = group
 
 
+class UnitUnavailable(QuireError):
+    """Too few processes of the service are there to go on with this group; try again when more of them are back."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"too few sequencers are there to go on with {group!r}; try again when more of them are back")
+        self.group = group
+
+
+class GroupLost(QuireError):
+    """All processes that knew the group are gone, and what was sent to it with them. Its name is not used again."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"{group!r} was lost with all sequencers that knew it; create a group of another name")
+        self.group = group
+
+
 class AlreadyMember(BadInput):
     """A client joins a group in which it is already."""
 

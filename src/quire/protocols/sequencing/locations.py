@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quire.protocols.node import NOTHING, Effects, Send
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.errors import NoSuchGroup, TooManyGroups
+from quire.protocols.sequencing.errors import GroupLost, NoSuchGroup, TooManyGroups
 from quire.protocols.sequencing.notices import Failed, Found
 
 
@@ -29,7 +29,8 @@ class Locations:
             return NOTHING
         del self._asked[group]
         if location < 0:
-            return (Failed(group, TooManyGroups(group) if location == wire.NO_ROOM else NoSuchGroup(group)),)
+            why = {wire.NO_ROOM: TooManyGroups, wire.LOST: GroupLost}.get(location, NoSuchGroup)
+            return (Failed(group, why(group)),)
         self.known[group] = location
         return (Found(group),)
 

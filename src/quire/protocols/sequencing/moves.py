@@ -55,16 +55,16 @@ class Moves:
         self._others = others
         self._directory = directory
         self._options = options
-        self._phase: dict[str, bool] = {}
+        self.phase: dict[str, bool] = {}
         """Groups that are given away; whether they are on their way already."""
 
     def suspended(self, group: str) -> bool:
         """Whether nothing of the group may be numbered."""
-        return group in self._phase
+        return group in self.phase
 
     def on_the_way(self, group: str) -> bool:
         """Whether nothing of the group may change at all, for its state has been sent."""
-        return self._phase.get(group, False)
+        return self.phase.get(group, False)
 
     def is_expected(self, group: str) -> bool:
         return any(group in states for states in self.taking.values())
@@ -86,7 +86,7 @@ class Moves:
             return []
         until = {group: state.seq for group, state in self.groups.items()}
         self.giving[packet.op] = Giving(packet.to, packet.groups, groups, until)
-        self._phase.update(dict.fromkeys(groups, False))
+        self.phase.update(dict.fromkeys(groups, False))
         return [*self._polls(), *self.proceed()]
 
     def proceed(self) -> list[Send]:
@@ -95,7 +95,7 @@ class Moves:
         for op, giving in self.giving.items():
             if not giving.leaving and self.may_go(giving):
                 giving.leaving = tuple(deepcopy(self.groups[group]) for group in giving.groups)
-                self._phase.update(dict.fromkeys(giving.groups, True))
+                self.phase.update(dict.fromkeys(giving.groups, True))
                 effects += self._transfers(op, giving)
         return effects
 
@@ -122,7 +122,7 @@ class Moves:
         self.settled = max(self.settled, packet.op)
         giving, taking = self.giving.pop(packet.op, None), self.taking.pop(packet.op, {})
         for group in giving.groups if giving is not None else ():
-            del self._phase[group]
+            del self.phase[group]
             if packet.committed:
                 assert giving is not None
                 del self.groups[group]

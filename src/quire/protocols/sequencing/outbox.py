@@ -106,6 +106,16 @@ class Outbox:
                 released.append(other)
         return released
 
+    def lose(self, group: str) -> None:
+        """The group is no more: what was for it is dropped, and nothing waits for its numbers."""
+        lost = [*self._sent.pop(group, {}).values(), *(one for one in self._queue if one.group == group)]
+        self._queue = deque(one for one in self._queue if one.group != group)
+        for one in lost:
+            self.messages -= one.run.count
+            self.bytes -= len(one.run.body.payload)
+        for other in self.sent():
+            other.ids.pop(group, None)
+
     def sent_to(self, group: str) -> tuple[Outstanding, ...]:
         return tuple(self._sent.get(group, {}).values())
 

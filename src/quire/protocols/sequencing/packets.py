@@ -16,6 +16,7 @@ from quire.model.packets import Packet
 from quire.protocols.sequencing.state import GroupState
 
 NO_ROOM = -2
+LOST = -3
 
 # From clients to the directory, and its answers.
 
@@ -33,7 +34,8 @@ class Lookup(Packet, frozen=True, tag=2):
 
 
 class Located(Packet, frozen=True, tag=3):
-    """Who numbers the group: also the answer to CREATE. -1: there is no such group; NO_ROOM: and there can be no more."""
+    """Who numbers the group: also the answer to CREATE. -1: there is no such group; NO_ROOM: and there can be no more;
+    LOST: there was one, of which nothing is left."""
 
     name: ClassVar[str] = "LOCATED"
     group: str

@@ -17,6 +17,6 @@ def wrong_reply(packet: Packet, permissions: Permissions) -> str | None:
         case wire.Ack(seq=seq):
             return None if 1 <= seq <= NUMBER_MAX // 2 else f"numbers start at 1 and do not reach {seq}"
         case wire.Ready(sequencer=location) | wire.Located(sequencer=location) | wire.NewLocation(sequencer=location):
-            known = permissions.is_sequencer(location) or (wire.NO_ROOM <= location < 0 and not isinstance(packet, wire.Ready))
+            known = permissions.is_sequencer(location) or (wire.LOST <= location < 0 and not isinstance(packet, wire.Ready))
             return None if known else f"{location} is not a sequencer"
     return None

@@ -56,9 +56,9 @@ class Sequencer(Numbering):
 
     def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: SequencingOptions) -> None:
         super().__init__(address, sequencers, directory, options)
-        self._forgetting: dict[tuple[str, int], int] = {}
+        self.forgetting: dict[tuple[str, int], int] = {}
         """Clients that have left, with the request by which they did, until the directory knows."""
-        self._founded: set[str] = set()
+        self.founded: set[str] = set()
         """Groups that began here; a late copy must not found one again that has moved away."""
         self.evicted: set[int] = set()
         self._marks: dict[str, tuple[int, int, int]] = {}
@@ -104,16 +104,42 @@ class Sequencer(Numbering):
                 return NOTHING
             raise ProtocolViolation(source, wrong)
         self._now = now
-        if self.evicted and getattr(packet, "client", None) in self.evicted and source not in (self.directory, *self.others):
-            return (Send(wire.Expelled(), (source,)),)
+        if self.evicted and self._is_of_an_evicted(packet):
+            return (Send(wire.Expelled(), (packet.client,)),)  # type: ignore[attr-defined]
         effects = handler(source, packet)
         if self._tick_at is None and (self._news or not self.idle()):
             self._tick_at = now + self.options.tick_ns
         return effects
 
+    def changes_nothing(self, packet: Packet) -> bool:
+        """Whether a packet is sure to make this sequencer only say something, or nothing: a repeat, mostly."""
+        if self._is_of_an_evicted(packet):
+            return True
+        match packet:
+            case wire.DoMulticast():
+                state = self.groups.get(packet.group)
+                numbers = None if state is None else state.senders.get(packet.client)
+                return numbers is not None and packet.counter < numbers.next
+            case wire.Fetch() if not self.moves.giving:
+                known = [(self.groups[group].reached, number) for group, number in packet.have.items() if group in self.groups]
+                return all(number <= reached.get(packet.client, number) for reached, number in known)
+            case wire.Forgotten():
+                return self.forgetting.get((packet.group, packet.client)) != packet.req
+        return False
+
+    def _is_of_an_evicted(self, packet: Packet) -> bool:
+        """Whoever passed it on, it is not carried out."""
+        return type(packet) in OF_CLIENTS and packet.client in self.evicted  # type: ignore[attr-defined]
+
+    def begin(self, now: int) -> None:
+        """This sequencer works from now on: whatever has to be repeated is due."""
+        self._marks.clear()
+        self._news = True
+        self._tick_at = now
+
     def wake(self, now: int) -> Effects:
         effects = self._leaves_again()
-        effects += [Send(wire.Forget(*who, req), (self.directory,)) for who, req in self._forgetting.items()]
+        effects += [Send(wire.Forget(*who, req), (self.directory,)) for who, req in self.forgetting.items()]
         effects += self.moves.repeat()
         effects += self._report()
         self._tick_at = None if self.idle() else now + self.options.tick_ns
@@ -127,7 +153,7 @@ class Sequencer(Numbering):
         return (
             self.moves.idle()
             and not self.held
-            and not self._forgetting
+            and not self.forgetting
             and not any(state.history or state.departing for state in self.groups.values())
         )
 
@@ -212,12 +238,12 @@ class Sequencer(Numbering):
         state.at.pop(client, None)
         state.collect()
         self._near.clear()
-        req = self._forgetting[state.group, client] = state.requests[client]
+        req = self.forgetting[state.group, client] = state.requests[client]
         return [Send(wire.Forget(state.group, client, req), (self.directory,))]
 
     def _forgotten(self, source: int, packet: wire.Forgotten) -> Effects:  # noqa: ARG002
-        if self._forgetting.get((packet.group, packet.client)) == packet.req:
-            del self._forgetting[packet.group, packet.client]
+        if self.forgetting.get((packet.group, packet.client)) == packet.req:
+            del self.forgetting[packet.group, packet.client]
         return NOTHING
 
     def _leaves_again(self) -> list[Send]:
@@ -309,35 +335,40 @@ class Sequencer(Numbering):
             self.held.pop(client, None)
             for group in tuple(self.waiting):
                 self._waits_no_more(group, client)
-        for group, state in self.groups.items():
-            gone = [client for client in state.reached if client in self.evicted] if not self.moves.on_the_way(group) else []
-            for client in gone:
-                if client in state.members:
-                    del state.members[client]
-                    state.departing[client] = state.seq + 1
-                    effects.append(self._emit(state, LEAVE, client))
-                state.requests[client] = NEVER
-                effects += self._departed(state, client)
+        gone = [
+            (state, client)
+            for group, state in self.groups.items() if not self.moves.on_the_way(group)
+            for client in state.reached if client in self.evicted
+        ]  # fmt: skip
+        for state, client in gone:
+            if client in state.members:
+                del state.members[client]
+                state.departing[client] = state.seq + 1
+                effects.append(self._emit(state, LEAVE, client))
+            state.requests[client] = NEVER
+        for state, client in gone:
+            effects += self._departed(state, client)
         return effects
 
     # Places.
 
     def _host(self, source: int, packet: wire.Host) -> Effects:
         group = packet.group
-        if group not in self._founded:
-            self._founded.add(group)
+        if group not in self.founded:
+            self.founded.add(group)
             self.groups[group] = GroupState(group)
         return (Send(wire.Hosted(group), (source,)),)
 
     def _moved(self, source: int, packet: wire.Outcome) -> Effects:  # noqa: ARG002
-        if self.moves.end(packet):
+        changed = self.moves.end(packet)
+        # Whoever was evicted while a group was on its way is in it still, wherever the group is now.
+        effects = self._expel()
+        if changed:
             self._near.clear()
             self._news = True
-            effects = self._expel()
             for client in [*self.held]:
                 self._retry(client, effects)
-            return effects
-        return NOTHING
+        return effects
 
 
 def _wrong_request(packet: wire.Join | wire.Leave | wire.JoinAnswer) -> str | None:

@@ -1,0 +1,72 @@
+"""Who runs a unit: a primary and its backups, for one epoch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+REGISTER = -1
+"""The register, as an address among units."""
+CLIENT = -2
+"""Whatever client sends or gets a letter."""
+
+
+class Name(NamedTuple):
+    """A process: where it is reached, and how often one was started there before. What was known of an earlier life is gone."""
+
+    address: int
+    life: int
+
+
+class Configuration(msgspec.Struct, frozen=True, array_like=True):
+    unit: int
+    epoch: int
+    primary: Name
+    backups: tuple[Name, ...]
+    live: bool = False
+    """Whether all of them have the unit's state, so that it works."""
+    fresh: bool = False
+    """Whether the unit begins with nothing, as no epoch of it was ever live, or everything is lost."""
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        return (self.primary, *self.backups)
+
+
+class Routes:
+    """Where units are, as far as somebody knows. What is known of an epoch is never replaced by what is known of an earlier
+    one."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        """How many changes the register had made when it last told of all."""
+        self.configurations: dict[int, Configuration] = {}
+        self.epochs: dict[int, int] = {}
+        self.primaries: dict[int, int] = {}
+
+    def learn(self, version: int, configurations: tuple[Configuration, ...]) -> list[Configuration]:
+        """The register tells who runs what; returns what is new of it."""
+        self.version = max(version, self.version)
+        news = [each for each in configurations if self._is_news(each)]
+        for each in news:
+            self.configurations[each.unit] = each
+            self.epochs[each.unit] = max(each.epoch, self.epochs.get(each.unit, -1))
+            self.primaries[each.unit] = each.primary.address
+        return news
+
+    def _is_news(self, found: Configuration) -> bool:
+        if found.epoch < self.epochs.get(found.unit, -1):
+            return False
+        known = self.configurations.get(found.unit)
+        return known is None or (found.epoch, found.live) > (known.epoch, known.live)
+
+    def heard(self, unit: int, epoch: int, address: int) -> bool:
+        """A unit said something in this epoch, by a process at this address; returns whether that may be believed."""
+        if epoch < self.epochs.get(unit, -1):
+            return False
+        self.epochs[unit], self.primaries[unit] = epoch, address
+        return True
+
+    def known(self) -> tuple[Configuration, ...]:
+        return tuple(self.configurations.values())

@@ -1,0 +1,11 @@
+"""What a client of a service that survives tells its application besides."""
+
+from __future__ import annotations
+
+from quire.protocols.node import Notice
+
+
+class Unavailable(Notice, frozen=True):
+    """Nobody can run these units now; they will work again when enough of the processes are back that may run them."""
+
+    units: tuple[int, ...]

@@ -1,0 +1,128 @@
+"""What the processes of a service that survives say to each other, around what sequencers, clients and the directory say."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import msgspec
+
+from quire.model.messages import Run
+from quire.model.packets import Packet
+from quire.protocols.sequencing import packets as wire
+from quire.protocols.sequencing.events import Event
+from quire.protocols.sequencing.failover.configurations import Configuration, Name
+
+Input = (
+    wire.DoMulticast | wire.Join | wire.Leave | wire.LeftAck | wire.Fetch | wire.Host | wire.JoinAnswer | wire.Forgotten
+    | wire.Open | wire.Transfer | wire.Outcome | wire.Stable | wire.Evict
+)  # fmt: skip
+"""What a unit takes."""
+Inner = (
+    Input | Event | wire.Ack | wire.Nak | wire.NewLocation | wire.Poll | wire.Overloaded | wire.Located | wire.Ready
+    | wire.Expelled | wire.Create | wire.Lookup | wire.Prepare | wire.Move | wire.Hosted | wire.JoinRequest | wire.Forget
+    | wire.Done | wire.Query | wire.Load | wire.Suspect | wire.EvictDone
+)  # fmt: skip
+
+
+class Letter(Packet, frozen=True, tag=70):
+    """A packet from one unit, client or the register to another, wherever they are run. `epoch`: the sender's, of a unit."""
+
+    name: ClassVar[str] = "LETTER"
+    to: int
+    by: int
+    epoch: int
+    packet: Inner
+
+    def carried(self) -> Run | None:
+        return self.packet.carried()
+
+    def carrying(self, run: Run) -> Self:
+        return msgspec.structs.replace(self, packet=self.packet.carrying(run))
+
+
+# Between the copies of a unit.
+
+
+class Snapshot(Packet, frozen=True, tag=71):
+    """All that the primary of the epoch knows, after so many records."""
+
+    name: ClassVar[str] = "SNAP"
+    unit: int
+    epoch: int
+    index: int
+    state: bytes
+
+
+class Record(Packet, frozen=True, tag=72):
+    """What a unit took as its input of this number, and from whom."""
+
+    name: ClassVar[str] = "REPL"
+    unit: int
+    epoch: int
+    index: int
+    source: int
+    packet: Input
+
+    def carried(self) -> Run | None:
+        return self.packet.carried()
+
+    def carrying(self, run: Run) -> Self:
+        return msgspec.structs.replace(self, packet=self.packet.carrying(run))
+
+
+class Recorded(Packet, frozen=True, tag=73):
+    """A backup has everything up to this record."""
+
+    name: ClassVar[str] = "RACK"
+    unit: int
+    epoch: int
+    life: int
+    index: int
+
+
+# With the register.
+
+
+class Here(Packet, frozen=True, tag=74):
+    """A process is there in this life, and knows the configurations of this version."""
+
+    name: ClassVar[str] = "HERE"
+    life: int
+    version: int
+
+
+class Where(Packet, frozen=True, tag=75):
+    """A client asks for configurations that are newer than this version."""
+
+    name: ClassVar[str] = "WHERE"
+    version: int
+
+
+class Missing(Packet, frozen=True, tag=76):
+    """Nothing comes from this process any more."""
+
+    name: ClassVar[str] = "MISSING"
+    who: Name
+
+
+class InSync(Packet, frozen=True, tag=77):
+    """All backups of the epoch have the unit's state."""
+
+    name: ClassVar[str] = "INSYNC"
+    unit: int
+    epoch: int
+
+
+class Live(Packet, frozen=True, tag=78):
+    name: ClassVar[str] = "LIVE"
+    unit: int
+    epoch: int
+
+
+class Configured(Packet, frozen=True, tag=79):
+    """Who runs which unit. `waiting`: units that nobody can run now, because too few processes are there that may."""
+
+    name: ClassVar[str] = "CONF"
+    version: int
+    configurations: tuple[Configuration, ...]
+    waiting: tuple[int, ...] = ()

@@ -1,0 +1,134 @@
+"""A process with copies of units: takes what is for them, and passes on what they say.
+
+It says to the register that it is there, gets to know who runs what, and is primary of some units and backup of others. What
+comes for a unit that it does not run it answers with what it knows of who does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quire.model.errors import ProtocolViolation
+from quire.model.packets import Packet
+from quire.protocols.node import NOTHING, Effects, Node, Send
+from quire.protocols.sequencing.failover import packets as wire
+from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Name, Routes
+from quire.protocols.sequencing.failover.options import SurvivingOptions
+from quire.protocols.sequencing.failover.replica import Replica, sequencer_of
+from quire.protocols.sequencing.sequencer import Sequencer
+
+INPUTS = frozenset(Sequencer.packets)
+
+
+class SequencerProcess(Node):
+    packets = (
+        wire.Letter, wire.Snapshot, wire.Record, wire.Recorded, wire.Live, wire.Configured,
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        me: Name,
+        processes: Sequence[int],
+        units: Sequence[int],
+        register: int,
+        options: SurvivingOptions,
+        registers: Sequence[int] = (),
+    ) -> None:
+        """`processes` and `units` are the addresses of all, `register` where this one reaches the register; what the register
+        says comes from one of `registers`, or there."""
+        super().__init__(me.address)
+        self.me = me
+        self.options = options
+        self.units = tuple(units)
+        self.processes = frozenset(processes)
+        self.register = register
+        self._registers = frozenset((register, *registers))
+        self.routes = Routes()
+        self.replicas = {
+            unit: Replica(unit, me, register, self.routes, sequencer_of(unit, self.units, options)) for unit in self.units
+        }
+        self._tick_at = 0
+
+    # Inputs.
+
+    def receive(self, now: int, source: int, packet: Packet) -> Effects:
+        match packet:
+            case wire.Letter():
+                return self._letter(now, source, packet)
+            case wire.Snapshot() | wire.Record() | wire.Recorded():
+                return self._of_a_copy(now, source, packet)
+            case wire.Live() if source in self._registers and packet.unit in self.replicas:
+                return self.replicas[packet.unit].goes_live(now, packet.epoch)
+            case wire.Configured() if source in self._registers:
+                return self._configured(now, packet)
+        raise ProtocolViolation(source, f"{packet.name} is not for a sequencer, or may not be sent by it")
+
+    def _configured(self, now: int, packet: wire.Configured) -> Effects:
+        effects: list[Send] = []
+        for found in self.routes.learn(packet.version, packet.configurations):
+            if found.unit in self.replicas:
+                effects += self.replicas[found.unit].configure(now, found)
+        return effects
+
+    def _of_a_copy(self, now: int, source: int, packet: wire.Snapshot | wire.Record | wire.Recorded) -> Effects:
+        replica = self.replicas.get(packet.unit)
+        if replica is None or source not in self.processes:
+            raise ProtocolViolation(source, f"{packet.name} may not be sent by it")
+        match packet:
+            case wire.Snapshot():
+                return replica.install(packet, source)
+            case wire.Record():
+                return replica.apply(now, packet, source)
+            case wire.Recorded():
+                return replica.acknowledged(packet, Name(source, packet.life))
+
+    def _letter(self, now: int, source: int, letter: wire.Letter) -> Effects:
+        self._check(source, letter)
+        replica = self.replicas[letter.to]
+        if letter.by >= 0 and letter.epoch < self.routes.epochs.get(letter.by, -1):
+            return NOTHING
+        if not replica.primary:
+            known = self.routes.known()
+            return (Send(wire.Configured(self.routes.version, known), (source,)),) if letter.by == CLIENT and known else NOTHING
+        assert isinstance(letter.packet, Sequencer.packets)
+        return replica.take(now, source if letter.by == CLIENT else letter.by, letter.packet)
+
+    def _check(self, source: int, letter: wire.Letter) -> None:
+        """Raise ProtocolViolation unless this source may send the letter, and here."""
+        allowed = source in self._registers if letter.by == REGISTER else source in self.processes
+        if letter.by == CLIENT:
+            allowed = source not in self.processes
+        if not allowed or (letter.by >= 0 and letter.by not in self.replicas):
+            raise ProtocolViolation(source, f"it sent a letter in the name of {letter.by}")
+        if letter.to not in self.replicas or type(letter.packet) not in INPUTS:
+            raise ProtocolViolation(source, f"{letter.packet.name} is not for a sequencer")
+
+    # What its driver notices.
+
+    def suspect(self, client: int) -> Effects:
+        """The client is lost; the register decides for all."""
+        return [effect for replica in self.replicas.values() for effect in replica.suspect(client)]
+
+    def miss(self, process: Name) -> Effects:
+        """Another process is lost, as far as can be told from here; the register decides."""
+        return (Send(wire.Missing(process), (self.register,)),)
+
+    # Time.
+
+    def wake(self, now: int) -> Effects:
+        effects: list[Send] = []
+        if now >= self._tick_at:
+            self._tick_at = now + self.options.tick_ns
+            effects.append(Send(wire.Here(self.me.life, self.routes.version), (self.register,)))
+            for replica in self.replicas.values():
+                effects += replica.repeat()
+        for replica in self.replicas.values():
+            effects += replica.wake(now)
+        return effects
+
+    def due(self) -> int | None:
+        dues = [at for replica in self.replicas.values() if (at := replica.due()) is not None]
+        return min([self._tick_at, *dues])
+
+    def idle(self) -> bool:
+        return all(replica.idle() for replica in self.replicas.values())

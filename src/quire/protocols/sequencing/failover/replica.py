@@ -1,0 +1,244 @@
+"""One copy of a unit: a sequencer whose state other processes have too, before anybody sees what follows from it.
+
+The primary of an epoch takes an input as any sequencer does, gives it the next number and sends this *record* to all backups,
+which do the same with it: a sequencer does nothing by chance and nothing by the time, so all are alike after the same records.
+What the primary says because of an input it keeps until every backup of the epoch has acknowledged everything up to there,
+answers to repeats included. So whatever anybody ever heard of a unit follows from the state of each copy of that epoch, and
+whichever of them is next to be primary can go on as if nothing had happened. What was kept back and is lost clients ask for
+again.
+
+An epoch begins with the primary's whole state, sent to all backups, also to those that were there before: they may have
+records that nobody else has. When all have it, the register marks the epoch *live*, and only then anything is taken or said.
+From then on the register makes nobody else primary but the copies of this epoch, until the next one is live. A copy that has
+heard of an epoch ignores whatever is of another: a primary that was replaced can never again get what it takes acknowledged by
+all.
+
+Assumes: crash-stop processes with a new name for each life, any network, a register that is linearised, and that not all copies
+of the last live epoch are gone.
+Guarantees: what leaves a unit is what a sequencer that never fails could have said.
+Departures: a record is the input instead of the state that follows from it, which is shorter; so what only hurries a client
+along is recorded as well.
+Cost: one record and one acknowledgement a backup for each input, and a round trip between them before anything leaves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from quire.model.errors import BadInput, ProtocolViolation
+from quire.protocols.node import Effects, Send
+from quire.protocols.sequencing.failover import packets as wire
+from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Configuration, Name, Routes
+from quire.protocols.sequencing.failover.unit_state import captured, restore
+from quire.protocols.sequencing.options import SequencingOptions
+from quire.protocols.sequencing.sequencer import Sequencer
+
+UNACKNOWLEDGED_MAX = 1 << 14
+"""How many records may be without the acknowledgement of a backup; beyond, inputs are dropped and come again."""
+
+
+class Replica:
+    """Made with the first configuration that names this process."""
+
+    def __init__(self, unit: int, me: Name, register: int, routes: Routes, make: Callable[[], Sequencer]) -> None:
+        self.unit = unit
+        self.epoch = -1
+        self.sequencer: Sequencer | None = None
+        """The state; None where there is none yet, or no more."""
+        self.index = 0
+        """How many records it has."""
+        self.primary = False
+        self.live = False
+        self._me = me
+        self._register = register
+        self._routes = routes
+        self._make = make
+        self._backups: tuple[Name, ...] = ()
+        self._synced = False
+        """Of a backup: whether it has the state with which the epoch began."""
+        self._acknowledged: dict[Name, int] = {}
+        self._records: dict[int, wire.Record] = {}
+        """At the primary, what some backup may lack; at a backup, what came too early."""
+        self._on_the_way = 0
+        """Records after this one were sent since the last tick, so that their acknowledgements may be on the way."""
+        self._kept_back: deque[tuple[int, Send]] = deque()
+
+    # Configurations.
+
+    def configure(self, now: int, found: Configuration) -> list[Send]:
+        """The register has said who runs the unit."""
+        if found.epoch < self.epoch:
+            return []
+        if found.epoch == self.epoch:
+            return self._goes_live(now) if found.live and self.primary and not self.live else self._forget_if_excluded(found)
+        self.epoch, self.live = found.epoch, False
+        self.primary, self._backups = found.primary == self._me, found.backups
+        self._synced = False
+        self._acknowledged.clear()
+        self._records.clear()
+        self._kept_back.clear()
+        if not self.primary:
+            return self._forget_if_excluded(found)
+        if found.fresh:
+            self.sequencer, self.index = self._make(), 0
+        assert self.sequencer is not None, f"unit {self.unit} was given to a process that knows nothing of it"
+        return self._synchronise()
+
+    def _forget_if_excluded(self, found: Configuration) -> list[Send]:
+        """Only when others are known to have the state: until then this copy may be called back."""
+        if found.live and self._me not in found.names:
+            self.sequencer = None
+        return []
+
+    def _synchronise(self) -> list[Send]:
+        """Bring the epoch to life: every backup gets the state, and the register is told when all have it."""
+        lacking = tuple(each.address for each in self._backups if each not in self._acknowledged)
+        if not lacking:
+            return [Send(wire.InSync(self.unit, self.epoch), (self._register,))]
+        assert self.sequencer is not None
+        return [Send(wire.Snapshot(self.unit, self.epoch, self.index, captured(self.sequencer)), lacking)]
+
+    def goes_live(self, now: int, epoch: int) -> list[Send]:
+        return self._goes_live(now) if epoch == self.epoch and self.primary and not self.live else []
+
+    def _goes_live(self, now: int) -> list[Send]:
+        assert self.sequencer is not None
+        self.live = True
+        self.sequencer.begin(now)
+        clients = {client for state in self.sequencer.groups.values() for client in (*state.reached, *state.senders)}
+        news = wire.Configured(self._routes.version, self._routes.known())
+        return [Send(news, tuple(sorted(clients)))] if clients else []
+
+    # At the primary.
+
+    def take(self, now: int, source: int, packet: wire.Input) -> list[Send]:
+        """An input from a client, another unit or the register. Raises ProtocolViolation, and changes nothing, where no correct
+        peer would have sent it."""
+        if not self.live or len(self._records) >= UNACKNOWLEDGED_MAX:
+            return []
+        assert self.sequencer is not None
+        unchanged = self.sequencer.changes_nothing(packet)
+        said = self.sequencer.receive(now, source, packet)
+        effects: list[Send] = []
+        if not unchanged:
+            self.index += 1
+            record = wire.Record(self.unit, self.epoch, self.index, source, packet)
+            if self._backups:
+                self._records[self.index] = record
+                effects.append(Send(record, tuple(each.address for each in self._backups)))
+        self._keep_back(said)
+        return [*effects, *self._release()]
+
+    def suspect(self, client: int) -> list[Send]:
+        """Whoever drives the process has lost the client."""
+        if not self.live or self.sequencer is None:
+            return []
+        self._keep_back(self.sequencer.suspect(client))
+        return self._release()
+
+    def _keep_back(self, said: Effects) -> None:
+        for effect in said:
+            assert isinstance(effect, Send)
+            self._kept_back.append((self.index, effect))
+
+    def _release(self) -> list[Send]:
+        """What follows from records that all backups have."""
+        released: list[Send] = []
+        safe = min((self._acknowledged.get(each, -1) for each in self._backups), default=self.index)
+        while self.live and self._kept_back and self._kept_back[0][0] <= safe:
+            released += self._addressed(self._kept_back.popleft()[1])
+        return released
+
+    def _addressed(self, send: Send) -> Iterable[Send]:
+        """From logical addresses to those of processes."""
+        clients = tuple(each for each in send.to if not self._is_unit(each) and each != REGISTER)
+        if clients:
+            yield Send(wire.Letter(CLIENT, self.unit, self.epoch, send.packet), clients)  # type: ignore[arg-type]
+        for each in send.to:
+            if each == REGISTER:
+                yield Send(wire.Letter(REGISTER, self.unit, self.epoch, send.packet), (self._register,))  # type: ignore[arg-type]
+            elif (address := self._routes.primaries.get(each)) is not None and self._is_unit(each):
+                yield Send(wire.Letter(each, self.unit, self.epoch, send.packet), (address,))  # type: ignore[arg-type]
+
+    def _is_unit(self, address: int) -> bool:
+        assert self.sequencer is not None
+        return self.sequencer.permissions.is_sequencer(address)
+
+    def acknowledged(self, packet: wire.Recorded, backup: Name) -> list[Send]:
+        if packet.epoch != self.epoch or not self.primary or backup not in self._backups or packet.index > self.index:
+            return []
+        self._acknowledged[backup] = max(packet.index, self._acknowledged.get(backup, -1))
+        if not self.live:
+            return self._synchronise() if len(self._acknowledged) == len(self._backups) else []
+        common = min(self._acknowledged.get(each, -1) for each in self._backups)
+        for index in [*self._records]:
+            if index > common:
+                break
+            del self._records[index]
+        return self._release()
+
+    # At a backup.
+
+    def install(self, packet: wire.Snapshot, source: int) -> list[Send]:
+        if packet.epoch != self.epoch or self.primary:
+            return []
+        if not self._synced:
+            sequencer = self._make()
+            try:
+                restore(sequencer, packet.state)
+            except BadInput as error:
+                raise ProtocolViolation(source, str(error)) from error
+            self.sequencer, self.index, self._synced = sequencer, packet.index, True
+        return self._acknowledge(source)
+
+    def apply(self, now: int, packet: wire.Record, source: int) -> list[Send]:
+        """Do what the primary did, one record after the other without a gap."""
+        if packet.epoch != self.epoch or not self._synced:
+            return []
+        assert self.sequencer is not None
+        if self.index < packet.index <= self.index + UNACKNOWLEDGED_MAX:
+            self._records[packet.index] = packet
+        while (following := self._records.pop(self.index + 1, None)) is not None:
+            self.sequencer.receive(now, following.source, following.packet)
+            self.index = following.index
+        return self._acknowledge(source)
+
+    def _acknowledge(self, primary: int) -> list[Send]:
+        return [Send(wire.Recorded(self.unit, self.epoch, self._me.life, self.index), (primary,))]
+
+    # Time.
+
+    def repeat(self) -> list[Send]:
+        """What was not answered, once a tick: the state with which the epoch begins, or the records that a backup lacks."""
+        if not self.primary:
+            return []
+        if not self.live:
+            return self._synchronise()
+        effects: list[Send] = []
+        for backup in self._backups:
+            lacking = range(self._acknowledged.get(backup, -1) + 1, self._on_the_way + 1)
+            effects += [Send(self._records[index], (backup.address,)) for index in lacking if index in self._records]
+        self._on_the_way = self.index
+        return effects
+
+    def wake(self, now: int) -> list[Send]:
+        """Let the sequencer repeat what it has to; that changes nothing that the backups need."""
+        if not self.live or self.sequencer is None or (due := self.sequencer.due()) is None or due > now:
+            return []
+        self._keep_back(self.sequencer.wake(now))
+        return self._release()
+
+    def due(self) -> int | None:
+        return self.sequencer.due() if self.live and self.sequencer is not None else None
+
+    def idle(self) -> bool:
+        """Whether nothing is unfinished here."""
+        if not self.primary:
+            return True
+        return self.live and not self._records and not self._kept_back and (self.sequencer is None or self.sequencer.idle())
+
+
+def sequencer_of(unit: int, units: tuple[int, ...], options: SequencingOptions) -> Callable[[], Sequencer]:
+    """Makes a sequencer for a unit, that knows nothing yet."""
+    return lambda: Sequencer(unit, units, REGISTER, options)

@@ -1,0 +1,110 @@
+"""Who is to run a unit next: the register's rules.
+
+A unit is given only to a copy of its last live epoch, whatever was planned since and never came to life: nobody else is sure to
+have everything. Others become backups. With fewer than one backup a unit that should have some waits: what is acknowledged is
+worth more than that something is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quire.protocols.sequencing.failover.configurations import Configuration, Name
+
+
+class Succession:
+    """Of all units. `backups`: how many a unit is to have."""
+
+    def __init__(self, units: Sequence[int], backups: int) -> None:
+        self.units = tuple(units)
+        self.configurations: dict[int, Configuration] = {}
+        self.live: dict[int, tuple[Name, ...]] = {}
+        """Who took part in the last live epoch of each unit."""
+        self.version = 0
+        self.waiting: set[int] = set()
+        """Units that nobody may run now."""
+        self._backups = backups
+        self._there: set[Name] = set()
+        self._lives: dict[int, int] = {}
+
+    def arrived(self, name: Name) -> bool:
+        """A process is there; returns whether that changes anything. Whatever was there before it is gone for ever."""
+        if name.life < self._lives.get(name.address, -1) or name in self._there:
+            return False
+        self._lives[name.address] = name.life
+        self._there = {each for each in self._there if each.address != name.address} | {name}
+        return self._reconsider()
+
+    def missed(self, name: Name) -> bool:
+        """A process is said to be lost. If it is not, it will say so."""
+        if name not in self._there:
+            return False
+        self._there.discard(name)
+        return self._reconsider()
+
+    def in_sync(self, unit: int, epoch: int) -> bool:
+        """Every copy of this epoch has the state; returns whether the epoch is live now."""
+        found = self.configurations.get(unit)
+        if found is None or found.epoch != epoch:
+            return False
+        if not found.live:
+            self.live[unit] = found.names
+            self._set(Configuration(unit, epoch, found.primary, found.backups, live=True))
+        return True
+
+    def gone(self) -> list[int]:
+        """Units of which no copy is left: all that took part in their last live epoch have begun another life."""
+        return [unit for unit, names in self.live.items() if all(name.life < self._lives[name.address] for name in names)]
+
+    def begin_anew(self, unit: int) -> None:
+        """Nothing is left of the unit: whoever is next begins with nothing."""
+        del self.live[unit]
+        self._reconsider()
+
+    def _set(self, configuration: Configuration) -> None:
+        self.configurations[configuration.unit] = configuration
+        self.version += 1
+
+    def _reconsider(self) -> bool:
+        """Change who runs what where somebody is lost, or a backup is missing and can be had."""
+        before = self.version
+        for unit in self.units:
+            found = self.configurations.get(unit)
+            chosen = self._choose(unit, found)
+            if chosen is None:
+                if found is None or not self._there.issuperset(found.names):
+                    self.waiting.add(unit)
+                continue
+            self.waiting.discard(unit)
+            if found is None or chosen != found.names:
+                epoch = 0 if found is None else found.epoch + 1
+                self._set(Configuration(unit, epoch, chosen[0], chosen[1:], fresh=unit not in self.live))
+        return self.version != before
+
+    def _choose(self, unit: int, found: Configuration | None) -> tuple[Name, ...] | None:
+        """A primary and its backups; None: nobody may run the unit now."""
+        first = self._primary(unit, found)
+        if first is None:
+            return None
+        # Whoever has most of the state already is preferred, and who runs least.
+        had = () if found is None else found.names
+        known = (*self.live.get(unit, ()), *had)
+
+        def preference(name: Name) -> tuple[bool, bool, int, Name]:
+            return name not in had, name not in known, self._burden(name, unit), name
+
+        chosen = sorted(self._there - {first}, key=preference)[: self._backups]
+        return (first, *chosen) if chosen or not self._backups else None
+
+    def _primary(self, unit: int, found: Configuration | None) -> Name | None:
+        able: Iterable[Name] = self._there.intersection(self.live.get(unit, self._there))
+        at_present = None if found is None else found.primary
+
+        def preference(name: Name) -> tuple[bool, bool, int, Name]:
+            return name != at_present, name.address != unit, self._burden(name, unit), name
+
+        return min(able, key=preference, default=None)
+
+    def _burden(self, name: Name, unit: int) -> int:
+        others = (each for each in self.configurations.values() if each.unit != unit)
+        return sum((each.primary == name) * 2 + (name in each.backups) for each in others)

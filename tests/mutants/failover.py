@@ -1,0 +1,180 @@
+"""Sequencers that survive: each rule of the specification's table of ablations switched off, and some more."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import Mutation
+
+GOLDEN = "tests/sequencing/failover/test_golden.py"
+RULES = "tests/sequencing/failover/test_rules.py"
+STEPS = f"{GOLDEN}::test_every_step_says_what_the_script_says"
+SWARM = "tests/sequencing/failover/test_swarm.py::test_no_run_with_crashes_breaks_a_promise"
+TOTAL = f"{SWARM}[total-]"
+REPLICA = "protocols/sequencing/failover/replica.py"
+STATE = "protocols/sequencing/failover/unit_state.py"
+SUCCESSION = "protocols/sequencing/failover/succession.py"
+CLIENT = "protocols/sequencing/failover/client.py"
+SEQUENCER = "protocols/sequencing/sequencer.py"
+EVERYTHING = f"{RULES}::test_another_process_gets_to_know_everything_that_decides_anything"
+
+
+def not_replicated(what: str, right: str, wrong: str, *swarms: str) -> Mutation:
+    return Mutation(
+        name=f"{what} is not replicated", module=STATE, right=right, wrong=wrong, tests=(EVERYTHING,), swarms=swarms
+    )  # fmt: skip
+
+
+def _without(field: str) -> str:
+    """Groups that come without this."""
+    return f"{_GROUPS}\n    [each.{field}.clear() for each in found.groups]"
+
+
+_GROUPS = "sequencer.groups.update({each.group: each for each in found.groups})"
+
+MUTATIONS = [
+    Mutation(
+        name="R2: what follows from an input leaves before the backups have it",
+        module=REPLICA,
+        right="while self.live and self._kept_back and self._kept_back[0][0] <= safe:",
+        wrong="while self.live and self._kept_back:",
+        tests=(f"{STEPS}[fo_gate]",),
+        swarms=(TOTAL,),
+    ),
+    Mutation(
+        name="R3: records are applied and acknowledged in the order in which they come",
+        module=REPLICA,
+        right="self._records.pop(self.index + 1, None)",
+        wrong="self._records.pop(min(self._records, default=0), None)",
+        tests=(f"{RULES}::test_records_that_come_out_of_order_are_acknowledged_in_order",),
+    ),
+    Mutation(
+        name="R4: records of an epoch that is over are acknowledged",
+        module=REPLICA,
+        right="if packet.epoch != self.epoch or not self._synced:",
+        wrong="if self.sequencer is None:",
+        tests=(f"{STEPS}[fo_fence]", f"{RULES}::test_a_backup_of_the_new_epoch_takes_no_record_before_its_snapshot"),
+    ),
+    Mutation(
+        name="R5: a primary takes requests before its epoch is live",
+        module=REPLICA,
+        right="if not self.live or len(self._records) >= UNACKNOWLEDGED_MAX:",
+        wrong="if not self.primary or len(self._records) >= UNACKNOWLEDGED_MAX:",
+        tests=(f"{STEPS}[fo_fence]",),
+    ),
+    Mutation(
+        name="R6: an epoch that is over becomes live",
+        module=SUCCESSION,
+        right="if found is None or found.epoch != epoch:",
+        wrong="if found is None:",
+        tests=(f"{RULES}::test_an_epoch_that_is_over_does_not_become_live",),
+    ),
+    Mutation(
+        name="R7: a copy of an epoch that never was live becomes primary",
+        module=SUCCESSION,
+        right="self._there.intersection(self.live.get(unit, self._there))",
+        wrong="self._there.intersection(self._there if found is None else found.names)",
+        tests=(f"{RULES}::test_only_a_copy_of_the_last_live_epoch_becomes_primary",),
+    ),
+    Mutation(
+        name="R7: a unit goes on without a backup",
+        module=SUCCESSION,
+        right="if chosen or not self._backups else None",
+        wrong="if True else None",
+        tests=(f"{RULES}::test_a_unit_waits_rather_than_go_on_without_a_backup",),
+    ),
+    Mutation(
+        name="R8: who is excluded forgets its state before the others have it",
+        module=REPLICA,
+        right="if found.live and self._me not in found.names:",
+        wrong="if self._me not in found.names:",
+        tests=(f"{RULES}::test_who_was_excluded_keeps_its_state_until_others_are_known_to_have_it",),
+    ),
+    Mutation(
+        name="R10: a client believes what comes of an epoch that is over",
+        module="protocols/sequencing/failover/configurations.py",
+        right="if epoch < self.epochs.get(unit, -1):\n            return False\n        self.epochs",
+        wrong="self.epochs",
+        tests=(f"{RULES}::test_a_client_believes_nothing_of_an_epoch_that_is_over",),
+    ),
+    Mutation(
+        name="an acknowledgement of an earlier life counts",
+        module="protocols/sequencing/failover/process.py",
+        right="Name(source, packet.life)",
+        wrong="Name(source, 0)",
+        tests=(f"{RULES}::test_an_acknowledgement_of_an_earlier_life_counts_for_nothing",),
+    ),
+    Mutation(
+        name="a unit is split at a failover",
+        module=STATE,
+        right=_GROUPS,
+        wrong="sequencer.groups.update({each.group: each for each in found.groups[:1]})",
+        tests=(EVERYTHING,),
+        swarms=(TOTAL,),
+    ),
+    not_replicated("what a sender's messages were numbered", _GROUPS, _without("senders"), TOTAL),
+    not_replicated("the last request of a client", _GROUPS, _without("requests")),
+    not_replicated("who is departing", _GROUPS, _without("departing")),
+    not_replicated("what is given away", "moves.giving.update(found.giving)", "pass", TOTAL),
+    not_replicated(
+        "that a group is suspended", "moves.phase.update(dict.fromkeys(giving.groups, bool(giving.leaving)))", "pass"
+    ),
+    not_replicated("what is taken", "moves.taking.update(found.taking)", "pass"),
+    not_replicated("which moves have ended", "moves.settled = found.settled", "pass"),
+    not_replicated("who was evicted", "sequencer.evicted.update(found.evicted)", "pass"),
+    not_replicated("where a group went", "sequencer.forward.update(found.forward)", "pass"),
+    not_replicated("who is to be forgotten", "sequencer.forgetting.update(", "dict[tuple[str, int], int]().update("),
+    Mutation(
+        name="M3: a sequencer takes back what it gives away when that takes long",
+        module="protocols/sequencing/moves.py",
+        right="effects += self._transfers(op, giving) if giving.leaving else self._polls()",
+        wrong="[self.phase.pop(group, None) for group in giving.groups]",
+        tests=(TOTAL,),
+    ),
+    Mutation(
+        name="M5: a late transfer of a move that has ended is taken",
+        module="protocols/sequencing/moves.py",
+        right="if packet.op <= self.settled or self.suspended(packet.state.group):",
+        wrong="if self.suspended(packet.state.group):",
+        tests=(f"{GOLDEN}::test_a_move_is_committed_by_the_register_and_a_late_transfer_of_it_is_ignored",),
+    ),
+    Mutation(
+        name="J3: the directory forgets a client that has joined again",
+        module="protocols/sequencing/directory.py",
+        right="if self.entries[group].get(client, req) < req:",
+        wrong="if client in self.entries[group]:",
+        tests=(f"{RULES}::test_a_late_word_that_a_client_has_left_does_not_undo_that_it_joined_again",),
+    ),
+    Mutation(
+        name="E2: an evicted client is waited for as one that leaves",
+        module=SEQUENCER,
+        right="for state, client in gone:\n            effects += self._departed(state, client)",
+        wrong="",
+        tests=(f"{STEPS}[fo_evict]",),
+        swarms=(TOTAL,),
+    ),
+    Mutation(
+        name="E2: an evicted client stays in a group that was on its way",
+        module=SEQUENCER,
+        right="effects = self._expel()\n        if changed:",
+        wrong="effects: list[Send] = []\n        if changed:",
+        tests=(f"{RULES}::test_who_was_evicted_while_a_group_was_on_its_way_leaves_it_however_that_ended",),
+        swarms=(TOTAL,),
+    ),
+    Mutation(
+        name="E3: what an evicted client asks for is carried out",
+        module=SEQUENCER,
+        right="if self.evicted and self._is_of_an_evicted(packet):",
+        wrong="if False:",
+        tests=(
+            f"{STEPS}[fo_evict]",
+            f"{RULES}::test_what_another_sequencer_passes_on_of_an_evicted_client_is_not_carried_out",
+        ),
+        swarms=(TOTAL,),
+    ),
+    Mutation(
+        name="a client does not repeat what it asked for when another runs the unit",
+        module=CLIENT,
+        right="self._repeat(now, live) if live and not self.evicted else ()",
+        wrong="()",
+        tests=(f"{RULES}::test_a_client_repeats_what_has_no_answer_when_another_runs_the_unit",),
+    ),
+]

@@ -1,0 +1,53 @@
+"""Seeded swarms of services whose processes and clients crash, are cut off and come back, on networks that may be very bad.
+
+QUIRE_SWARM_RUNS says how many runs of each kind there are; QUIRE_SWARM_SEED runs one alone, which is how a failure is
+replayed. Run number n has seed n, so a longer swarm contains every shorter one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from tests.sequencing.failover.oracle import wrong_with
+from tests.sequencing.failover.plans import random_plan
+from tests.sequencing.failover.schedules import CASES, schedule
+
+RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "120"))
+SEED = os.environ.get("QUIRE_SWARM_SEED")
+KINDS = {
+    "total": {"order": "total"},
+    "hybrid": {"order": "hybrid"},
+    "causal-total": {"order": "causal-total"},
+    "hybrid, pipelined": {"order": "hybrid", "pipelined": True},
+    "causal-total, pipelined": {"order": "causal-total", "pipelined": True},
+}
+EXPECTED = {"a new epoch", "a move", "a move that was called off", "an eviction", "a process that came back"}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["", "late copies"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_run_with_crashes_breaks_a_promise(kind: str, late: bool) -> None:
+    shown: Counter[str] = Counter()
+    runs = RUNS // 2 if late else RUNS
+    for seed in range(runs) if SEED is None else [int(SEED)]:
+        plan = random_plan(seed, late=late, **KINDS[kind])  # type: ignore[arg-type]
+        service = plan.play()
+        found = wrong_with(service)
+        command = f"QUIRE_SWARM_SEED={seed} .venv/bin/python -m pytest '{os.environ.get('PYTEST_CURRENT_TEST', '')}'"
+        assert found is None, f"{found}\n{command}"
+        shown["a new epoch"] += sum(each.epoch for each in service.register.succession.configurations.values()) > 0
+        shown["a move"] += service.directory.moved > 0
+        shown["a move that was called off"] += not all(service.directory.committed.values())
+        shown["an eviction"] += bool(service.evictions)
+        shown["a process that came back"] += any(service.lives)
+    assert SEED is not None or {sign for sign, count in shown.items() if count} >= EXPECTED
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_shrunk_schedule_is_right_on_any_network(name: str) -> None:
+    for seed in range(10):
+        found = wrong_with(schedule(name, seed).play())
+        assert found is None, (seed, found)

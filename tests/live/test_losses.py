@@ -267,6 +267,29 @@ def test_a_member_whose_application_fails_is_blamed_at_once_and_by_name(addresse
     run(main())
 
 
+def test_a_member_that_leaves_right_after_the_start_is_believed_by_those_for_whom_it_has_not_started() -> None:
+    """Members 1 and 2 cannot reach each other, so that the group starts at member 0 alone."""
+    where = ["127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:7002"]
+    listens: list[dict[str, Any]] = [{}, {"listen": "127.0.0.1:7003"}, {}]
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        groups = [Group(made_of(where, me, timeout_s=60, transport="memory", **listens[me])) for me in range(3)]
+        entering = [asyncio.ensure_future(group.__aenter__()) for group in groups]
+        await entering[0]
+        assert not entering[1].done()
+        assert not entering[2].done()
+        at = loop.time()
+        await groups[0]._mesh.stop()
+        for error in await asyncio.gather(*entering[1:], return_exceptions=True):
+            assert isinstance(error, MemberUnreachable)
+            assert error.member == 0
+            assert error.why == "it left the group without closing it"
+        assert loop.time() - at < 2
+
+    run_in_virtual_time(main())
+
+
 def test_a_member_that_notices_a_loss_tells_those_who_cannot_know(addresses: Addresses) -> None:
     """Member 2 reaches member 1 through a proxy, so that its end looks there like that of the proxy."""
     *where, private = addresses(4)

@@ -28,6 +28,20 @@ MUTATIONS = [
         ),
     ),
     Mutation(
+        name="founders that part do not wait for those who come a moment later",
+        module="live/dynamic/farewell.py",
+        right="while self._misfit and self._untold:",
+        wrong="while False:",
+        tests=(f"{FOUNDING}::test_a_founder_learns_of_a_misfit_between_two_others[ab-protocol-memory]",),
+    ),
+    Mutation(
+        name="who is told that founders do not fit together waits on",
+        module="live/dynamic/farewell.py",
+        right="or (reported and not self._settings.founds):",
+        wrong="or reported:",
+        tests=(f"{FOUNDING}::test_a_founder_learns_of_a_misfit_between_two_others[ab-protocol-memory]",),
+    ),
+    Mutation(
         name="anybody with other settings keeps founders from beginning",
         module="live/dynamic/joining.py",
         right="return certain and (not self.founds or name in self.addresses)",

@@ -13,7 +13,16 @@ LIVENESS = "tests/live/test_liveness.py"
 UNREAD = "tests/live/test_unread.py"
 TRANSPORTS = "tests/live/test_transports.py"
 
+LOSSES = "tests/live/test_losses.py"
+
 MUTATIONS = [
+    Mutation(
+        name="who leaves right after the start is not believed before it",
+        module="live/network/failure_notices.py",
+        right="(verdict.started and self._is_needed(peer))",
+        wrong="(verdict.started and False)",
+        tests=(f"{LOSSES}::test_a_member_that_leaves_right_after_the_start_is_believed_by_those_for_whom_it_has_not_started",),
+    ),
     Mutation(
         name="a frame that came before is taken again",
         module="wire/links.py",

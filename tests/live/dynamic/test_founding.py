@@ -145,6 +145,29 @@ def test_a_founder_with_other_settings_is_refused_in_one_sentence(what: str) -> 
     run("memory", main())
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("other", [{"order": "causal"}, {"weights": {"a": 2}}], ids=["protocol", "weights"])
+@pytest.mark.parametrize("first", ["ac", "ab"])
+def test_a_founder_learns_of_a_misfit_between_two_others(way: str, other: dict[str, Any], first: str) -> None:
+    """Whether it is there when they find out, or comes a moment later."""
+
+    async def main() -> None:
+        usual: dict[str, Any] = {"order": "total", "transport": way, "members": places(way, "abc")}
+        groups = {name: quire.join("test", me=name, **(usual | (other if name == "b" else {}))) for name in "abc"}
+        entering = {name: asyncio.ensure_future(groups[name].__aenter__()) for name in first}
+        while not (groups["a"]._failure or groups["a"]._node._connections):
+            await asyncio.sleep(0.001)
+        at = asyncio.get_running_loop().time()
+        entering |= {name: asyncio.ensure_future(groups[name].__aenter__()) for name in "abc" if name not in first}
+        errors = dict(zip(entering, await asyncio.gather(*entering.values(), return_exceptions=True), strict=True))
+        for error in errors.values():
+            assert isinstance(error, quire.BadInput)
+            assert re.match(r"'[abc]' (runs .*, and '[abc]' runs|was given the founding members .*, and '[abc]') ", str(error))
+        assert way == "tcp" or asyncio.get_running_loop().time() - at < 3
+
+    run(way, main())
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "two-phase": ({"protocol": "two-phase"}, "groups of two-phase are fixed"),
     "coordinator": ({"protocol": "coordinator"}, "groups of coordinator are fixed"),

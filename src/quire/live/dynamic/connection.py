@@ -21,7 +21,7 @@ from quire.live.network.transports.contract import CLOSE_S, shown
 from quire.live.settings import Settings
 from quire.model.errors import QuireError
 from quire.views.introductions import Introduction
-from quire.wire.frames import INTRODUCTION, REFUSED, ControlFrame, Frame, FrameError, Reader, control_frame
+from quire.wire.frames import GAVE_UP, INTRODUCTION, REFUSED, ControlFrame, Frame, FrameError, Reader, control_frame
 
 REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 18
@@ -37,6 +37,7 @@ class Owner(Protocol):
     def introduced(self, connection: NamedConnection, theirs: Introduction) -> None: ...
     def arrived(self, connection: NamedConnection, frame: Frame) -> None: ...
     def burst_ended(self, connection: NamedConnection) -> None: ...
+    def gave_up(self, connection: NamedConnection, why: str) -> None: ...
     def ended(self, connection: NamedConnection, why: str) -> None: ...
 
 
@@ -49,6 +50,8 @@ class NamedConnection(BufferedConnection):
         self.dialled = dialled
         self.known = False
         """Whether both sides have introduced themselves."""
+        self.name = ""
+        """By which the other side has."""
         self.over = False
         self._owner = owner
         self._settings = settings
@@ -80,10 +83,10 @@ class NamedConnection(BufferedConnection):
         if unwritten and self._transport is not None and not self._transport.is_closing():
             self._transport.writelines(unwritten)
 
-    def refuse(self, reason: str) -> None:
-        """Tell the other side why, and close."""
+    def refuse(self, reason: str, kind: int = REFUSED) -> None:
+        """Tell the other side why, and close. GAVE_UP: this process has given the group up."""
         if self._handshake.done:
-            self.write((control_frame(REFUSED, reason.encode()[:REASON_BYTES_MAX]),))
+            self.write((control_frame(kind, reason.encode()[:REASON_BYTES_MAX]),))
             self.flush()
         self.close(reason)
 
@@ -156,14 +159,17 @@ class NamedConnection(BufferedConnection):
         return True
 
     def _take(self, frame: Frame) -> None:
-        if isinstance(frame, ControlFrame) and frame.kind == REFUSED:
-            reason = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
-            self.close("it refused: " + "".join(letter if letter.isprintable() else "?" for letter in reason))
+        if isinstance(frame, ControlFrame) and frame.kind in (REFUSED, GAVE_UP):
+            text = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
+            reason = "".join(letter if letter.isprintable() else "?" for letter in text)
+            self.close(f"it refused: {reason}")
+            if frame.kind == GAVE_UP and self.known:
+                self._owner.gave_up(self, reason)
         elif self.known:
             self._owner.arrived(self, frame)
         elif isinstance(frame, ControlFrame) and frame.kind == INTRODUCTION:
             theirs = self._introduced(frame.body)
-            self.known = True
+            self.known, self.name = True, theirs.name
             self._forget_timer()
             self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
             self._owner.introduced(self, theirs)

@@ -336,10 +336,12 @@ class DynamicGroup:
                 self._finish(GroupClosed("the group has ended here; join again to continue"))
             case effects.Report():
                 self._quorum.reported(effect, self._report, is_member=self.view is not None)
-                if effect.kind == "refused" and self.view is None and self.settings.counts(effect.name):
-                    self.failed(BadInput(effect.why))
-            case _:
-                pass
+                if effect.kind == "refused":
+                    self.does_not_fit(effect.name, effect.why)
+
+    def does_not_fit(self, name: str, why: str, *, reported: bool = False) -> None:
+        if self.view is None and (error := self._node.farewell.begin(name, why, reported=reported)) is not None:
+            self.failed(error)
 
     def moved(self) -> None:
         # Nobody can read before this process is a member, and what it catches up with until then has a bound.

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from quire.live import clock
 from quire.live.dynamic.connection import NamedConnection
 from quire.live.dynamic.disk import MemberJournal
+from quire.live.dynamic.farewell import Farewell
 from quire.live.dynamic.joining import DynamicSettings
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.events import Reporter
@@ -56,6 +57,9 @@ class Owner(Protocol):
     def failed(self, error: QuireError) -> None:
         """The journal cannot be written any more."""
 
+    def does_not_fit(self, name: str, why: str, *, reported: bool = False) -> None:
+        """Another process has other settings or, as it reports, gives up because somebody else has."""
+
 
 class Node:
     def __init__(self, settings: DynamicSettings, facts: str, owner: Owner, recording: MemberRecording | None = None) -> None:
@@ -67,6 +71,7 @@ class Node:
         """Whether nothing is read at present."""
         self.turned_down = ""
         """Why the last connection that was dialled came to nothing."""
+        self.farewell = Farewell(settings)
         self._facts = facts
         self._owner = owner
         self._recording = recording
@@ -143,7 +148,8 @@ class Node:
             await asyncio.gather(*self._dialling, return_exceptions=True)
         finally:
             for connection in tuple(self._connections.values()):
-                connection.refuse("this process ends")
+                self.farewell.say(connection)
+            await self.farewell.stay()
             await self._acceptor.close()
             await self._until_disconnected()
             await self._close_journal()
@@ -260,7 +266,7 @@ class Node:
     def introduced(self, connection: NamedConnection, theirs: Introduction) -> None:
         self._acceptor.left(connection)
         if self._stopped:
-            connection.close("this process ends")
+            self.farewell.say(connection)
             return
         self._connections[connection.number] = connection
         if self.paused:
@@ -274,6 +280,10 @@ class Node:
     def burst_ended(self, connection: NamedConnection) -> None:
         if not self._stopped:
             self.do(self.process.burst_ended(clock.now(), connection.number))
+
+    def gave_up(self, connection: NamedConnection, why: str) -> None:
+        if not self._stopped:
+            self._owner.does_not_fit(connection.name, why, reported=True)
 
     def ended(self, connection: NamedConnection, why: str) -> None:
         if connection.known:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol as Interface
 
+import msgspec
+
 from quire.live.errors import GroupFailed
 from quire.live.network.connection import Connection
 from quire.live.network.gathering import Gathering
@@ -59,15 +61,19 @@ class FailureNotices:
         error = verdict.error(peer.member, peer.address, self._settings.me, self._settings.members)
         if self._liveness.started:
             self._owner.given_up(peer.member, error if isinstance(error, GroupFailed) else GroupFailed(str(error)))
-        elif verdict.what == "misfit":
+        elif verdict.what == "misfit" or (verdict.started and self._is_needed(peer)):
             self._gathering.cannot_be(error)
         else:
             # It may be restarted while there is time.
             connection.close(f"it stopped waiting: {error}")
 
+    def _is_needed(self, peer: Peer) -> bool:
+        """Whether the group cannot go on without the process that this peer was: it is a member, and cannot be restarted."""
+        return self._settings.restartable <= peer.member < len(self._settings.members)
+
     def _tell_once(self, verdict: Verdict) -> None:
         if self._liveness.started and not self._liveness.over:
-            self._tell_all(verdict)
+            self._tell_all(msgspec.structs.replace(verdict, started=True))
         self._liveness.over = True
 
     def _tell_all(self, verdict: Verdict) -> None:

@@ -17,12 +17,14 @@ LEFT = "it left the group without closing it"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`member` is whom it is about; -1: nobody alone. A `misfit` is said before the group has started."""
+    """`member` is whom it is about; -1: nobody alone. A `misfit` is said before the group has started; `started`: it had, where
+    this is said, so it will not start again."""
 
     what: Literal["unreachable", "misbehaved", "misfit", "failed"]
     member: int
     why: str
     silent_s: float = 0.0
+    started: bool = False
 
     def error(self, by: int, address: str, me: int, members: tuple[Address, ...]) -> QuireError:
         """What a member raises that is told this by another, which is at that address."""

@@ -39,7 +39,7 @@ MUTATIONS = [
         module="live/dynamic/farewell.py",
         right="or (reported and not self._settings.founds):",
         wrong="or reported:",
-        tests=(f"{FOUNDING}::test_a_founder_learns_of_a_misfit_between_two_others[ab-protocol-memory]",),
+        tests=(f"{FOUNDING}::test_a_founder_that_cannot_see_the_misfit_itself_believes_another_and_says_who_told_it",),
     ),
     Mutation(
         name="anybody with other settings keeps founders from beginning",

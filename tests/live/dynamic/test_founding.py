@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import quire
+from quire.live.network.transports.memory import MemoryNetwork
+from quire.live.settings import read_address
 from tests.live.dynamic.kit import WAYS, Member, crash, founded, places, run, together
 
 PROTOCOLS = ("single-phase", "causal-vector", "fifo")
@@ -166,6 +168,22 @@ def test_a_founder_learns_of_a_misfit_between_two_others(way: str, other: dict[s
         assert way == "tcp" or asyncio.get_running_loop().time() - at < 3
 
     run(way, main())
+
+
+def test_a_founder_that_cannot_see_the_misfit_itself_believes_another_and_says_who_told_it() -> None:
+    async def main() -> None:
+        where = places("memory", "abc")
+        usual: dict[str, Any] = {"transport": "memory", "members": where}
+        groups = {name: quire.join("test", me=name, order="causal" if name == "b" else "total", **usual) for name in "abc"}
+        entering = [asyncio.ensure_future(groups[name].__aenter__()) for name in "ab"]
+        while groups["a"]._failure is None:
+            await asyncio.sleep(0.001)
+        MemoryNetwork.of(asyncio.get_running_loop()).cut_off(read_address(where["b"]))
+        with pytest.raises(quire.BadInput, match=r"'a' runs .*, and 'b' runs .* \(reported by 'a'\)"):
+            await groups["c"].__aenter__()
+        await asyncio.gather(*entering, return_exceptions=True)
+
+    run("memory", main())
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -22,6 +22,20 @@ MUTATIONS = [
         tests=(f"{GROUPS}::test_the_end_of_a_log_is_a_moment_at_which_members_may_be_together",),
     ),
     Mutation(
+        name="a delivery is of the group that it names itself, whatever its sender says",
+        module="pipeline/auditing/in_groups.py",
+        right="            log.piece[deliveries[told]] = by_sender[told]\n",
+        wrong="",
+        tests=(f"{GROUPS}::test_groups_are_judged_alike_in_any_number_of_pieces",),
+    ),
+    Mutation(
+        name="the simplest of what is wrong in groups is that of the last piece",
+        module="pipeline/auditing/group_logs.py",
+        right="simplest = min(self, other, key=lambda each: each.simplest)",
+        wrong="simplest = max(self, other, key=lambda each: each.violations)",
+        tests=(f"{GROUPS}::test_groups_are_judged_alike_in_any_number_of_pieces",),
+    ),
+    Mutation(
         name="ranks are trusted although deliveries could not be merged",
         module="pipeline/auditing/ranks.py",
         right="if take(ids, start[:-1].copy(), start[1:].copy(), size, 1, rank) < len(ids):",

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from quire.pipeline.columns import array, join, valid
 from quire.pipeline.layout import RowGroup, World
@@ -32,6 +33,8 @@ class Labelled(msgspec.Struct):
     """For each column that was asked for: the codes of its words, -1 where there is none."""
     words: dict[str, list[str]]
     """The words of each column by their codes."""
+    at: np.ndarray = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
+    """The position of each event, where some were left out; empty where all are there."""
 
     def word(self, name: str, index: int) -> str:
         """What the column says of the event; the empty word where it says nothing."""
@@ -42,7 +45,7 @@ class Labelled(msgspec.Struct):
         return int(np.searchsorted(self.start, index, side="right")) - 1
 
     def pos(self, index: int) -> int:
-        return index - int(self.start[self.process(index)])
+        return int(self.at[index]) if len(self.at) else index - int(self.start[self.process(index)])
 
     def processes(self) -> np.ndarray:
         """Where each event happened."""
@@ -51,21 +54,42 @@ class Labelled(msgspec.Struct):
 
 def read_labelled(world: World, groups: Sequence[RowGroup], names: Sequence[str], *, times: bool = False) -> Labelled:
     """All events of these row groups, which must be whole logs, with the words of these columns."""
-    slices = EventSlices(world)
-    pieces: dict[str, list[tuple[np.ndarray, list[str]]]] = {name: [] for name in names}
+    slices = LabelledSlices(world, names)
     with TraceReader(world.run) as reader:
         for own, table in reader.read_files(groups, [*event_columns(times=times, dests=False), *names]):
-            slices.add(own, table, every=True)
-            for name in names:
-                pieces[name] += [_piece(chunk) for chunk in table[name].chunks]
-    events = slices.events()
-    codes, words = {}, {}
-    for name in names:
-        words[name] = sorted({word for _, vocabulary in pieces[name] for word in vocabulary})
-        known = {word: code for code, word in enumerate(words[name])}
-        coded = [np.array([*(known[word] for word in own), -1], np.int32)[indices] for indices, own in pieces[name]]
-        codes[name] = join(coded, np.int32)
-    return Labelled(events.start, events.kind, events.origin, events.seq, events.lamport, events.ordered, codes, words)
+            slices.add(own, table)
+    return slices.labelled()
+
+
+class LabelledSlices:
+    """Puts the events of files together with their words, all of them or some; files must come as for `EventSlices`."""
+
+    def __init__(self, world: World, names: Sequence[str]) -> None:
+        self._slices = EventSlices(world)
+        self._pieces: dict[str, list[tuple[np.ndarray, list[str]]]] = {name: [] for name in names}
+        self._at: list[np.ndarray] = []
+
+    def add(self, groups: Sequence[RowGroup], table: pa.Table, wanted: np.ndarray | None = None) -> None:
+        """Take what a file holds, or those rows that are wanted."""
+        if wanted is not None:
+            table = table.filter(pa.array(wanted))
+            self._at.append(groups[0].first_pos + np.flatnonzero(wanted))
+        self._slices.add(groups, table, every=True)
+        for name, pieces in self._pieces.items():
+            pieces += [_piece(chunk) for chunk in table[name].chunks]
+
+    def labelled(self) -> Labelled:
+        events = self._slices.events()
+        codes, words = {}, {}
+        for name, pieces in self._pieces.items():
+            words[name] = sorted({word for _, vocabulary in pieces for word in vocabulary})
+            known = {word: code for code, word in enumerate(words[name])}
+            coded = [np.array([*(known[word] for word in own), -1], np.int32)[indices] for indices, own in pieces]
+            codes[name] = join(coded, np.int32)
+        return Labelled(
+            events.start, events.kind, events.origin, events.seq, events.lamport, events.ordered, codes, words,
+            join(self._at, np.int64),
+        )  # fmt: skip
 
 
 def _piece(chunk: Any) -> tuple[np.ndarray, list[str]]:

@@ -62,7 +62,7 @@ def audit_with(
         layout,
         segments or segment_count(layout),
         run_tasks,
-        [kind.make(question) for kind in kinds],
+        [piece for kind in kinds for piece in kind.pieces(question)],
         sparse=not any(NUMBERS in check.needs for check in expected),
         viewed=Guarantee.VIRTUAL_SYNCHRONY in {*stored.info.promises, *question.wanted},
         executions=_executions(directory, checks),

@@ -6,7 +6,8 @@ when these do not suffice for a verdict; and explains the first violation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,12 @@ class TaskKind(msgspec.Struct, frozen=True):
     """Makes a result of a task, in any process."""
     make: Callable[[Question], object]
     """Makes the task. May raise BadInput, in one sentence, for a description of a run that makes no sense."""
+    cut: Callable[[Any], Sequence[object]] = lambda task: (task,)
+    """The pieces of a task that can be performed beside each other. A result then has a method `joined`, which puts what two
+    of them found together."""
+
+    def pieces(self, question: Question) -> Sequence[object]:
+        return self.cut(self.make(question))
 
 
 class Need(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from quire.pipeline.auditing.group_history import FOUND, GROUP, LAST, LAST_EVENT, OPEN, GroupHistory
+from quire.pipeline.auditing.group_history import FIRST_EVENT, FOUND, GROUP, LAST, LAST_EVENT, OPEN, PROCESS, GroupHistory
 from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled
 from quire.trace.kinds import KINDS
@@ -43,6 +43,15 @@ class GroupLogsResult(msgspec.Struct, kw_only=True):
     """Of a view whose number does not follow: which one would. Of an unfinished slice: the log's last."""
     seen: tuple[Seen, ...] = ()
     """The event that is wrong; or two that are different; or the last of a slice, and the log's last at another member."""
+    simplest: tuple[int, str, int, int] = (3, "", 0, 0)
+    """By what the simplest is chosen: an event that is wrong, the first; two that differ, in the group of the least name and at
+    its least number; a slice without an end, the first that begins."""
+
+    def joined(self, other: GroupLogsResult) -> GroupLogsResult:
+        """What was found in other groups, too."""
+        changes, violations = self.changes + other.changes, self.violations + other.violations
+        simplest = min(self, other, key=lambda each: each.simplest)
+        return msgspec.structs.replace(simplest, changes=changes, violations=violations)
 
 
 class Differences(NamedTuple):
@@ -71,12 +80,16 @@ def compare_logs(rows: Labelled, history: GroupHistory, ids: np.ndarray) -> Grou
         at = int(wrong[0])
         result.kind, chosen = int(history.wrong[at]), [at]
         result.expected = _expected(history, process, at)
+        result.simplest = 0, "", int(process[at]), rows.pos(at)
     elif different.pairs:
         result.kind, chosen = DIFFERENT, [int(claims[different.one]), int(claims[different.other])]
+        group = rows.words["group"][int(history.group[chosen[0]])]
+        result.simplest = 1, group, int(history.number[chosen[0]]), 0
     elif len(unfinished):
         membership = history.memberships[unfinished[0]]
         last = int(ends[membership[GROUP]])
         result.kind, chosen, result.expected = UNFINISHED, [int(membership[LAST_EVENT]), last], int(history.number[last])
+        result.simplest = 2, "", int(membership[PROCESS]), rows.pos(int(membership[FIRST_EVENT]))
     else:
         return result
     result.group = rows.words["group"][int(history.group[chosen[0]])]

@@ -27,6 +27,12 @@ class WithinGroups(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     disagreement: Disagreement | None = None
 
+    def joined(self, other: WithinGroups) -> WithinGroups:
+        """What was found in other groups, too: the first is that of the least name."""
+        first = min((each for each in (self, other) if each.pairs), key=lambda each: each.group, default=self)
+        grouped, pairs = self.grouped or other.grouped, self.pairs + other.pairs
+        return WithinGroups(grouped=grouped, pairs=pairs, group=first.group, disagreement=first.disagreement)
+
 
 class WithinGroup(NamedTuple):
     """How many pairs of members disagree within groups; the first group in which some do, and the first of them there."""

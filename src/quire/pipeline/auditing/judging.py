@@ -19,6 +19,7 @@ from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.boundaries import Boundaries, join_segments
 from quire.pipeline.auditing.deliveries import DeliveriesTask
 from quire.pipeline.auditing.findings import Late, Orders, Tally, first_of
+from quire.pipeline.auditing.in_groups import GroupsTask
 from quire.pipeline.auditing.in_views import ViewTable, ViewTableTask, bound_in_executions
 from quire.pipeline.auditing.ranks import one_order_explains
 from quire.pipeline.auditing.results import Results
@@ -67,12 +68,13 @@ def _judge_in_segments(
     *, views: ViewTable | None, executions: np.ndarray | None, block_shift: int,
 ) -> Results:  # fmt: skip
     """Judge the segments beside each other, then what crosses their boundaries; in one piece if they turn out not to be
-    separable. Total order follows from the segments' ranks; only where it does not are all deliveries compared in one
-    task."""
-    compare = [task for task in beside if isinstance(task, DeliveriesTask) and not task.grouped]
+    separable. Total order follows from the segments' ranks, and then the order within groups does, too; only where it does
+    not are all deliveries compared."""
+    compare: list[object] = [task for task in beside if isinstance(task, DeliveriesTask | GroupsTask)]
     beside = [task for task in beside if task not in compare]
+    ranked = any(isinstance(task, DeliveriesTask) for task in compare)
     tasks = _segments(
-        layout, segments, ranked=bool(compare), views=views, executions=executions, block_shift=block_shift
+        layout, segments, ranked=ranked, views=views, executions=executions, block_shift=block_shift
     )  # fmt: skip
     # What is judged beside the segments are long tasks: first in the queue, so that the others fill the time.
     results = run([*beside, *tasks])
@@ -86,7 +88,7 @@ def _judge_in_segments(
         *compared, summary = run([*compare, whole])
         return Results([*others, *compared, _orders_of_whole(summary)])
     if one_order_explains([summary.ranks for summary in summaries]):
-        compare = []
+        compare = _only_named(compare) if views is None else [task for task in compare if isinstance(task, GroupsTask)]
     again = [(task, start) for task, start in zip(tasks, boundaries.starts, strict=True) if start is not None]
     resumed = run([*compare, *(_resume(task, start, summaries[task.segment]) for task, start in again)])
     compared, resumed = resumed[: len(compare)], resumed[len(compare) :]
@@ -95,6 +97,12 @@ def _judge_in_segments(
         summaries[task.segment].late[:redone] = result.late[:redone]
         summaries[task.segment].first_late[:redone] = result.first_late[:redone]
     return Results([*others, *compared, _orders(summaries, boundaries)])
+
+
+def _only_named(compare: Sequence[object]) -> list[object]:
+    """What is left to ask where one order explains all deliveries, and nobody joins or leaves: otherwise there are no ranks."""
+    asked = [task for task in compare if isinstance(task, GroupsTask)]
+    return [msgspec.structs.replace(task, pieces=1, piece=0, only_named=True) for task in asked[:1]]
 
 
 def _segments(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _R = TypeVar("_R")
 
 
 class Results:
     def __init__(self, found: Iterable[object]) -> None:
-        self._found = {type(result): result for result in found}
+        self._found: dict[type, Any] = {}
+        for result in found:
+            before = self._found.get(type(result))
+            self._found[type(result)] = result if before is None else before.joined(result)
 
     def add(self, result: object) -> None:
         self._found[type(result)] = result

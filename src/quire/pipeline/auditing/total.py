@@ -155,6 +155,12 @@ def labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarr
     return [MessageId(int(o), int(s)) for o, s in zip(origin[at], seq[at], strict=True)]
 
 
+def labels_of(rows: Labelled, ids: np.ndarray, names: np.ndarray) -> list[MessageId]:
+    """The same, given what `message_ids` says."""
+    is_message = rows.kind <= DELIVER
+    return labels(rows.origin[is_message], rows.seq[is_message], ids[is_message], names)
+
+
 @compiled
 def first_deliveries(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The sequences without repetitions."""

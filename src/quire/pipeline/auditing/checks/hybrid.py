@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from quire.model.orders import Guarantee
-from quire.pipeline.auditing.check import AuditCheck, Need
+from quire.pipeline.auditing.check import AuditCheck, Need, Question, TaskKind
 from quire.pipeline.auditing.checks.needs import NUMBERS, as_delivered
 from quire.pipeline.auditing.checks.precedence import contradiction, explain_causal, late_messages
-from quire.pipeline.auditing.checks.total import DELIVERIES, disagreeing_messages, explain_disagreement
-from quire.pipeline.auditing.deliveries import DeliveriesResult
+from quire.pipeline.auditing.checks.total import disagreeing_messages, explain_disagreement
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.findings import Orders
+from quire.pipeline.auditing.in_groups import ROWS_PER_PIECE, GroupsResult, GroupsTask, cut_by_group, judge_groups
 from quire.pipeline.auditing.results import Results
 
 GROUPS = Need(
-    lambda results: not results.of(DeliveriesResult).within.grouped,
+    lambda results: not results.of(GroupsResult).within.grouped,
     "the trace does not say to which groups its messages were sent",
 )
 
 
+def _make(question: Question) -> GroupsTask:
+    layout = question.layout
+    return GroupsTask(layout.world, layout.groups, pieces=1 + layout.rows // ROWS_PER_PIECE)
+
+
+WITHIN_GROUPS = TaskKind(GroupsTask, GroupsResult, judge_groups, _make, cut_by_group)
+"""What happens within each group, of every correct member."""
+
+
 def _explain(results: Results, log: Log) -> Explanation:
-    within = results.of(DeliveriesResult).within
+    within = results.of(GroupsResult).within
     if within.disagreement is None:
         return explain_causal(results, log)
     witness, because = explain_disagreement(within.disagreement, log)
@@ -32,12 +41,12 @@ HYBRID = AuditCheck(
     guarantee=Guarantee.HYBRID,
     holds=_HOLDS,
     needs=(NUMBERS, GROUPS),
-    tasks=(DELIVERIES,),
-    count=lambda results: results.of(DeliveriesResult).within.pairs + results.of(Orders).causal.count,
+    tasks=(WITHIN_GROUPS,),
+    count=lambda results: results.of(GroupsResult).within.pairs + results.of(Orders).causal.count,
     undecided=contradiction,
     partly=as_delivered(_HOLDS),
     mentions=lambda results: [
-        *disagreeing_messages(results.of(DeliveriesResult).within.disagreement),
+        *disagreeing_messages(results.of(GroupsResult).within.disagreement),
         *late_messages(results.of(Orders).causal.first),
     ],
     explain=_explain,

@@ -5,23 +5,23 @@ from __future__ import annotations
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Need
-from quire.pipeline.auditing.checks.total import DELIVERIES
-from quire.pipeline.auditing.deliveries import DeliveriesResult
+from quire.pipeline.auditing.checks.hybrid import WITHIN_GROUPS
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.group_history import AGAIN, OUTSIDE, SKIPPED
 from quire.pipeline.auditing.group_logs import DIFFERENT, GroupLogsResult, Seen
+from quire.pipeline.auditing.in_groups import GroupsResult
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
 
 VIEWS = Need(
-    lambda results: not results.of(DeliveriesResult).logs.changes,
+    lambda results: not results.of(GroupsResult).logs.changes,
     "the trace records no joins or leaves (rows of kind view)",
 )
 
 
 def _explain(results: Results, _: Log) -> Explanation:
     """The task has seen all that there is to say."""
-    found = results.of(DeliveriesResult).logs
+    found = results.of(GroupsResult).logs
     witness = Witness(
         messages=tuple(map(_name, found.seen)),
         members=tuple(dict.fromkeys(seen.member for seen in found.seen)),
@@ -70,7 +70,7 @@ MEMBERSHIPS = AuditCheck(
     guarantee=Guarantee.MEMBERSHIPS,
     holds="every member delivered one slice of each group's log, from its join to its leave",
     needs=(VIEWS,),
-    tasks=(DELIVERIES,),
-    count=lambda results: results.of(DeliveriesResult).logs.violations,
+    tasks=(WITHIN_GROUPS,),
+    count=lambda results: results.of(GroupsResult).logs.violations,
     explain=_explain,
 )

@@ -15,12 +15,9 @@ from quire.pipeline.auditing.total import Disagreement, InOrder
 from quire.pipeline.auditing.verdicts import Witness
 from quire.trace.kinds import DELIVER
 
-_OF_GROUPS = frozenset({Guarantee.HYBRID, Guarantee.MEMBERSHIPS})
-
 
 def _make(question: Question) -> DeliveriesTask:
-    layout = question.layout
-    return DeliveriesTask(layout.world, layout.groups, grouped=not _OF_GROUPS.isdisjoint(question.wanted))
+    return DeliveriesTask(question.layout.world, question.layout.groups)
 
 
 DELIVERIES = TaskKind(DeliveriesTask, DeliveriesResult, judge_all_deliveries, _make)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline import Verdict
 from quire.pipeline.auditing.auditor import audit_with
@@ -165,3 +166,44 @@ def test_clocks_that_differ_are_estimated_from_both_ways(tmp_path: Path) -> None
 
     (skew,) = done.skews
     assert (skew.behind, skew.ahead, skew.at_least_ns, skew.estimate_ns) == ("b", "a", 400, 750)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    graph = random_graph(rng)
+    hosts = {name: rng.choice(("a", "b", "a~2")) for name in graph}
+    spans = [
+        {"TraceID": "t", "SpanID": name, "ParentID": causes, "PodName": hosts[name], "StartTimeUnixNano": rng.randrange(4)}
+        for name, causes in graph.items()
+    ]
+
+    done = take_in(tmp_path, lines(rng.sample(spans, len(spans))), "log.jsonl", columns={"id": "SpanID"}, lanes=True)
+
+    where = places(tmp_path / "run")
+    named = {name: done.executions[0].hosts[where[f"t:{name}"][0]] for name in graph}
+    assert all(lane == hosts[name] or lane.startswith(f"{hosts[name]}~") for name, lane in named.items())
+    for segments in (1, 3):
+        found = before(follow(FOLLOW, tmp_path / "run", segments=segments), where)
+        assert found == {(f"t:{one}", f"t:{other}") for one, other in reaches(graph)}
+    checks = audit_with(run_here(audit_job()), tmp_path / "run", expect=["causal", "integrity"])
+    assert checks.verdict is Verdict.HOLDS, checks
+
+
+def test_a_child_that_begins_before_its_parent_is_after_it_and_strangers_are_concurrent(tmp_path: Path) -> None:
+    text = "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano\nt,parent,,a,100\nt,child,parent,a,90\nt,stranger,,a,95\n"
+    text += "t,child,parent,a,90\n"
+
+    done = take_in(tmp_path, text, "spans.csv", lanes=True)
+
+    assert done.executions[0].hosts == ("a", "a~2")
+    assert (done.executions[0].events, done.defect_counts) == (3, {"begins too early": 1, "repeated": 1})
+    found = follow(FOLLOW, tmp_path / "run")
+    assert found.relation(found.at(Named("t:parent")), found.at(Named("t:child"))) == "before"
+    for other in ("t:parent", "t:child"):
+        assert found.relation(found.at(Named("t:stranger")), found.at(Named(other))) == "concurrent"
+
+
+def test_lanes_are_for_events_that_say_what_they_follow(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--lanes is for events that say what they follow"):
+        take_in(tmp_path, '{"host":"a"}\n', "log.jsonl", lanes=True)

@@ -46,6 +46,13 @@ MUTATIONS = [
         tests=(f"{FOLLOWING}::test_two_children_in_one_service_are_no_repeated_delivery",),
     ),
     Mutation(
+        name="an event goes on in the lane of another host",
+        module="pipeline/causes.py",
+        right="if last[causes[at]] and host[causes[at]] == host[event]:",
+        wrong="if last[causes[at]]:",
+        tests=(f"{FOLLOWING}::test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named",),
+    ),
+    Mutation(
         name="executions that share a run are mixed by time",
         module="pipeline/importing/arranging.py",
         right="found.depth, found.time, graph.execution))",

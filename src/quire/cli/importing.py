@@ -76,6 +76,12 @@ def import_(
         str | None,
         typer.Option(metavar="COLUMN", help=_help("columns", "The column with the names of the events that an event follows.")),
     ] = None,
+    lanes: Annotated[
+        bool,
+        typer.Option(
+            "--lanes", help="Events that name what they follow: those of a host that do not follow each other are concurrent."
+        ),
+    ] = False,
     skip_lines: Annotated[int, typer.Option(min=0, help="So many lines at the beginning of each file are not events.")] = 0,
     only: Annotated[
         str | None,
@@ -110,7 +116,7 @@ def import_(
     columns = parse_mapping([*(column or ()), *following])
     request = ImportRequest(
         format=format_, regex=regex, parser=parser, delimiter=delimiter, columns=columns, where=only,
-        lenient=set_apart is not None, skip_lines=skip_lines,
+        lenient=set_apart is not None, lanes=lanes, skip_lines=skip_lines,
     )  # fmt: skip
     if dry_run:
         _show_preview(preview(files, request), json)

@@ -77,25 +77,28 @@ def circle(effect: np.ndarray, cause: np.ndarray, depth: np.ndarray) -> list[int
 
 
 @compiled
-def lanes(order: np.ndarray, begin: np.ndarray, causes: np.ndarray, execution: np.ndarray) -> np.ndarray:
-    """Put every event in a lane, given in an order in which causes come first: after the first of its causes
-    (`causes[begin[e] : begin[e + 1]]`) that is still the last of its lane, or else in a new one. Every execution, one
-    after the other, has the same lanes."""
-    events = len(order)
+def lanes(
+    order: np.ndarray, begin: np.ndarray, causes: np.ndarray, execution: np.ndarray, host: np.ndarray, hosts: int
+) -> np.ndarray:  # fmt: skip
+    """Put every event in a lane of its host, given in an order in which causes come first: after the first of its causes
+    (`causes[begin[e] : begin[e + 1]]`) at that host that is still the last of its lane, or else in a new one. Every execution,
+    one after the other, has the same lanes."""
+    events = len(begin) - 1  # Some may be in no order, because they repeat others.
     lane = np.full(events, -1, np.int64)
     last = np.zeros(events, np.bool_)
-    count, current = 0, -1
+    count, current = np.zeros(hosts, np.int64), -1
     for event in order:
         if execution[event] != current:
-            current, count = execution[event], 0
+            current = execution[event]
+            count[:] = 0
         for at in range(begin[event], begin[event + 1]):
-            if last[causes[at]]:
+            if last[causes[at]] and host[causes[at]] == host[event]:
                 last[causes[at]] = False
                 lane[event] = lane[causes[at]]
                 break
         if lane[event] < 0:
-            lane[event] = count
-            count += 1
+            lane[event] = count[host[event]]
+            count[host[event]] += 1
         last[event] = True
     return lane
 

@@ -1,8 +1,8 @@
 """Events that say what they follow, and not in which order their host had them: spans, commits, steps of agents.
 
 Start times are no order: clocks differ, and many start at once. So all events of a run are put in one order in which
-causes come first, and which keeps to the times otherwise; every host has its events in that order. Where no hosts are named,
-events that follow each other make up lanes, and nothing is in one order that the log does not put in one.
+causes come first, and which keeps to the times otherwise; every host has its events in that order. Where no hosts are named, or
+times are to say nothing, events that follow each other make up lanes, and nothing is ordered that the log does not order.
 
 Executions that share a run come one after the other.
 
@@ -23,6 +23,7 @@ from quire.pipeline.causes import arrange as arrange_graph
 from quire.pipeline.causes import circle, lanes, news
 from quire.pipeline.importing.defects import KEPT_MAX, DefectKind, Defects
 from quire.pipeline.importing.gathering import DefectReporter, Source
+from quire.pipeline.importing.mapping import NOWHERE
 from quire.pipeline.importing.scratch import EDGES, Scratch, save_table
 
 LANES_MAX = 10_000
@@ -40,7 +41,7 @@ class ArrangeTask(msgspec.Struct, tag="arrange"):
     active: tuple[int, ...]
     """The processes that have records."""
     lanes: bool
-    """No hosts are named."""
+    """Only what follows each other is in one order."""
 
 
 class Skew(msgspec.Struct, frozen=True, order=True):
@@ -56,8 +57,8 @@ class Skew(msgspec.Struct, frozen=True, order=True):
 
 class ArrangedRecords(msgspec.Struct):
     defects: Defects
-    processes: list[int]
-    """How many records each process has now."""
+    hosts: list[str]
+    """The processes that there are now: hosts, or lanes of them."""
     skews: list[Skew]
     dropped: int = 0
 
@@ -84,27 +85,49 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
         raise BadInput(_explain(task, graph, circle(graph.effect, graph.cause, found.depth)))
     order = np.lexsort((np.arange(len(graph.time)), found.depth, found.time, graph.execution))
     order = order[graph.kept[order]]
-    done = ArrangedRecords(Defects([], {}), [], [], int((~graph.kept).sum()))
-    if not task.lanes:
+    done = ArrangedRecords(Defects([], {}), list(task.hosts), [], int((~graph.kept).sum()))
+    if task.hosts != (NOWHERE,):
         _compare_clocks(task, graph, done)
     by_effect = np.lexsort((_ranks(order, len(graph.time))[graph.cause], graph.effect))
     effect, cause = graph.effect[by_effect], graph.cause[by_effect]
     begin = np.searchsorted(effect, np.arange(len(graph.time) + 1)).astype(np.int64)
     process = graph.process
     if task.lanes:
-        process = lanes(order, begin, cause, graph.execution)
-        if (count := int(process.max()) + 1) > LANES_MAX:
-            raise BadInput(f"events follow each other in {count:,} lines; say with --map host=COLUMN where they happened")
-    members = max(len(task.hosts), int(process.max(initial=-1)) + 1)
+        # What repeats something is in no lane, and will not be written.
+        lane = np.maximum(lanes(order, begin, cause, graph.execution, graph.process, len(task.hosts)), 0)
+        used, process = np.unique(graph.process * LANES_MAX + lane, return_inverse=True)
+        done.hosts = _name_lanes(task, lane, used)
+    members = len(done.hosts)
     # Places at each process, in the order of all.
     by_process = order[np.argsort(process[order], kind="stable")]
-    done.processes = np.bincount(process[by_process], minlength=members).tolist()
-    first = np.concatenate(([0], np.cumsum(done.processes))).astype(np.int64)
+    sizes = np.bincount(process[by_process], minlength=members)
+    first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     number = np.zeros(len(graph.time), np.int64)
-    number[by_process] = np.arange(len(by_process)) - np.repeat(first[:-1], done.processes)
+    number[by_process] = np.arange(len(by_process)) - np.repeat(first[:-1], sizes)
     told = _told(order, process, number, begin, effect, cause, members)
     _write(task, graph, by_process, first, process, number, effect[told], cause[told])
     return done
+
+
+def _name_lanes(task: ArrangeTask, lane: np.ndarray, used: np.ndarray) -> list[str]:
+    """What lanes are called: the first of a host like the host."""
+    if max(len(used), int(lane.max(initial=0)) + 1) > LANES_MAX:
+        advice = "say with --map host=COLUMN where they happened"
+        if task.hosts != (NOWHERE,):
+            advice = "import every trace as an execution, or leave out --lanes"
+        raise BadInput(f"events follow each other in more than {LANES_MAX:,} lines; {advice}")
+    hosts, numbers = np.divmod(used, LANES_MAX)
+    if task.hosts == (NOWHERE,):
+        return [f"lane-{number + 1}" for number in numbers.tolist()]
+    taken = set(task.hosts)
+    names = []
+    for host, number in zip(hosts.tolist(), numbers.tolist(), strict=True):
+        name = task.hosts[host] if number == 0 else f"{task.hosts[host]}~{number + 1}"
+        while number and name in taken:  # A host that is called like a lane.
+            name += "~"
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 def _read(task: ArrangeTask) -> _Graph:

@@ -113,6 +113,8 @@ class _Import:
         stride = self._causes(runs, clocked, caused)
         if caused:
             self._arrange(runs, rows)
+        elif self.request.lanes:
+            raise BadInput(f"--lanes is for events that say what they follow, and those of {self.source.files[0]} do not")
         messages = self._number(runs, clocked)
         stamped = [] if stride else self._stamp(runs, clocked)
         done = self._write(runs, made, clocked, stride)
@@ -231,17 +233,20 @@ class _Import:
         return 0
 
     def _arrange(self, runs: Runs, rows: list[int]) -> None:
-        """Find an order of the events that say only what they follow; lanes of them become hosts where none are named."""
+        """Find an order of the events that say only what they follow; where that is asked for, or no hosts are named, lanes of
+        them become hosts."""
         tasks = [
-            ArrangeTask(self.scratch, self.source, run, hosts, runs.active(run), hosts == (NOWHERE,))
+            ArrangeTask(
+                self.scratch, self.source, run, hosts, runs.active(run), self.request.lanes or hosts == (NOWHERE,)
+            )
             for run, hosts in enumerate(runs.hosts)
-        ]
+        ]  # fmt: skip
         for run, (task, done) in enumerate(zip(tasks, self.run(tasks), strict=True)):
             self.defects.append(done.defects)
             self.skews += done.skews
             rows[run] -= done.dropped
             if task.lanes:
-                runs.hosts[run] = tuple(f"lane-{number + 1}" for number in range(len(done.processes)))
+                runs.hosts[run] = tuple(done.hosts)
                 runs.members[run] = [Member(process, host, ()) for process, host in enumerate(runs.hosts[run])]
 
     def _number(self, runs: Runs, clocked: bool) -> list[int]:

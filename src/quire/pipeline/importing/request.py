@@ -27,6 +27,8 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Only lines that this expression matches are events, in RE2's syntax."""
     lenient: bool = False
     """Set lines apart that cannot be read, and go on."""
+    lanes: bool = False
+    """Events of a host that do not follow each other are concurrent, whatever their times are."""
     skip_lines: int = 0
     """So many lines at the beginning of each file are none of the log."""
     chunk_bytes: int = CHUNK_BYTES

@@ -70,8 +70,8 @@ MUTATIONS = [
     Mutation(
         name="R7: a copy of an epoch that never was live becomes primary",
         module=SUCCESSION,
-        right="self._there.intersection(self.live.get(unit, self._there))",
-        wrong="self._there.intersection(self._there if found is None else found.names)",
+        right="self.there.intersection(self.live.get(unit, self.there))",
+        wrong="self.there.intersection(self.there if found is None else found.names)",
         tests=(f"{RULES}::test_only_a_copy_of_the_last_live_epoch_becomes_primary",),
     ),
     Mutation(

@@ -28,6 +28,15 @@ def serve(
         ),
     ] = None,
     me: Annotated[int | None, typer.Option(help="Which of the peers this is, if --listen is not among them.")] = None,
+    backups: Annotated[
+        int, typer.Option(help="How many other sequencers continue for one that is lost; 0: the service ends with it.")
+    ] = 0,
+    register: Annotated[
+        str | None,
+        typer.Option(
+            help="With --backups: HOST:PORT,… of all sequencers for their register; if not given, their own ports plus 1000."
+        ),
+    ] = None,
     service: Annotated[str | None, typer.Option(help="Name of the service; quire if not given.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, like order=hybrid; repeatable.")] = None,
     secret_file: Annotated[Path | None, typer.Option(help="File with the secret, which clients need too.")] = None,
@@ -63,6 +72,8 @@ def serve(
         me,
         service=SERVICE if service is None else service,
         options=parse_options(option or ()),
+        backups=backups,
+        register=None if register is None else register.split(","),
         secret=None if secret_file is None else read_secret_file(secret_file),
         certificates=None if certificates is None else Certificates.of(certificates),
         insecure=insecure,

@@ -116,6 +116,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How this member is called, where members have names."""
     restartable: int = 0
     """How many of the members, the first, may end and come back as other processes."""
+    enough: int = 0
+    """How many of the others must be there at the start; 0: all of them."""
     durable: bool | None = None
     """Whether this member keeps on disk what it must not forget; None: it has nothing to keep."""
     visitors: int = 0

@@ -140,7 +140,7 @@ def live(succession: Succession, unit: int = UNIT) -> Configuration:
 
 
 def service(*names: Name, backups: int = 1) -> Succession:
-    succession = Succession((UNIT,), backups)
+    succession = Succession((UNIT,), backups, len(names))
     for name in names:
         succession.arrived(name)
     return succession

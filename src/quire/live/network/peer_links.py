@@ -47,6 +47,8 @@ class ClientRoster:
     def objection(self, peer: Peer, theirs: Introduction, incarnation: int) -> GroupFailed | None:
         if peer.incarnation is None or self.is_visitor(peer.member):
             return None
+        if peer.member < self._settings.restartable and peer.incarnation != theirs.incarnation:
+            return None
         if peer.incarnation != theirs.incarnation:
             # Members wait for each other to come back until the timeout; a client can begin again at once.
             return StaleEpoch(peer.member, peer.address)

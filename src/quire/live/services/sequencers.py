@@ -12,6 +12,7 @@ from typing import Unpack
 
 import msgspec
 
+from quire.live import clock
 from quire.live.events import Listener
 from quire.live.identity import identify
 from quire.live.network.hub import VISITORS, HubRoster
@@ -24,7 +25,11 @@ from quire.live.services.laggards import Laggards
 from quire.live.services.nodes import Host
 from quire.live.services.recorded import record_node
 from quire.live.services.session import Session
-from quire.live.services.standing import ObservedClient, ObservedSequencer
+from quire.live.services.standing import ObservedClient, ObservedProcess, ObservedSequencer
+from quire.live.services.surviving.joining import join_register, read_register
+from quire.live.services.surviving.process import ServingProcess
+from quire.live.services.surviving.register import register_object
+from quire.live.services.surviving.server import SurvivingServer
 from quire.live.services.visiting import HubHost
 from quire.live.settings import Address, Settings, read_settings
 from quire.model.errors import BadInput
@@ -33,6 +38,8 @@ from quire.protocols.registry import convert_options
 from quire.protocols.sequencing import Client, Sequencer, SequencingOptions
 from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
 from quire.protocols.sequencing.events import LEAVE
+from quire.protocols.sequencing.failover import SurvivingClient, SurvivingOptions
+from quire.protocols.sequencing.failover.configurations import Name
 from quire.protocols.sequencing.notices import Changed
 from quire.trace.parts.description import RunIdentity
 
@@ -43,11 +50,18 @@ WILDCARDS = ("0.0.0.0", "::")  # noqa: S104
 
 
 def _settings(
-    service: str, me: int, sequencers: Sequence[str], options: Mapping[str, object] | None, network: Network
+    service: str, me: int, sequencers: Sequence[str], options: Mapping[str, object] | None, backups: int, network: Network
 ) -> Settings:
-    chosen = convert_options(NAME, SequencingOptions, options or {})
+    """Of a service that survives, if there are backups: then sequencers may be restarted."""
+    chosen = (
+        convert_options(NAME, SurvivingOptions, {**(options or {}), "backups": backups})
+        if backups
+        else convert_options(NAME, SequencingOptions, options or {})
+    )
+    if backups >= len(sequencers):
+        raise BadInput(f"{backups} backups need more than {len(sequencers)} sequencers")
     settings = read_settings(service, me, sequencers, protocol=NAME, options=chosen, network=network)
-    return msgspec.structs.replace(settings, visitors=VISITORS)
+    return msgspec.structs.replace(settings, visitors=VISITORS, restartable=len(sequencers) if backups else 0)
 
 
 @takes_network_options
@@ -57,14 +71,21 @@ def serve(
     *,
     service: str = SERVICE,
     options: Mapping[str, object] | None = None,
+    backups: int = 0,
+    register: Sequence[str] | None = None,
     **network: Unpack[NetworkOptions],
 ) -> HubHost:
     """A sequencer, to be used in `async with`, which waits up to `join_s` until all sequencers have joined; leaving the block
-    stops it. `sequencers` are the addresses of all, in the same order everywhere; `me` is this one's index in that list. Raises
-    BadInput if the arguments are invalid."""
+    stops it. `sequencers` are the addresses of all, in the same order everywhere; `me` is this one's index in that list.
+
+    With `backups`, so many other sequencers know all that each knows, and one of them continues when it is lost; three
+    sequencers survive the loss of one. They agree who runs what at the addresses `register`, one for each sequencer; if not
+    given, those of the sequencers with ports that are higher by 1000. Raises BadInput if the arguments are invalid."""
     given = Network(**network)
-    settings = _settings(service, me, sequencers, options, given)
+    settings = _settings(service, me, sequencers, options, backups, given)
     assert isinstance(settings.options, SequencingOptions)
+    if isinstance(settings.options, SurvivingOptions):
+        return _survivor(settings, settings.options, read_register(sequencers, register), given)
     units = range(len(sequencers))
     node = CombinedSequencer(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
     # A sequencer neither sends nor delivers, so that whoever looks at it misses nothing without a trace.
@@ -74,15 +95,34 @@ def serve(
         observer=observer_of(given),
     )  # fmt: skip
     hub.host.observed = ObservedSequencer(hub.host, node)
+    _part_with_the_lost(hub, node)
+    return hub
+
+
+def _part_with_the_lost(hub: HubHost, node: Sequencer | CombinedSequencer | ServingProcess) -> None:
+    """Clients that are lost, or hold others up for too long, are removed from their groups."""
     hub.on_lost = lambda client: hub.host.act(node.suspect(client))
-    laggards = Laggards(settings.timeout_s)
+    laggards = Laggards(hub.settings.timeout_s)
 
     def evict_laggards() -> None:
         for client, why in laggards.look(node.holding_up()):
             hub.dismiss(client, why)
 
     hub.host.on_time_passed = evict_laggards
-    return hub
+
+
+def _survivor(settings: Settings, options: SurvivingOptions, register: Sequence[str], given: Network) -> SurvivingServer:
+    count = len(settings.members)
+    made = register_object(count, options)
+    group = join_register(settings.group, settings.me, register, made, given)
+    node = ServingProcess(Name(settings.me, clock.wall_ns()), count, options)
+    recording = None if given.trace is None else record_node(_identity(settings), settings.me, given.trace, None)
+    server = SurvivingServer(
+        settings, node, group, made, recording=recording, on_event=given.on_event, observer=observer_of(given)
+    )  # fmt: skip
+    server.host.observed = ObservedProcess(server.host, node)
+    _part_with_the_lost(server, node)
+    return server
 
 
 def _identity(settings: Settings) -> RunIdentity:
@@ -102,12 +142,14 @@ def connect(
     service: str = SERVICE,
     order: str | None = None,
     options: Mapping[str, object] | None = None,
+    backups: int = 0,
     **network: Unpack[NetworkOptions],
 ) -> Connected:
     """A client of the sequencing service, to be used in `async with`, which waits up to `join_s` until it is connected to all
     sequencers.
 
-    `sequencers` are their addresses, in the same order everywhere; `order` and `options` must be those of the sequencers. `me`
+    `sequencers` are their addresses, in the same order everywhere; `order`, `options` and `backups` must be those of the
+    sequencers. With backups, one sequencer is enough to begin with, and the client continues when one is lost. `me`
     is this client's number among the clients; if not given, it is drawn at random (with certificates, it must be given). Beyond
     loopback, give the service's `secret` or `certificates`, or set `insecure`. With `bodies=direct`, other clients connect to
     this one at `listen`. If `listen` is not given, that is a free port if everything is on loopback; otherwise no client
@@ -123,7 +165,7 @@ def connect(
     if me is not None and not 0 <= me < VISITORS:
         raise BadInput(f"me must be from 0 to {VISITORS - 1}, not {me}")
     chosen = {**(options or {}), **({} if order is None else {"order": order})}
-    settings = _settings(service, 0, addresses, chosen, given)
+    settings = _settings(service, 0, addresses, chosen, backups, given)
     number = len(addresses) + (secrets.randbelow(VISITORS) if me is None else me)
     where = None if given.listen is None else settings.listen
     assert isinstance(settings.options, SequencingOptions)
@@ -131,7 +173,7 @@ def connect(
         raise BadInput(f"listen={where} needs bodies=direct and an address that other clients can reach")
     if settings.options.bodies == "direct" and given.listen is None and all(each.is_loopback() for each in settings.members):
         where = ANY_PORT
-    settings = msgspec.structs.replace(settings, me=number, listen=where)
+    settings = msgspec.structs.replace(settings, me=number, listen=where, enough=1 if backups else 0)
     observer = observer_of(given)
     return Connected(settings, record_node(_identity(settings), number, given.trace, observer), given.on_event, observer)
 
@@ -146,14 +188,21 @@ class Connected(Session):
         on_event: Listener | None = None,
         observer: Observer | None = None,
     ) -> None:
-        assert isinstance(settings.options, SequencingOptions)
-        client = Client(settings.me, range(len(settings.members)), 0, settings.options)
+        options, everybody = settings.options, range(len(settings.members))
+        assert isinstance(options, SequencingOptions)
+        survives = isinstance(options, SurvivingOptions)
+        client = (
+            SurvivingClient(settings.me, everybody, everybody, everybody, options)
+            if isinstance(options, SurvivingOptions)
+            else Client(settings.me, everybody, 0, options)
+        )
         super().__init__(client, settings)
         self.settings = settings
         self._roster = ClientRoster(settings)
         self._visit = HubHost(
-            settings, client, self._on_notice, self._roster, recording=recording, on_event=on_event, observer=observer
-        )
+            settings, client, self._on_notice, self._roster, recording=recording, survives=survives, on_event=on_event,
+            observer=observer,
+        )  # fmt: skip
         self._observed = self._visit.host.observed = ObservedClient(self._visit.host, self)
         client.spreading.linked = self._roster.linked
 

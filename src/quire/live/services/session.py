@@ -8,11 +8,12 @@ more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from quire.live import clock
 from quire.live.errors import GroupClosed
 from quire.live.held import Held
 from quire.live.inbox import Inbox
@@ -24,12 +25,15 @@ from quire.model.messages import pack
 from quire.model.payloads import BytesLike, as_messages
 from quire.protocols.node import Effects, Notice
 from quire.protocols.sequencing import Client
-from quire.protocols.sequencing.errors import Evicted, GapUnrecoverable
+from quire.protocols.sequencing.errors import Evicted, GapUnrecoverable, GroupLost, UnitUnavailable
 from quire.protocols.sequencing.events import JOIN, LEAVE, NO_RUN
+from quire.protocols.sequencing.failover import SurvivingClient
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
 from quire.trace.log import Address
 
 OPS = {JOIN: "join", LEAVE: "leave"}
+ANSWER_TIMEOUTS = 3
+"""After how many timeouts a service that survives counts as unavailable: one passes until a lost sequencer is noticed."""
 
 
 class GroupMessage(msgspec.Struct, frozen=True):
@@ -68,6 +72,8 @@ class Session:
         self._outbox: Outbox[str] = Outbox(run_messages_max, settings.run_bytes_max)
         self._flush_scheduled = False
         self._patience_s = settings.timeout_s / 4
+        self._answer_s = ANSWER_TIMEOUTS * settings.timeout_s if isinstance(client, SurvivingClient) else None
+        """How long an answer may take; None: whoever does not answer is lost, and the connection ends."""
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._request: asyncio.Future[None] | None = None
         self._views: dict[str, tuple[int, ...]] = {}
@@ -136,7 +142,7 @@ class Session:
             waiting = self._asked[group] = asyncio.get_running_loop().create_future()
             self.host.act(effects)
         # Others may wait for the same answer when one of them gives up.
-        await asyncio.shield(waiting)
+        await self._within(group, asyncio.shield(waiting))
 
     async def _ask_for_membership(self, group: str, ask: Callable[[int, str], Effects]) -> None:
         self._check_open()
@@ -144,7 +150,20 @@ class Session:
         effects = ask(self.host.now(), group)
         self._request = asyncio.get_running_loop().create_future()
         self.host.act(effects)
-        await asyncio.shield(self._request)
+        await self._within(group, asyncio.shield(self._request))
+
+    async def _within(self, group: str, answer: Awaitable[None]) -> None:
+        """Raises UnitUnavailable where the answer takes too long. It may still come."""
+        try:
+            async with asyncio.timeout(self._answer_s):
+                await answer
+        except TimeoutError:
+            raise UnitUnavailable(group) from None
+
+    def _check_available(self, group: str) -> None:
+        client = self.client
+        if isinstance(client, SurvivingClient) and client.locations.get(group) in client.waiting:
+            raise UnitUnavailable(group)
 
     # Sending.
 
@@ -158,10 +177,11 @@ class Session:
         messages = as_messages(payloads)
         self._check_open()
         await self.find_group(group)
+        self._check_available(group)
         first = self._outbox.accept(messages, group)
         self._flush_soon()
         while self._outbox.is_full():
-            await self._outbox.changed()
+            await self._within(group, self._outbox.changed())
             self._check_open()
         return first
 
@@ -186,6 +206,8 @@ class Session:
             run = outbox.take_run()
             group, count = run.to, len(run.payloads)
             assert group is not None
+            if group not in client.locations:
+                continue  # The group was lost since.
             first, body = client.next_number, pack(run.payloads, run.lengths)
             effects = client.multicast(self.host.now(), group, body, count)
             if self.host.log is not None:
@@ -199,9 +221,21 @@ class Session:
     async def flushed(self) -> None:
         """Returns when everything that this client sent is delivered everywhere."""
         self._flush()
-        while len(self._outbox) or not self.client.outbox.idle() or self.client.unstable:
+        before, since = self._unflushed(), clock.now()
+        while before[0]:
             self._check_open()
             await asyncio.sleep(self.client.options.tick_ms / 4000)
+            if (left := self._unflushed()) != before:
+                before, since = left, clock.now()
+            elif self._answer_s is not None and clock.now() - since > self._answer_s:
+                raise UnitUnavailable(before[1])
+
+    def _unflushed(self) -> tuple[int, str, int]:
+        """How much is not delivered everywhere, of which group among others, and how far that is."""
+        client = self.client
+        groups = [*client.unstable, *(one.group for one in client.outbox.sent())]
+        left = len(self._outbox) + client.outbox.messages + len(client.unstable)
+        return left, groups[0] if groups else "", sum(client.unstable.values()) + sum(client.stable.values())
 
     # Deliveries.
 
@@ -267,8 +301,10 @@ class Session:
                 _resolve(self._asked.pop(notice.group, None), notice.error)
                 if isinstance(notice.error, Evicted):
                     host.fail(notice.error)
-                elif isinstance(notice.error, GapUnrecoverable):
+                elif isinstance(notice.error, GapUnrecoverable | GroupLost):
                     self._hand_over(host, notice, 0, 0)
+                    if self.client.request is None:
+                        _resolve(self._request, notice.error)
 
     def _delivered(self, host: Host, notice: Delivered) -> None:
         run = notice.run

@@ -14,6 +14,7 @@ from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.queue import ObjectQueue
 from quire.protocols.sequencing import Sequencer
 from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
+from quire.protocols.sequencing.failover import SequencerProcess
 from quire.protocols.transactions.coordinator import Coordinator
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_replica import QuorumReplica
@@ -72,27 +73,61 @@ class ObservedSequencer:
     def status(self) -> Status:
         node = self._node
         sequencer = node if isinstance(node, Sequencer) else node.sequencer
-        busiest = sorted(sequencer.groups.values(), key=lambda state: -state.numbered)[:_GROUPS_SHOWN]
-        tiles = [
-            Tile("messages numbered", sequencer.numbered),
-            Tile("groups here", len(sequencer.groups), ", ".join(f"{state.group}: {state.numbered:,}" for state in busiest)),
-            Tile("messages that wait", sequencer.queue(), "for a number, or for members to have delivered them"),
-            Tile("groups given", len(sequencer.moves.giving), "at the moment, to other sequencers"),
-            Tile("groups taken", len(sequencer.moves.taking), "at the moment, from other sequencers"),
-            Tile("clients evicted", len(sequencer.evicted)),
-        ]
+        tiles = _tiles([sequencer])
         if isinstance(node, CombinedSequencer):
             tiles.append(Tile("groups moved", node.directory.moved, "by the directory, so far"))
-        waiting = [
-            HeldBack(
-                origin=str(client), first=reached, count=0, waits_for=(str(client),), because=_laggard(client, group, reached)
-            )
-            for client, (group, reached) in sequencer.holding_up().items()
-        ]
-        return _status(self._host, "sequencer", tiles, waiting, delivered={"all": sequencer.numbered})
+        return _status(self._host, "sequencer", tiles, _held_up(node), delivered={"all": sequencer.numbered})
 
     def metrics(self) -> str:
         return service_metrics(self.status())
+
+
+class ObservedProcess:
+    """A process of a service that survives: the units that work here, and those of which it has copies."""
+
+    def __init__(self, host: Host, node: SequencerProcess) -> None:
+        self._host, self._node = host, node
+
+    def status(self) -> Status:
+        node = self._node
+        primary = [each for each in node.replicas.values() if each.live and each.sequencer is not None]
+        working = [each.sequencer for each in primary if each.sequencer is not None]
+        backups = sum(each.sequencer is not None and not each.primary for each in node.replicas.values())
+        tiles = [
+            *_tiles(working),
+            Tile("units run here", len(primary), ", ".join(f"{each.unit}: epoch {each.epoch}" for each in primary)),
+            Tile("units backed up here", backups),
+        ]
+        return _status(
+            self._host, "sequencer", tiles, _held_up(node), delivered={"all": sum(each.numbered for each in working)}
+        )
+
+    def metrics(self) -> str:
+        return service_metrics(self.status())
+
+
+def _tiles(sequencers: Sequence[Sequencer]) -> list[Tile]:
+    groups = [state for each in sequencers for state in each.groups.values()]
+    busiest = sorted(groups, key=lambda state: -state.numbered)[:_GROUPS_SHOWN]
+    return [
+        Tile("messages numbered", sum(each.numbered for each in sequencers)),
+        Tile("groups here", len(groups), ", ".join(f"{state.group}: {state.numbered:,}" for state in busiest)),
+        Tile(
+            "messages that wait",
+            sum(each.queue() for each in sequencers),
+            "for a number, or for members to have delivered them",
+        ),
+        Tile("groups given", sum(len(each.moves.giving) for each in sequencers), "at the moment, to other sequencers"),
+        Tile("groups taken", sum(len(each.moves.taking) for each in sequencers), "at the moment, from other sequencers"),
+        Tile("clients evicted", max((len(each.evicted) for each in sequencers), default=0)),
+    ]
+
+
+def _held_up(node: Sequencer | CombinedSequencer | SequencerProcess) -> list[HeldBack]:
+    return [
+        HeldBack(origin=str(client), first=reached, count=0, waits_for=(str(client),), because=_laggard(client, group, reached))
+        for client, (group, reached) in node.holding_up().items()
+    ]
 
 
 def _laggard(client: int, group: str, reached: int) -> str:

@@ -32,11 +32,16 @@ class HubHost:
         roster: OpenRoster,
         *,
         recording: Recording | None = None,
+        survives: bool = False,
         on_event: Listener | None = None,
         observer: Observer | None = None,
     ) -> None:
+        """`survives`: go on without members that are lost, until they are heard again."""
         self.settings = settings
-        self.host = Host(settings, node, on_notice, roster=roster, recording=recording, on_event=on_event, observer=observer)
+        self.host = Host(
+            settings, node, on_notice, roster=roster, recording=recording, survives=survives, on_event=on_event,
+            observer=observer,
+        )  # fmt: skip
         self.host.on_failed = self._failed
         self.on_lost: Callable[[int], None] | None = None
         """Called with each visitor that is lost and never comes back."""

@@ -66,15 +66,15 @@ class Directory(Node):
         """How moves ended."""
         self.moved = 0
         """How many groups have moved."""
-        self._hosting: dict[str, dict[int, None]] = {}
+        self.hosting: dict[str, dict[int, None]] = {}
         """New groups whose sequencers do not know of them yet, and who wants to know when they do."""
         self.evicted: set[int] = set()
-        self._untold: dict[int, set[int]] = {}
+        self.untold: dict[int, set[int]] = {}
         """Of each sequencer: evicted clients that it may not know of."""
-        self._ordered: list[tuple[str, int]] = []
+        self.ordered: list[tuple[str, int]] = []
         """Moves that were asked for and have not begun."""
-        self._tick_at: int | None = None
-        self._balance_at = options.balance_ticks * options.tick_ns
+        self.tick_at: int | None = None
+        self.balance_at = options.balance_ticks * options.tick_ns
         self._handlers: dict[type[Packet], Callable[[int, int, Any], Effects]] = {
             wire.Create: self._create,
             wire.Lookup: self._lookup,
@@ -102,32 +102,32 @@ class Directory(Node):
         return effects
 
     def wake(self, now: int) -> Effects:
-        self._tick_at = None
+        self.tick_at = None
         effects: list[Send] = []
         if self.operation is not None and now >= self.operation.ends_at:
             effects += self._end(now, committed=False)
-        if now >= self._balance_at and self.options.balance_ticks:
+        if now >= self.balance_at and self.options.balance_ticks:
             effects += self._balance(now)
         effects += self._begin_ordered(now)
         if self.operation is not None:
             effects.append(self._open(self.operation))
-        effects += [Send(wire.Host(group), (self.locations[group],)) for group in self._hosting]
+        effects += [Send(wire.Host(group), (self.locations[group],)) for group in self.hosting]
         effects += self._tell_evicted()
         self._set_tick(now)
         return effects
 
     def due(self) -> int | None:
-        return self._tick_at
+        return self.tick_at
 
     def idle(self) -> bool:
-        return self.operation is None and not (self._hosting or self._ordered or self._untold)
+        return self.operation is None and not (self.hosting or self.ordered or self.untold)
 
     def _set_tick(self, now: int) -> None:
-        if self._tick_at is None:
+        if self.tick_at is None:
             if not self.idle():
-                self._tick_at = now + self.options.tick_ns
+                self.tick_at = now + self.options.tick_ns
             elif self.options.balance_ticks and any(self.loads.values()):
-                self._tick_at = max(self._balance_at, now + self.options.tick_ns)
+                self.tick_at = max(self.balance_at, now + self.options.tick_ns)
 
     # Names.
 
@@ -142,10 +142,10 @@ class Directory(Node):
         if group not in self.locations:
             self.locations[group] = self._least_loaded()
             self.entries[group], self.over[group] = {}, {}
-            self._hosting[group] = {}
-        if group not in self._hosting:
+            self.hosting[group] = {}
+        if group not in self.hosting:
             return self._lookup(now, source, wire.Lookup(group))
-        self._hosting[group][source] = None
+        self.hosting[group][source] = None
         return (Send(wire.Host(group), (self.locations[group],)),)
 
     def _least_loaded(self) -> int:
@@ -156,11 +156,11 @@ class Directory(Node):
         return min(self.sequencers, key=load)
 
     def _hosted(self, now: int, source: int, packet: wire.Hosted) -> Effects:  # noqa: ARG002
-        waiting = self._hosting.pop(packet.group, None)
+        waiting = self.hosting.pop(packet.group, None)
         return (Send(wire.Located(packet.group, self.locations[packet.group]), tuple(waiting)),) if waiting else NOTHING
 
     def _lookup(self, now: int, source: int, packet: wire.Lookup) -> Effects:  # noqa: ARG002
-        location = -1 if packet.group in self._hosting else self.locations.get(packet.group, -1)
+        location = -1 if packet.group in self.hosting else self.locations.get(packet.group, -1)
         if packet.group in self.lost:
             location = wire.LOST
         return (Send(wire.Located(packet.group, location), (source,)),)
@@ -170,14 +170,14 @@ class Directory(Node):
         operation, effects = self.operation, list[Send]()
         if operation is not None and sequencer in (operation.to, *operation.sources):
             effects += self._end(now, committed=False)
-        gone = [group for group, location in self.locations.items() if location == sequencer and group not in self._hosting]
+        gone = [group for group, location in self.locations.items() if location == sequencer and group not in self.hosting]
         for group in gone:
             del self.locations[group], self.entries[group], self.over[group]
             self.loads.pop(group, None)
         self.lost.update(gone)
-        self._ordered = [(group, to) for group, to in self._ordered if group not in self.lost]
+        self.ordered = [(group, to) for group, to in self.ordered if group not in self.lost]
         if self.evicted:
-            self._untold.setdefault(sequencer, set()).update(self.evicted)
+            self.untold.setdefault(sequencer, set()).update(self.evicted)
         self._set_tick(now)
         return effects
 
@@ -259,7 +259,7 @@ class Directory(Node):
             self.locations.update(dict.fromkeys(operation.groups, operation.to))
             self.moved += len(operation.groups)
         # What was just moved stays for a while, so that groups do not wander to and fro.
-        self._balance_at = now + self.options.balance_ticks * self.options.tick_ns
+        self.balance_at = now + self.options.balance_ticks * self.options.tick_ns
         concerned = tuple(sorted({*operation.sources, operation.to}))
         return [Send(wire.Outcome(operation.op, committed), concerned), *self._begin_ordered(now)]
 
@@ -271,13 +271,13 @@ class Directory(Node):
     def _move(self, now: int, source: int, packet: wire.Move) -> Effects:
         if packet.group not in self.locations or packet.sequencer not in self.sequencers:
             raise ProtocolViolation(source, f"it wants {packet.group!r} at {packet.sequencer}, one of which does not exist")
-        if (packet.group, packet.sequencer) not in self._ordered:
-            self._ordered.append((packet.group, packet.sequencer))
+        if (packet.group, packet.sequencer) not in self.ordered:
+            self.ordered.append((packet.group, packet.sequencer))
         return self._begin_ordered(now)
 
     def _begin_ordered(self, now: int) -> list[Send]:
-        while self._ordered and self.operation is None:
-            group, to = self._ordered.pop(0)
+        while self.ordered and self.operation is None:
+            group, to = self.ordered.pop(0)
             effects = self._start(now, self._with(group), to)
             if effects:
                 return effects
@@ -299,16 +299,16 @@ class Directory(Node):
             return NOTHING
         self.evicted.add(packet.client)
         for sequencer in self.sequencers:
-            self._untold.setdefault(sequencer, set()).add(packet.client)
+            self.untold.setdefault(sequencer, set()).add(packet.client)
         return self._tell_evicted()
 
     def _tell_evicted(self) -> list[Send]:
-        return [Send(wire.Evict(tuple(sorted(clients))), (each,)) for each, clients in self._untold.items()]
+        return [Send(wire.Evict(tuple(sorted(clients))), (each,)) for each, clients in self.untold.items()]
 
     def _evict_done(self, now: int, source: int, packet: wire.EvictDone) -> Effects:  # noqa: ARG002
-        self._untold.get(source, set()).difference_update(packet.clients)
-        if not self._untold.get(source, True):
-            del self._untold[source]
+        self.untold.get(source, set()).difference_update(packet.clients)
+        if not self.untold.get(source, True):
+            del self.untold[source]
         return NOTHING
 
     # Load.
@@ -320,7 +320,7 @@ class Directory(Node):
         return NOTHING
 
     def _balance(self, now: int) -> list[Send]:
-        self._balance_at = now + self.options.balance_ticks * self.options.tick_ns
+        self.balance_at = now + self.options.balance_ticks * self.options.tick_ns
         effects: list[Send] = []
         if self.operation is None and len(self.sequencers) > 1 and self.locations:
             members = self.entries if self.options.totally else dict.fromkeys(self.locations, ())

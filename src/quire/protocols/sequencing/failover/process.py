@@ -7,6 +7,7 @@ comes for a unit that it does not run it answers with what it knows of who does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from quire.model.errors import ProtocolViolation
 from quire.model.packets import Packet
@@ -21,7 +22,7 @@ INPUTS = frozenset(Sequencer.packets)
 
 
 class SequencerProcess(Node):
-    packets = (
+    packets: ClassVar[tuple[type[Packet], ...]] = (
         wire.Letter, wire.Snapshot, wire.Record, wire.Recorded, wire.Live, wire.Configured,
     )  # fmt: skip
 
@@ -44,6 +45,8 @@ class SequencerProcess(Node):
         self.register = register
         self._registers = frozenset((register, *registers))
         self.routes = Routes()
+        self.waiting: tuple[int, ...] = ()
+        """Units that nobody can run now, as the register said."""
         self.replicas = {
             unit: Replica(unit, me, register, self.routes, sequencer_of(unit, self.units, options)) for unit in self.units
         }
@@ -65,6 +68,8 @@ class SequencerProcess(Node):
 
     def _configured(self, now: int, packet: wire.Configured) -> Effects:
         effects: list[Send] = []
+        if packet.version >= self.routes.version:
+            self.waiting = packet.waiting
         for found in self.routes.learn(packet.version, packet.configurations):
             if found.unit in self.replicas:
                 effects += self.replicas[found.unit].configure(now, found)
@@ -104,6 +109,11 @@ class SequencerProcess(Node):
             raise ProtocolViolation(source, f"{letter.packet.name} is not for a sequencer")
 
     # What its driver notices.
+
+    def holding_up(self) -> dict[int, tuple[str, int]]:
+        """The clients by which others are held up, in whatever unit that works here."""
+        working = [each.sequencer for each in self.replicas.values() if each.live and each.sequencer is not None]
+        return {client: why for sequencer in working for client, why in sequencer.holding_up().items()}
 
     def suspect(self, client: int) -> Effects:
         """The client is lost; the register decides for all."""

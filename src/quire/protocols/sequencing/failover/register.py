@@ -27,7 +27,7 @@ class Register(Node):
         super().__init__(address)
         self.processes = frozenset(processes)
         self.directory = Directory(REGISTER, units, options)
-        self.succession = Succession(units, options.backups)
+        self.succession = Succession(units, options.backups, len(self.processes))
 
     def receive(self, now: int, source: int, packet: Packet) -> Effects:
         succession = self.succession

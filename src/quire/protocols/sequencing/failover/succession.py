@@ -13,9 +13,9 @@ from quire.protocols.sequencing.failover.configurations import Configuration, Na
 
 
 class Succession:
-    """Of all units. `backups`: how many a unit is to have."""
+    """Of all units, once all `processes` have come. `backups`: how many a unit is to have."""
 
-    def __init__(self, units: Sequence[int], backups: int) -> None:
+    def __init__(self, units: Sequence[int], backups: int, processes: int) -> None:
         self.units = tuple(units)
         self.configurations: dict[int, Configuration] = {}
         self.live: dict[int, tuple[Name, ...]] = {}
@@ -24,22 +24,23 @@ class Succession:
         self.waiting: set[int] = set()
         """Units that nobody may run now."""
         self._backups = backups
-        self._there: set[Name] = set()
-        self._lives: dict[int, int] = {}
+        self._processes = processes
+        self.there: set[Name] = set()
+        self.lives: dict[int, int] = {}
 
     def arrived(self, name: Name) -> bool:
         """A process is there; returns whether that changes anything. Whatever was there before it is gone for ever."""
-        if name.life < self._lives.get(name.address, -1) or name in self._there:
+        if name.life < self.lives.get(name.address, -1) or name in self.there:
             return False
-        self._lives[name.address] = name.life
-        self._there = {each for each in self._there if each.address != name.address} | {name}
+        self.lives[name.address] = name.life
+        self.there = {each for each in self.there if each.address != name.address} | {name}
         return self._reconsider()
 
     def missed(self, name: Name) -> bool:
         """A process is said to be lost. If it is not, it will say so."""
-        if name not in self._there:
+        if name not in self.there:
             return False
-        self._there.discard(name)
+        self.there.discard(name)
         return self._reconsider()
 
     def in_sync(self, unit: int, epoch: int) -> bool:
@@ -54,7 +55,7 @@ class Succession:
 
     def gone(self) -> list[int]:
         """Units of which no copy is left: all that took part in their last live epoch have begun another life."""
-        return [unit for unit, names in self.live.items() if all(name.life < self._lives[name.address] for name in names)]
+        return [unit for unit, names in self.live.items() if all(name.life < self.lives[name.address] for name in names)]
 
     def begin_anew(self, unit: int) -> None:
         """Nothing is left of the unit: whoever is next begins with nothing."""
@@ -68,11 +69,13 @@ class Succession:
     def _reconsider(self) -> bool:
         """Change who runs what where somebody is lost, or a backup is missing and can be had."""
         before = self.version
+        if not self.configurations and len(self.there) < self._processes:
+            return False
         for unit in self.units:
             found = self.configurations.get(unit)
             chosen = self._choose(unit, found)
             if chosen is None:
-                if found is None or not self._there.issuperset(found.names):
+                if found is None or not self.there.issuperset(found.names):
                     self.waiting.add(unit)
                 continue
             self.waiting.discard(unit)
@@ -93,11 +96,11 @@ class Succession:
         def preference(name: Name) -> tuple[bool, bool, int, Name]:
             return name not in had, name not in known, self._burden(name, unit), name
 
-        chosen = sorted(self._there - {first}, key=preference)[: self._backups]
+        chosen = sorted(self.there - {first}, key=preference)[: self._backups]
         return (first, *chosen) if chosen or not self._backups else None
 
     def _primary(self, unit: int, found: Configuration | None) -> Name | None:
-        able: Iterable[Name] = self._there.intersection(self.live.get(unit, self._there))
+        able: Iterable[Name] = self.there.intersection(self.live.get(unit, self.there))
         at_present = None if found is None else found.primary
 
         def preference(name: Name) -> tuple[bool, bool, int, Name]:

@@ -1,0 +1,176 @@
+"""One sequencer of a service that survives: its copies of units, its copy of the register, and how the two meet.
+
+The register lives in a group of its own, whose members change, so that the sequencers also agree in its views who of them is
+there. Whoever is missing in a view is taken off its units; whoever comes says so to the register. A sequencer is entered when
+all units work, and left when they work without it, so that sequencers can be restarted one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from quire.live import clock
+from quire.live.dynamic.events import View
+from quire.live.dynamic.group import DynamicGroup
+from quire.live.events import Listener
+from quire.live.network.hub import HubRoster
+from quire.live.observing.observer import Observer
+from quire.live.recording import Recording
+from quire.live.services.nodes import Host
+from quire.live.services.surviving.process import ForRegister, ServingProcess
+from quire.live.services.surviving.register import ANSWERS, QUESTIONS, RegisterObject, Said
+from quire.live.services.visiting import HubHost
+from quire.live.settings import Settings
+from quire.model.errors import ProtocolViolation, QuireError
+from quire.protocols.node import Notice, Send
+from quire.protocols.sequencing.failover import packets as wire
+from quire.protocols.sequencing.failover.configurations import REGISTER
+
+HANDED_OVER_S = 5.0
+"""How long a sequencer that leaves waits until others run its units."""
+
+
+class SurvivingServer(HubHost):
+    def __init__(
+        self,
+        settings: Settings,
+        node: ServingProcess,
+        group: DynamicGroup,
+        register: RegisterObject,
+        *,
+        recording: Recording | None = None,
+        on_event: Listener | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        super().__init__(
+            settings, node, self._on_notice, HubRoster(settings), recording=recording, survives=True, on_event=on_event,
+            observer=observer,
+        )  # fmt: skip
+        self._node = node
+        self._group = group
+        self._register = register
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = False
+        self._asked: set[tuple[int, bytes]] = set()
+        """What the register was told and has not answered: the same again would only be the same again."""
+
+    # Coming and going.
+
+    async def __aenter__(self) -> SurvivingServer:
+        await self._group.__aenter__()
+        try:
+            await super().__aenter__()
+        except BaseException as error:
+            await self._group.__aexit__(type(error), error, None)
+            raise
+        for task in (self._follow_views(), self._follow_register(), self._keep_time()):
+            self._start(task)
+        await self._until_all_live(self.settings.join_s)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self.failure is None:
+                self._leaving = True
+                self._say(ForRegister(self._node.address, wire.Missing(self._node.me)))
+                await self._until_all_live(HANDED_OVER_S)
+        finally:
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            try:
+                await super().__aexit__(kind, error, trace)
+            finally:
+                with suppress(QuireError):
+                    await self._group.__aexit__(kind, error, trace)
+
+    async def _until_all_live(self, within_s: float) -> None:
+        """Until all units work, without this process if it leaves."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not self._all_live():
+                    await self._register.changed()
+
+    def _all_live(self) -> bool:
+        found = self._register.register().succession.configurations
+        mine = self._node.me
+        return len(found) == len(self._node.units) and all(
+            each.live and not (self._leaving and mine in each.names) for each in found.values()
+        )
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # The register.
+
+    def _on_notice(self, _host: Host, notice: Notice) -> None:
+        """What the process has to say to the register."""
+        if isinstance(notice, ForRegister):
+            self._say(notice)
+
+    def _say(self, notice: ForRegister) -> None:
+        source, packet = notice.source, notice.packet
+        succession = self._register.register().succession
+        if isinstance(packet, wire.Here) and (self._leaving or self._node.me in succession.there):
+            return
+        question = QUESTIONS.encode(packet)
+        if (source, question) not in self._asked:
+            self._asked.add((source, question))
+            self._start(self._tell(source, question))
+
+    async def _tell(self, source: int, question: bytes) -> None:
+        try:
+            said = await self._register.take(source, question)
+        except ProtocolViolation as error:
+            if source not in self._node.processes:
+                self.dismiss(source, str(error))
+        except QuireError:
+            pass  # No majority was there, or this process is ending: whoever misses the answer asks again.
+        else:
+            self._perform(said)
+        finally:
+            self._asked.discard((source, question))
+
+    def _perform(self, said: Said) -> None:
+        self.host.act([Send(ANSWERS.decode(packet), tuple(to)) for packet, to in said])
+
+    async def _follow_register(self) -> None:
+        """Tell the process who runs what, as its copy of the register knows."""
+        while True:
+            register = self._register.register()
+            if register.succession.version > self._node.routes.version:
+                self.host.act(self._node.receive(self.host.now(), REGISTER, register.configured()))
+            await self._register.changed()
+
+    async def _follow_views(self) -> None:
+        async for event in self._group.events():
+            if isinstance(event, View):
+                self._miss_the_missing()
+
+    def _miss_the_missing(self) -> None:
+        """Whoever is in no view any more runs nothing; one process says so."""
+        view = self._group.view
+        if view is None or view.senior != self._group.me:
+            return
+        present = set(map(int, view.members))
+        for name in sorted(self._register.register().succession.there):
+            if name.address not in present:
+                self._say(ForRegister(self._node.address, wire.Missing(name)))
+
+    async def _keep_time(self) -> None:
+        """The register has no clock: the senior member tells it when something is due."""
+        while True:
+            await asyncio.sleep(self._node.options.tick_ms / 1000)
+            self._miss_the_missing()
+            due, view = self._register.register().due(), self._group.view
+            if due is not None and due <= clock.wall_ns() and view is not None and view.senior == self._group.me:
+                with suppress(QuireError):
+                    self._perform(await self._register.tick())

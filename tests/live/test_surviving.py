@@ -1,0 +1,255 @@
+"""Sequencers that survive: killed, stopped and restarted one after the other, while clients send and notice only a pause."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import quire
+from quire.live.runs.collecting import collect
+from quire.live.runs.fleet import free_addresses
+from quire.live.services.sequencers import Connected, connect, serve
+from quire.live.services.surviving.joining import read_register
+from quire.live.services.surviving.server import SurvivingServer
+from quire.model.errors import BadInput
+from quire.pipeline import audit
+from quire.protocols.sequencing.notices import Changed, Delivered
+from tests.kit.patience import PATIENCE_S
+from tests.kit.virtual_time import run_in_virtual_time
+from tests.live.running import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COUNT = 3
+SOON_S = 1.0
+"""A timeout after which somebody who is silent is missed."""
+LONG_S = 100_000
+"""Of virtual time."""
+SECRET = "a secret of sequencers that survive"
+
+
+class Crew:
+    """Three sequencers in memory and in virtual time, each of which can be lost and started again."""
+
+    def __init__(self, **options: object) -> None:
+        self.sequencers = [f"127.0.0.1:{7000 + me}" for me in range(COUNT)]
+        self.servers: dict[int, SurvivingServer] = {}
+        self._given: dict[str, Any] = {
+            "backups": 1, "options": {"tick_ms": 20, **options}, "timeout_s": SOON_S, "secret": SECRET, "transport": "memory",
+        }  # fmt: skip
+
+    async def start(self, *numbers: int) -> None:
+        for me in numbers:
+            made = serve(self.sequencers, me, **self._given)
+            assert isinstance(made, SurvivingServer)
+            self.servers[me] = made
+        await asyncio.gather(*(self.servers[me].__aenter__() for me in numbers))
+
+    async def lose(self, me: int) -> None:
+        """It ends without a word to anybody."""
+        await self.servers.pop(me).__aexit__(RuntimeError, RuntimeError("lost"), None)
+
+    async def leave(self, me: int) -> None:
+        await self.servers.pop(me).__aexit__(None, None, None)
+
+    def connect(self) -> Connected:
+        return connect(self.sequencers, **self._given)
+
+    def runs(self, client: Connected, group: str) -> int:
+        """Who runs the unit of a group."""
+        found = next(iter(self.servers.values()))._register.register().succession.configurations
+        return found[client.client.locations[group]].primary.address
+
+
+@asynccontextmanager
+async def crew(**options: object) -> AsyncIterator[Crew]:
+    made = Crew(**options)
+    await made.start(*range(COUNT))
+    yield made
+    for me in [*made.servers]:
+        await made.lose(me)
+
+
+class Reader:
+    """What a client delivers, run by run."""
+
+    def __init__(self, client: Connected) -> None:
+        self.messages: list[tuple[int, bytes]] = []
+        self._news = asyncio.Event()
+        client.on_delivered = self._take
+
+    def _take(self, notice: Delivered | Changed) -> None:
+        if isinstance(notice, Delivered):
+            self.messages += [(notice.run.origin, payload) for payload in notice.run.payloads()]
+            self._news.set()
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.messages) < count:
+                self._news.clear()
+                await self._news.wait()
+
+
+async def members(stack: AsyncExitStack, clients: Sequence[Connected], group: str = "tea") -> list[Reader]:
+    for client in clients:
+        await stack.enter_async_context(client)
+    await clients[0].create_group(group)
+    for client in clients:
+        await client.join_group(group)
+    return [Reader(client) for client in clients]
+
+
+@pytest.mark.parametrize("order", ["total", "hybrid"])
+def test_clients_go_on_when_the_sequencer_of_their_group_is_lost(order: str) -> None:
+    async def main() -> None:
+        async with crew(order=order) as service, AsyncExitStack() as stack:
+            clients = [service.connect() for _ in range(2)]
+            readers = await members(stack, clients)
+            for number in range(20):
+                await clients[number % 2].multicast("tea", b"%d" % number)
+            await readers[0].until(20)
+            await service.lose(service.runs(clients[0], "tea"))
+            for number in range(20, 40):
+                await clients[number % 2].multicast("tea", b"%d" % number)
+            for reader in readers:
+                await reader.until(40)
+            assert readers[0].messages == readers[1].messages
+            assert sorted(int(payload) for _, payload in readers[0].messages) == [*range(40)]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+def test_all_sequencers_are_restarted_one_after_the_other_while_clients_send() -> None:
+    async def main() -> None:
+        async with crew() as service, AsyncExitStack() as stack:
+            clients = [service.connect() for _ in range(2)]
+            readers = await members(stack, clients)
+            over, sent = asyncio.Event(), [0, 0]
+
+            async def send(me: int) -> None:
+                while not over.is_set():
+                    await clients[me].multicast("tea", b"%d" % sent[me])
+                    sent[me] += 1
+                    await asyncio.sleep(0.002)
+
+            sending = [asyncio.ensure_future(send(me)) for me in range(2)]
+            for me in range(COUNT):
+                await service.leave(me)
+                await service.start(me)
+            over.set()
+            await asyncio.gather(*sending)
+            for reader in readers:
+                await reader.until(sum(sent))
+            assert readers[0].messages == readers[1].messages
+            for me, client in enumerate(clients):
+                own = [int(payload) for origin, payload in readers[0].messages if origin == client.me]
+                assert own == [*range(sent[me])]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+def test_a_client_that_comes_while_a_sequencer_is_down_is_served() -> None:
+    async def main() -> None:
+        async with crew() as service, AsyncExitStack() as stack:
+            first = service.connect()
+            [reader] = await members(stack, [first])
+            await service.lose(service.runs(first, "tea"))
+            late = await stack.enter_async_context(service.connect())
+            await late.multicast("tea", b"late")
+            await reader.until(1)
+            assert reader.messages == [(late.me, b"late")]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+def test_without_enough_sequencers_calls_raise_and_what_was_accepted_is_kept() -> None:
+    async def main() -> None:
+        async with crew() as service, AsyncExitStack() as stack:
+            client = service.connect()
+            stack.push_async_exit(lambda *_: client.__aexit__(RuntimeError, RuntimeError("it cannot leave"), None))
+            await client.__aenter__()
+            await client.create_group("tea")
+            await client.join_group("tea")
+            reader = Reader(client)
+            await client.multicast("tea", b"one")
+            await client.flushed()
+            lost = [me for me in range(COUNT) if me != service.runs(client, "tea")]
+            for me in lost:
+                await service.lose(me)
+            await client.multicast("tea", b"two")
+            with pytest.raises(quire.UnitUnavailable, match="tea"):
+                await client.flushed()
+            with pytest.raises(quire.UnitUnavailable, match="more of them"):
+                await client.create_group("coffee")
+            assert [payload for _, payload in reader.messages] == [b"one"]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+def test_what_cannot_be_a_service_that_survives_is_refused() -> None:
+    with pytest.raises(BadInput, match="2 backups need more than 2 sequencers"):
+        serve(["127.0.0.1:1", "127.0.0.1:2"], 0, backups=2)
+    assert read_register(["127.0.0.1:7400"], None) == ["127.0.0.1:8400"]
+    for register, why in ((["127.0.0.1:7401", "127.0.0.1:9"], "1 addresses"), (["127.0.0.1:7400"], "of its own")):
+        with pytest.raises(BadInput, match=why):
+            read_register(["127.0.0.1:7400"], register)
+    with pytest.raises(BadInput, match="give the addresses"):
+        read_register(["127.0.0.1:65000"], None)
+
+
+def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(spark: SparkSession, tmp_path: Path) -> None:
+    addresses = free_addresses(2 * COUNT)
+    sequencers, register = addresses[:COUNT], addresses[COUNT:]
+
+    def start(me: int) -> subprocess.Popen[str]:
+        command = [str(Path(sys.executable).with_name("quire")), "serve", "--listen", sequencers[me], "--backups", "1"]
+        peers = ["--peers", ",".join(sequencers), "--register", ",".join(register), "--timeout", "20"]
+        return subprocess.Popen([*command, *peers, "--option", "tick_ms=20"], stderr=subprocess.PIPE, text=True)
+
+    async def serves(process: subprocess.Popen[str]) -> None:
+        stderr = process.stderr
+        assert stderr is not None
+        while "serves" not in (line := await asyncio.to_thread(stderr.readline)):
+            assert line, "the sequencer ended"
+
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as stack:
+            await asyncio.gather(*map(serves, processes))
+            options = {"tick_ms": 20}
+            clients = [connect(sequencers, backups=1, options=options, trace=tmp_path / "trace") for _ in range(3)]
+            readers = await members(stack, clients)
+            for number in range(60):
+                if number == 20:
+                    victim = processes[0]
+                    victim.send_signal(signal.SIGKILL)
+                    await asyncio.to_thread(victim.communicate)
+                if number == 40:
+                    processes[0] = start(0)
+                    await serves(processes[0])
+                    await clients[2].leave_group("tea")
+                await clients[number % 2].multicast("tea", b"%d" % number)
+            for reader in readers[:2]:
+                await reader.until(60)
+            assert readers[0].messages == readers[1].messages
+
+    processes = [start(me) for me in range(COUNT)]
+    try:
+        run(main())
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    summary = collect(tmp_path / "trace", tmp_path / "run")
+    assert (summary.messages, summary.complete) == (60, True)
+    proof = audit(spark, tmp_path / "run")
+    assert proof.verdict == "holds", proof
+    assert "memberships" in {str(each) for each in proof.expected}

@@ -16,6 +16,7 @@ from quire.cli.auditing import status
 from quire.cli.calling import call
 from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, spark_address
+from quire.model.errors import BadInput
 from quire.pipeline.importing.formats.registry import FORMATS, takers
 from quire.pipeline.importing.request import AUTO, ImportRequest
 
@@ -42,7 +43,7 @@ def import_(
             help="Logs of one system: files, directories, or - for standard input; gzip, zstd and bzip2 are unpacked.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="A new directory for the run.")],
+    out: Annotated[Path | None, typer.Option(help="A new directory for the run; needed unless it is a --dry-run.")] = None,
     format_: Annotated[str, typer.Option("--format", help=f"{_KNOWN}; or auto: detect it from the files.")] = AUTO,
     regex: Annotated[
         str | None,
@@ -121,6 +122,8 @@ def import_(
     if dry_run:
         _show_preview(preview(files, request), json)
         return
+    if out is None:
+        raise BadInput("say with --out where the run is to be written, or look at its first events with --dry-run")
     # Before Spark is started, which takes seconds, find out whether there is anything to import, and where to.
     check_out(out, force=force)
     if (plain := plain_files(files, skip_lines)) is not None:

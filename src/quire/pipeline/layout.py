@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -115,6 +116,8 @@ def _check_follows(group: RowGroup, expected: int) -> None:
 def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
     """The file's row groups with the positions that its footer states."""
     found = []
+    # Whoever reads it may have been started in another directory.
+    path = str(Path(file.path).absolute())
     for index, stored in enumerate(file.row_groups):
         if stored.rows == 0:
             continue
@@ -124,7 +127,7 @@ def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
         if last - first + 1 != stored.rows:
             raise BadInput(f"{file.path} does not number the events of process {file.process} one by one")
         low, high = stored.lamport.low, stored.lamport.high
-        found.append(RowGroup(file.path, index, file.process, stored.rows, first, low, high, _numbers(stored)))
+        found.append(RowGroup(path, index, file.process, stored.rows, first, low, high, _numbers(stored)))
     return found
 
 

@@ -72,6 +72,7 @@ format: .venv/dev.stamp ## Rewrite the sources in the house style
 bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/quire bench
 	$(BIN)/python -m benchmarks.failover
+	$(BIN)/python -m benchmarks.sequencers
 	$(BIN)/python -m benchmarks.journal
 	$(BIN)/python -m benchmarks.watching
 	$(BIN)/python -m benchmarks.simulator

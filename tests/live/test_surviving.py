@@ -21,6 +21,7 @@ from quire.live.services.surviving.joining import read_register
 from quire.live.services.surviving.server import SurvivingServer
 from quire.model.errors import BadInput
 from quire.pipeline import audit
+from quire.protocols.sequencing.failover.configurations import Configuration
 from quire.protocols.sequencing.notices import Changed, Delivered
 from tests.kit.patience import PATIENCE_S
 from tests.kit.virtual_time import run_in_virtual_time
@@ -38,10 +39,10 @@ SECRET = "a secret of sequencers that survive"
 
 
 class Crew:
-    """Three sequencers in memory and in virtual time, each of which can be lost and started again."""
+    """Sequencers in memory and in virtual time, each of which can be lost and started again."""
 
-    def __init__(self, **options: object) -> None:
-        self.sequencers = [f"127.0.0.1:{7000 + me}" for me in range(COUNT)]
+    def __init__(self, count: int, **options: object) -> None:
+        self.sequencers = [f"127.0.0.1:{7000 + me}" for me in range(count)]
         self.servers: dict[int, SurvivingServer] = {}
         self._given: dict[str, Any] = {
             "backups": 1, "options": {"tick_ms": 20, **options}, "timeout_s": SOON_S, "secret": SECRET, "transport": "memory",
@@ -64,16 +65,19 @@ class Crew:
     def connect(self) -> Connected:
         return connect(self.sequencers, **self._given)
 
-    def runs(self, client: Connected, group: str) -> int:
+    def configuration(self, client: Connected, group: str) -> Configuration:
         """Who runs the unit of a group."""
         found = next(iter(self.servers.values()))._register.register().succession.configurations
-        return found[client.client.locations[group]].primary.address
+        return found[client.client.locations[group]]
+
+    def runs(self, client: Connected, group: str) -> int:
+        return self.configuration(client, group).primary.address
 
 
 @asynccontextmanager
-async def crew(**options: object) -> AsyncIterator[Crew]:
-    made = Crew(**options)
-    await made.start(*range(COUNT))
+async def crew(count: int = COUNT, **options: object) -> AsyncIterator[Crew]:
+    made = Crew(count, **options)
+    await made.start(*range(count))
     yield made
     for me in [*made.servers]:
         await made.lose(me)
@@ -191,6 +195,33 @@ def test_without_enough_sequencers_calls_raise_and_what_was_accepted_is_kept() -
             with pytest.raises(quire.UnitUnavailable, match="more of them"):
                 await client.create_group("coffee")
             assert [payload for _, payload in reader.messages] == [b"one"]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+def test_a_group_is_lost_with_all_who_knew_it_and_the_others_are_not() -> None:
+    async def main() -> None:
+        async with crew(5) as service, AsyncExitStack() as stack:
+            client = await stack.enter_async_context(service.connect())
+            for group in ("tea", "cake", "soup", "rice", "milk"):
+                await client.create_group(group)
+                await client.join_group(group)
+            copies = service.configuration(client, "tea").names
+            others = [
+                group for group in client.client.locations if not {*copies} & {*service.configuration(client, group).names}
+            ]
+            assert others
+            await asyncio.gather(*(service.lose(each.address) for each in copies))
+            await service.start(*(each.address for each in copies))
+            with pytest.raises(quire.GroupLost, match="tea"):
+                async for _ in client:
+                    pass
+            for ask in (client.join_group, client.create_group, lambda group: client.multicast(group, b"?")):
+                with pytest.raises(quire.GroupLost, match="another name"):
+                    await ask("tea")
+            reader = Reader(client)
+            await client.multicast(others[0], b"still here")
+            await reader.until(1)
 
     run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
 

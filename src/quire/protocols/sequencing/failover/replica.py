@@ -172,10 +172,8 @@ class Replica:
         if not self.live:
             return self._synchronise() if len(self._acknowledged) == len(self._backups) else []
         common = min(self._acknowledged.get(each, -1) for each in self._backups)
-        for index in [*self._records]:
-            if index > common:
-                break
-            del self._records[index]
+        while self._records and (first := next(iter(self._records))) <= common:
+            del self._records[first]
         return self._release()
 
     # At a backup.

@@ -11,6 +11,8 @@ from quire.protocols.objects.declarations import Catalogue, Placed, declare
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.sequencing import Client, Directory, Sequencer, SequencingOptions
 from quire.protocols.sequencing.combined_sequencer import CombinedSequencer
+from quire.protocols.sequencing.failover import Register, SequencerProcess, SurvivingClient, SurvivingOptions
+from quire.protocols.sequencing.failover.configurations import Name
 from quire.protocols.transactions.placement import Placement
 from quire.protocols.transactions.processor import Processor
 from quire.protocols.transactions.quorum_client import QuorumClient
@@ -66,6 +68,14 @@ def _sequencing_cast(name: str, target: int, options: SequencingOptions, *, comb
     return Cast(name, lambda: _sequencing(options, combined=combined), target, _ask_client, _TEA_TIME, (*GROUPS, "K"), 2)
 
 
+def _surviving() -> Mapping[int, Node]:
+    """The same with copies: sequencers 2 and 3 are each other's backups, and the register is at 4."""
+    clients = {each: SurvivingClient(each, (2, 3), (2, 3), (4,), _BACKED) for each in (0, 1)}
+    processes = {each: SequencerProcess(Name(each, 0), (2, 3), (2, 3), 4, _BACKED) for each in (2, 3)}
+    return {**clients, **processes, 4: Register(4, (2, 3), (2, 3), _BACKED)}
+
+
+_BACKED = SurvivingOptions(tick_ms=40, window=8, history=32)
 _TOTAL = SequencingOptions(tick_ms=40, window=8, history=32)
 _HYBRID = SequencingOptions(tick_ms=40, window=8, history=32, order="hybrid", pipelined=True, bodies="direct")
 _BOTH = SequencingOptions(tick_ms=40, window=8, history=32, order="causal-total", pipelined=True)
@@ -165,6 +175,9 @@ CASTS: tuple[Cast, ...] = (
     _sequencing_cast("a sequencer that gets groups", 3, _TOTAL),
     _sequencing_cast("the directory", 4, _TOTAL),
     _sequencing_cast("a combined sequencer", 2, _BOTH, combined=True),
+    Cast("a client of sequencers that survive", _surviving, 0, _ask_client, _TEA_TIME, (*GROUPS, "K"), 2),
+    Cast("a process of sequencers that survive", _surviving, 2, _ask_client, _TEA_TIME, (*GROUPS, "K"), 2),
+    Cast("the register", _surviving, 4, _ask_client, _TEA_TIME, (*GROUPS, "K"), 2),
     Cast("an object's member", _objects, 1, _ask_object, _CALLS, ("a", "b", "read", "write", "add"), 3),
     Cast("a replica of a majority", _quorum, 0, _ask_store, _transactions(3, 4), _KEYS, 3),
     Cast("a replica that lost its disk", _recovering, 1, _ask_store, _transactions(3, 4), _KEYS, 3),

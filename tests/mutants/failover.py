@@ -90,9 +90,9 @@ MUTATIONS = [
     ),
     Mutation(
         name="R10: a client believes what comes of an epoch that is over",
-        module="protocols/sequencing/failover/configurations.py",
-        right="if epoch < self.epochs.get(unit, -1):\n            return False\n        self.epochs",
-        wrong="self.epochs",
+        module=CLIENT,
+        right="if packet.epoch < known:",
+        wrong="if packet.epoch < -1:",
         tests=(f"{RULES}::test_a_client_believes_nothing_of_an_epoch_that_is_over",),
     ),
     Mutation(

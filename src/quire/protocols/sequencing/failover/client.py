@@ -80,10 +80,11 @@ class SurvivingClient(Client):
                 case inner.Located(sequencer=inner.LOST):
                     effects = [*effects, *self._lose(now, packet.packet.group)]
             return self._addressed(effects)
-        newer = packet.epoch > self.routes.epochs.get(packet.by, -1)
-        if not self.routes.heard(packet.by, packet.epoch, source):
+        known = self.routes.epochs.get(packet.by, -1)
+        if packet.epoch < known:
             return NOTHING
-        effects = super().receive(now, packet.by, packet.packet)
+        effects, newer = super().receive(now, packet.by, packet.packet), packet.epoch > known
+        self.routes.heard(packet.by, packet.epoch, source)
         return self._addressed([*effects, *(self._repeat(now, {packet.by}) if newer else ())])
 
     def _configured(self, now: int, packet: wire.Configured) -> Effects:

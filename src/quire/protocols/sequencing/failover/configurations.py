@@ -61,12 +61,9 @@ class Routes:
         known = self.configurations.get(found.unit)
         return known is None or (found.epoch, found.live) > (known.epoch, known.live)
 
-    def heard(self, unit: int, epoch: int, address: int) -> bool:
-        """A unit said something in this epoch, by a process at this address; returns whether that may be believed."""
-        if epoch < self.epochs.get(unit, -1):
-            return False
+    def heard(self, unit: int, epoch: int, address: int) -> None:
+        """A unit said something in this epoch, no earlier than any that is known, by a process at this address."""
         self.epochs[unit], self.primaries[unit] = epoch, address
-        return True
 
     def known(self) -> tuple[Configuration, ...]:
         return tuple(self.configurations.values())

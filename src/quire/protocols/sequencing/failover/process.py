@@ -68,6 +68,9 @@ class SequencerProcess(Node):
 
     def _configured(self, now: int, packet: wire.Configured) -> Effects:
         effects: list[Send] = []
+        for found in packet.configurations:
+            if found.unit in self.replicas and self.replicas[found.unit].cannot_run(found):
+                raise ProtocolViolation(self.register, f"it gave unit {found.unit} to a process that knows nothing of it")
         if packet.version >= self.routes.version:
             self.waiting = packet.waiting
         for found in self.routes.learn(packet.version, packet.configurations):

@@ -66,6 +66,11 @@ class Replica:
 
     # Configurations.
 
+    def cannot_run(self, found: Configuration) -> bool:
+        """Whether the unit would be given to this process though it knows nothing of it."""
+        new = found.epoch > self.epoch and found.primary == self._me
+        return new and not found.fresh and self.sequencer is None
+
     def configure(self, now: int, found: Configuration) -> list[Send]:
         """The register has said who runs the unit."""
         if found.epoch < self.epoch:
@@ -82,7 +87,6 @@ class Replica:
             return self._forget_if_excluded(found)
         if found.fresh:
             self.sequencer, self.index = self._make(), 0
-        assert self.sequencer is not None, f"unit {self.unit} was given to a process that knows nothing of it"
         return self._synchronise()
 
     def _forget_if_excluded(self, found: Configuration) -> list[Send]:
@@ -198,7 +202,12 @@ class Replica:
         if self.index < packet.index <= self.index + UNACKNOWLEDGED_MAX:
             self._records[packet.index] = packet
         while (following := self._records.pop(self.index + 1, None)) is not None:
-            self.sequencer.receive(now, following.source, following.packet)
+            try:
+                self.sequencer.receive(now, following.source, following.packet)
+            except ProtocolViolation:
+                if following is packet:
+                    raise
+                break  # It came too early, and is as good as lost.
             self.index = following.index
         return self._acknowledge(source)
 

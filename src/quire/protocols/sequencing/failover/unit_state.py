@@ -60,6 +60,8 @@ def restore(sequencer: Sequencer, state: bytes) -> None:
         found = _decoder.decode(state)
     except msgspec.DecodeError as error:
         raise BadInput(f"this is not the state of a sequencer: {error}") from error
+    if not _is_sound(found):
+        raise BadInput("this is not the state of a sequencer: its groups cannot be so")
     moves = sequencer.moves
     sequencer.groups.update({each.group: each for each in found.groups})
     sequencer.forward.update(found.forward)
@@ -76,3 +78,12 @@ def restore(sequencer: Sequencer, state: bytes) -> None:
     sequencer.forgetting.update({(group, client): req for group, client, req in found.forgetting})
     sequencer.founded.update(found.founded)
     sequencer.numbered = found.numbered
+
+
+def _is_sound(state: UnitState) -> bool:
+    groups = {each.group for each in state.groups}
+    others = [each for taken in state.taking.values() for each in taken.values()]
+    leaving = [each for giving in state.giving.values() for each in giving.leaving]
+    return all(each.is_sound() for each in (*state.groups, *others, *leaving)) and all(
+        groups.issuperset(giving.groups) for giving in state.giving.values()
+    )

@@ -48,6 +48,6 @@ def test_the_order_of_events_takes_few_parameters_and_all_its_options() -> None:
     assert len(inspect.signature(order.__wrapped__, follow_wrapped=False).parameters) <= 8  # type: ignore[attr-defined]
     assert [option.name for option in load("order").params if option.name != "help"] == [
         "events", "out", "causal", "source", "clock", "vector", "id", "after", "sources", "omit_superseded", "object", "op",
-        "txn", "write", "commit", "within", "to", "force", "stream", "idle", "heartbeat", "transaction", "schema",
-        "files_per_batch", "once", "end", "master", "remote", "json",
+        "txn", "write", "commit", "within", "to", "force", "stream", "idle", "heartbeat", "transaction",
+        "transaction_position", "schema", "files_per_batch", "once", "end", "master", "remote", "json",
     ]  # fmt: skip

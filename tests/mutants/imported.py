@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 MANY = "tests/importing/test_many_executions.py"
 FOLLOWING = "tests/importing/test_following.py"
 FORMATS = "tests/importing/test_formats.py"
+CHANGES = "tests/ordering/test_change_streams.py"
 STREAM = "tests/ordering/test_stream_operator.py"
 
 MUTATIONS = [
@@ -51,6 +52,20 @@ MUTATIONS = [
         right="if last[causes[at]] and host[causes[at]] == host[event]:",
         wrong="if last[causes[at]]:",
         tests=(f"{FOLLOWING}::test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named",),
+    ),
+    Mutation(
+        name="sources before the one that is still in a transaction give their part of it away",
+        module="pipeline/ordering/stream/frontier.py",
+        right="running.first, 0 if together else source)",
+        wrong="running.first, source)",
+        tests=(f"{CHANGES}::test_transactions_leave_whole_as_soon_as_every_source_is_beyond_them",),
+    ),
+    Mutation(
+        name="a source that was not waited for may bring what should have left",
+        module="pipeline/ordering/stream/frontier.py",
+        right="if transaction is None or transaction.first < clock:",
+        wrong="if transaction is None:",
+        tests=(f"{CHANGES}::test_a_silent_source_is_not_waited_for_and_is_late_if_it_comes_back",),
     ),
     Mutation(
         name="executions that share a run are mixed by time",

@@ -53,7 +53,7 @@ class Stream:
 
     def _take_in(self, task: IntakeTask, rows: Sequence[Row], partitions: int) -> list[Intake]:
         shares: list[list[Row]] = [[] for _ in range(partitions)]
-        whole = isinstance(self.options, TotalOrder) and self.options.transaction is not None
+        whole = isinstance(self.options, TotalOrder) and self.options.in_runs
         for row in self.rng.sample(list(rows), len(rows)):
             share = hash(row["source"]) % partitions if whole else self.rng.randrange(partitions)
             shares[share].append(row)

@@ -89,6 +89,13 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     transaction: Annotated[
         str | None, typer.Option(help="For --stream: the column with the transaction; its events are released together.")
     ] = None
+    transaction_position: Annotated[
+        str | None,
+        typer.Option(
+            help="For --stream: the column with the position of the transaction, the same at every source; its events, of all "
+            "sources, are released together, in this order."
+        ),
+    ] = None
     schema: Annotated[str | None, typer.Option(help="For --stream: the schema, like 'source string, clock long'.")] = None
     files_per_batch: Annotated[int | None, typer.Option(help="For --stream: the maximum number of files in a micro-batch.")] = (
         None

@@ -84,9 +84,11 @@ def _causal(request: OrderRequest, sources: tuple[str | int, ...]) -> CausalOrde
     from quire.pipeline.ordering.stream.options import CausalOrder
 
     streaming = request.streaming
-    if streaming.idle is not None or streaming.heartbeat is not None or streaming.transaction is not None:
+    of_total = (streaming.idle, streaming.heartbeat, streaming.transaction, streaming.transaction_position)
+    if any(option is not None for option in of_total):
         raise BadInput(
-            "--idle, --heartbeat and --transaction are for total order; a causal order does not wait for silent sources"
+            "--idle, --heartbeat, --transaction and --transaction-position are for total order; "
+            "a causal order does not wait for silent sources"
         )
     if request.omission.omit_superseded:
         raise BadInput(
@@ -110,6 +112,7 @@ def _total(request: OrderRequest, sources: tuple[str | int, ...], form: str) -> 
         clock=keys.clock or clock,
         heartbeat=streaming.heartbeat,
         transaction=streaming.transaction,
+        transaction_position=streaming.transaction_position,
         omit_superseded=omission.significance(),
         within=omission.within,
     )

@@ -27,11 +27,13 @@ REASON = "reason"
 
 CLOCK_MAX = (1 << 63) - 1
 """A heartbeat with this clock says that its source has ended."""
+NOWHERE = -(1 << 63)
+"""The position of a source's transaction before it has said anything."""
 ROWS_PER_FILE = 1 << 18
 
 
 class Open(msgspec.Struct, frozen=True):
-    """The transaction that a source is in: its name, and the clock of its first event."""
+    """The transaction that a source is in: its name, and the clock of its first event, or its position among all."""
 
     name: str
     first: int
@@ -119,8 +121,10 @@ class _Rows:
         table, (rank, clock, beats) = self._keep(
             table, (rank, clock, beats), beats | (clock > marks[rank]), lambda _row, key: self._late(*key)
         )
-        self._raise_marks(rank, clock)
         position = clock
+        if options.transaction_position is not None:
+            table, (rank, clock, beats, position, _) = self._join_transactions(table, rank, clock, beats, options)
+        self._raise_marks(rank, clock)
         if options.transaction is not None:
             position = self._place_transactions(table[options.transaction].cast(pa.string()), rank, clock)
         order = np.lexsort((clock, rank, position))
@@ -162,6 +166,33 @@ class _Rows:
         placed[order] = position
         return placed
 
+    def _join_transactions(
+        self, table: pa.Table, rank: np.ndarray, clock: np.ndarray, beats: np.ndarray, options: TotalOrder
+    ) -> tuple[pa.Table, Any]:
+        """The rows whose transactions have a position that is not before those of the same source, and these positions."""
+        assert options.transaction_position is not None
+        column = table[options.transaction_position].cast(pa.int64())
+        ended = beats & (clock == CLOCK_MAX)
+        known = np.asarray(column.is_valid()) | ended
+        position = np.where(ended, CLOCK_MAX, _numbers(column, 0))
+        table, (rank, clock, beats, position) = self._keep(
+            table, (rank, clock, beats, position), known, lambda _row, _key: "its transaction has no position"
+        )
+        order = np.lexsort((clock, rank))
+        reached = position.copy()
+        for source in np.unique(rank).tolist():
+            own = order[rank[order] == source]
+            running = self.task.open[source]
+            floor = NOWHERE if running is None else running.first
+            reached[own] = np.maximum.accumulate(np.maximum(position[own], floor))
+            last = int(reached[own[-1]])
+            self.open[source] = None if last == CLOCK_MAX else Open(str(last), last)
+        good = (position == reached) | beats
+        return self._keep(
+            table, (rank, clock, beats, position, reached), good,
+            lambda _row, key: f"its transaction is late: {key[3]} is before {key[4]}, which its source had already reached",
+        )  # fmt: skip
+
     def _raise_marks(self, rank: np.ndarray, clock: np.ndarray) -> None:
         latest = np.full(len(self.marks), -CLOCK_MAX - 1, np.int64)
         np.maximum.at(latest, rank, clock)
@@ -198,7 +229,7 @@ def take_in(task: IntakeTask, batches: Iterable[pa.RecordBatch]) -> Intake:
     """Read a partition to its end."""
     rows = _Rows(task)
     # The runs of a source can be told apart only when all that it said is there.
-    whole = isinstance(task.options, TotalOrder) and task.options.transaction is not None
+    whole = isinstance(task.options, TotalOrder) and task.options.in_runs
     for table in _tables(batches, None if whole else ROWS_PER_FILE):
         rows.absorb(table)
     return rows.done()

@@ -16,7 +16,7 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, release_causally
-from quire.pipeline.ordering.stream.frontier import Key, fence, frontier
+from quire.pipeline.ordering.stream.frontier import NEVER_HEARD, Key, fence, frontier
 from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting, open_waiting
 from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State, Written, first_state
 from quire.pipeline.ordering.stream.options import OrderOptions, TotalOrder
@@ -142,11 +142,12 @@ class Operator:
     def _release(
         self, state: State, options: TotalOrder, silent: set[int], run: Runner
     ) -> tuple[State, tuple[Waiting, ...]]:  # fmt: skip
-        limit = frontier(state.marks, state.open, silent)
+        together = options.transaction_position is not None
+        limit = frontier(state.marks, state.open, silent, together=together)
         directory = str(self._ledger.waiting)
         leaving, staying = split(directory, state.waiting, limit)
         if silent:
-            marks, running = fence(state.marks, state.open, limit or _above(state), silent)
+            marks, running = fence(state.marks, state.open, limit or _above(state, together), silent, together=together)
             state = msgspec.structs.replace(state, marks=marks, open=running)
         if options.omit_superseded is not None:
             return self._release_significant(state, options, leaving, limit, run)
@@ -224,8 +225,10 @@ def _listened(state: State, intakes: Sequence[Intake]) -> State:
     return msgspec.structs.replace(state, marks=tuple(marks), open=tuple(running))
 
 
-def _above(state: State) -> Key:
+def _above(state: State, together: bool) -> Key:
     """A key after everything that was ever heard, for when nobody is waited for."""
+    if together:
+        return max((running.first for running in state.open if running is not None), default=NEVER_HEARD) + 1, 0
     return max(state.marks) + 1, 0
 
 

@@ -32,10 +32,19 @@ class TotalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="total"):
     """A column that is true in rows that are no events, but only say how far their source's clock is."""
     transaction: str | None = None
     """A column whose value consecutive events of one source share if they must leave together."""
+    transaction_position: str | None = None
+    """A column with the position of an event's transaction among all: its events have the same at every source, and it does not
+    descend from one event of a source to the next. Then the order is by it, and a clock needs to be comparable only with the
+    others of its source. All events of a transaction, over all sources, leave together."""
     omit_superseded: Significance | None = None
     """Leave out writes that nobody will see, as these columns and words tell them."""
     within: int | None = None
     """By how many clocks after a write another must have superseded it for that; until then it may have to wait."""
+
+    @property
+    def in_runs(self) -> bool:
+        """Whether what a source said before and after an event matters to it, so that a source must not be divided."""
+        return self.transaction is not None or self.transaction_position is not None
 
 
 class CausalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="causal"):
@@ -56,7 +65,8 @@ def settle(options: OrderOptions, columns: Mapping[str, str]) -> OrderOptions:
     type of each) cannot serve them."""
     names = [options.source]
     if isinstance(options, TotalOrder):
-        names += [options.clock, *(name for name in (options.heartbeat, options.transaction) if name is not None)]
+        others = (options.heartbeat, options.transaction, options.transaction_position)
+        names += [options.clock, *(name for name in others if name is not None)]
     else:
         names.append(options.vector)
     for name in names:
@@ -68,12 +78,21 @@ def settle(options: OrderOptions, columns: Mapping[str, str]) -> OrderOptions:
         _check_type(options.clock, columns, _WHOLE_NUMBERS, "whole numbers")
         if options.heartbeat is not None:
             _check_type(options.heartbeat, columns, ("boolean",), "true or false")
+        _check_transactions(options, columns)
         _check_omission(options, columns)
         if options.idle != "wait" and not 0 < options.idle < float("inf"):
             raise BadInput(f"idle must be 'wait' or a positive number of seconds, not {options.idle!r}")
     else:
         _check_type(options.vector, columns, _VECTORS, "arrays or maps of whole numbers")
     return msgspec.structs.replace(options, sources=_settle_sources(options, columns[options.source]))
+
+
+def _check_transactions(options: TotalOrder, columns: Mapping[str, str]) -> None:
+    if options.transaction_position is None:
+        return
+    _check_type(options.transaction_position, columns, _WHOLE_NUMBERS, "whole numbers")
+    if options.transaction is not None or options.omit_superseded is not None:
+        raise BadInput("a transaction's position goes neither with `transaction` nor with omit_superseded")
 
 
 def _check_omission(options: TotalOrder, columns: Mapping[str, str]) -> None:

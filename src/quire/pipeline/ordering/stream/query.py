@@ -111,7 +111,7 @@ class _MicroBatch:
 
     def _take_in(self, frame: DataFrame, task: IntakeTask) -> Sequence[Intake]:
         options = self._options
-        if isinstance(options, TotalOrder) and options.transaction is not None:
+        if isinstance(options, TotalOrder) and options.in_runs:
             frame = frame.repartition(min(len(options.sources), _PARTITIONS_MAX), options.source)
         rows = frame.mapInArrow(_reader(encode(task)), "intake binary").collect()
         return [decode(bytes(row.intake), Intake) for row in rows]

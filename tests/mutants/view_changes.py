@@ -141,15 +141,15 @@ a vote can be believed whoever asked for it.""",
     Mutation(
         name="half of the members are a majority",
         module="views/view.py",
-        right="return twice > total or",
-        wrong="return twice >= total or",
+        right="return 2 * weight > total or",
+        wrong="return 2 * weight >= total or",
         tests=(f"{SCENARIOS}::test_two_members",),
     ),
     Mutation(
         name="anybody is a majority",
         module="views/view.py",
-        right="return twice > total or",
-        wrong="return twice > 0 or",
+        right="return 2 * weight > total or",
+        wrong="return weight > 0 or",
         tests=(f"{SCENARIOS}::test_two_members",),
     ),
     Mutation(
@@ -319,13 +319,13 @@ DURABLE = [
         name="a member says that it holds what is not durable",
         module="views/ordering.py",
         right="""\
-        if self._core.settings.journal:
-            log.append((self._core.written(), origin, count))
+        if self._journal:
+            self._held_at.append((self._core.written(), origin, self.stock.count[origin]))
         else:
-            row[self.rank][origin] = count
+            self.knowledge.holds(self.rank, origin, self.stock.count[origin])
 """,
         wrong="""\
-        row[self.rank][origin] = count
+        self.knowledge.holds(self.rank, origin, self.stock.count[origin])
 """,
         tests=(f"{FORGETTING}::test_have_undurable", f"{REGRESSIONS}::test_whoever_sends_holds_it_only_when_it_is_durable"),
     ),

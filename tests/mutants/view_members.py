@@ -17,7 +17,7 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="a message is delivered before a majority holds it",
         module="views/ordering.py",
-        right="while self._queue and (not settings.uniform or self._is_safe(self._queue[0])):",
+        right="while self._queue and (not self._uniform or self._is_safe(self._queue[0])):",
         wrong="while self._queue:",
         tests=(f"{SCENARIOS}::test_uniform_gate",),
     ),
@@ -31,15 +31,15 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="what most have delivered is kept no more",
         module="views/knowledge.py",
-        right="[*map(max, map(min, zip(*self.delivered, strict=True)), self._floor)]",
-        wrong="[*map(max, [sorted(row)[(len(row) - 1) // 2] for row in zip(*self.delivered, strict=True)], self._floor)]",
+        right="min([row[origin] for row in self.delivered])",
+        wrong="sorted([row[origin] for row in self.delivered])[(len(self.delivered) - 1) // 2]",
         tests=(f"{KEEPING}::test_trim_quorum",),
     ),
     Mutation(
         name="what all hold takes no room any more",
         module="views/knowledge.py",
-        right="[*map(max, map(min, zip(*self.delivered, strict=True)), self._floor)]",
-        wrong="[*map(max, map(min, zip(*self.held, strict=True)), self._floor)]",
+        right="min([row[origin] for row in self.delivered])",
+        wrong="min([row[origin] for row in self.held])",
         tests=(f"{KEEPING}::test_what_is_held_and_not_delivered_takes_room",),
     ),
     Mutation(
@@ -52,8 +52,8 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="a member sends without regard to what others have room for",
         module="views/ordering.py",
-        right='while core.mode == "normal" and self._has_room():',
-        wrong='while core.mode == "normal":',
+        right='core.mode == "normal" and self._has_room():',
+        wrong='core.mode == "normal":',
         tests=(f"{KEEPING}::test_no_more_is_sent_than_others_have_room_for",),
     ),
     Mutation(

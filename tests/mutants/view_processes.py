@@ -74,6 +74,20 @@ OVER_CONNECTIONS = [
         tests=(f"{PROCESS}::TestLinks::test_nothing_is_kept_for_who_is_away_that_will_be_said_again",),
     ),
     Mutation(
+        name="every message is answered by itself",
+        module="views/process.py",
+        right="hasty=self.hasty, more=True)",
+        wrong="hasty=self.hasty)",
+        tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
+    ),
+    Mutation(
+        name="what waits for the end of a turn is not said then",
+        module="views/process.py",
+        right="        self._perform(self.member.end_turn(), out)\n",
+        wrong="",
+        tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
+    ),
+    Mutation(
         name="nobody is told that little has arrived",
         module="views/process.py",
         right="            peer.acknowledge(out, at_once=True)\n",

@@ -199,6 +199,23 @@ class TestLinks:
         world.until(lambda: everywhere(world, "abc", 2), 1.0)
 
 
+@pytest.mark.parametrize(("lookahead", "b", "c"), [(0, ["Control"] * 2, ["Control"] * 2), (64, ["Have"], [])])
+def test_what_comes_together_is_answered_once(lookahead: int, b: list[str], c: list[str]) -> None:
+    """By acknowledgements, each to both others; or where times were given away before, by the witness of the sender."""
+    world = group(options={"lookahead": lookahead})
+    for _ in range(2):
+        world.submit("a", [b"before"])
+        world.settle()
+    answers: dict[str, list[str]] = {"b": [], "c": []}
+    for name, kinds in answers.items():
+        world.process(name).on_packet = lambda sent, kinds=kinds: kinds.append(type(sent.packet).__name__)
+    for number in range(20):
+        world.submit("a", [b"%d" % number])
+    world.settle()
+    assert everywhere(world, "abc", 22)
+    assert answers == {"b": b, "c": c}
+
+
 class TestLives:
     """A process may introduce itself, end, and be read of only when another has taken its place, and is not connected."""
 

@@ -18,6 +18,8 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of all packets. `name` is the type that traces and tables show (GOP, ACK …)."""
 
     name: ClassVar[str] = ""
+    latest_counts: ClassVar[bool] = False
+    """Whether a later packet of this kind, or one that carries messages, from the same member tells all that this one does."""
 
     def carried(self) -> Run | None:
         """The run that travels in this packet, if any."""

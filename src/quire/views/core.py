@@ -69,8 +69,8 @@ class Core:
         self.view = view
         """The view that this process is in, or was in last."""
         self._indexed: View | None = None
-        self._incarnations: dict[str, int] = {}
-        """Of the members of the view."""
+        self._ranks: dict[tuple[str, int], int] = {}
+        """Of the members of the view, by their names and incarnations."""
         self.mode: Mode = "joining"
         self.names: set[str] = {founder.name for founder in settings.founders}
         """Everybody who was ever heard of."""
@@ -84,6 +84,7 @@ class Core:
         self.operations = Operations(session)
         self.begin_history(Position(view.epoch, (0,) * len(view.members)))
         self.position = Position(view.epoch, (0,) * len(view.members))
+        """How far this process has come."""
         self.closing = self.leaving = False
         self.out: list[Effect] = []
         self._saved = self._synced = 0
@@ -132,6 +133,11 @@ class Core:
         while self._waiting and self._waiting[0][0] <= self._synced:
             self.out.append(self._waiting.popleft()[1])
 
+    def take_effects(self) -> list[Effect]:
+        """Everything that was asked for since the last time."""
+        effects, self.out = self.out, []
+        return effects
+
     # Packets.
 
     def send(self, packet: GroupPacket, to: Collection[str], incarnation: int | None = None) -> None:
@@ -150,12 +156,16 @@ class Core:
 
     # Who is who.
 
-    def is_here(self, name: str, incarnation: int) -> bool:
-        """Whether this very process is a member of the view."""
+    def rank_of(self, name: str, incarnation: int) -> int | None:
+        """The position of this very process in the view; None where it is not in it."""
         if self._indexed is not self.view:
             self._indexed = self.view
-            self._incarnations = {member.name: member.incarnation for member in self.view.members}
-        return self._incarnations.get(name) == incarnation
+            self._ranks = {(member.name, member.incarnation): rank for rank, member in enumerate(self.view.members)}
+        return self._ranks.get((name, incarnation))
+
+    def is_here(self, name: str, incarnation: int) -> bool:
+        """Whether this very process is a member of the view."""
+        return self.rank_of(name, incarnation) is not None
 
     def is_myself_in_view(self) -> bool:
         return self.is_here(self.me.name, self.me.incarnation)
@@ -180,10 +190,9 @@ class Core:
     # What is delivered.
 
     def deliver(self, entry: Entry) -> None:
-        counts = list(self.position.delivered) if entry.epoch == self.position.epoch else [0] * entry.members
-        index = sum(counts)
-        counts[entry.rank] = entry.run.end
-        self.position = Position(entry.epoch, tuple(counts))
+        before = self.position.delivered if entry.epoch == self.position.epoch else (0,) * entry.members
+        index = sum(before)
+        self.position = Position(entry.epoch, (*before[: entry.rank], entry.run.end, *before[entry.rank + 1 :]))
         self.table[entry.session] = entry.number + entry.run.count - 1
         self.history.add(entry)
         self.out.append(Deliver(entry, index))

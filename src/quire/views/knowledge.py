@@ -4,43 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quire.views.packets import Known
-from quire.views.view import Tie, View
+from quire.views.packets import Counts, Known
+from quire.views.view import Tie, View, is_majority
 
 
 class Knowledge:
     def __init__(self, view: View, me: int, tie: Tie) -> None:
         members = len(view.members)
-        self._view, self._tie = view, tie
+        self._weights, self._tie = [member.weight for member in view.members], tie
+        self._weight = sum(self._weights)
         self._me = me
-        self.held = [[0] * members for _ in range(members)]
+        self.held: list[Counts] = [(0,) * members] * members
         """held[r][o]: how many messages of o the member r holds; my own row is what I hold durably."""
-        self.delivered = [[0] * members for _ in range(members)]
+        self.delivered: list[Counts] = [(0,) * members] * members
         self._floor = [0] * members
+        self._safe = [0] * members
+        """How many messages of each member were found to be safe."""
 
     def learn(self, member: int, known: Known) -> None:
-        self.held[member] = list(map(max, self.held[member], known.held))
-        self.delivered[member] = list(map(max, self.delivered[member], known.delivered))
+        """A member says what it has, or had a while ago."""
+        if known.held != self.held[member]:
+            self.held[member] = tuple(map(max, self.held[member], known.held))
+        if known.delivered != self.delivered[member]:
+            self.delivered[member] = tuple(map(max, self.delivered[member], known.delivered))
 
     def learn_floor(self, origin: int, floor: int) -> None:
         """The origin knows that everybody has delivered so many of its messages, though not everybody has told me so."""
         self._floor[origin] = max(self._floor[origin], floor)
 
+    def holds(self, member: int, origin: int, count: int) -> None:
+        """A member holds so many messages of an origin at least."""
+        self.held[member] = _raised(self.held[member], origin, count)
+
+    def has_delivered(self, member: int, origin: int, count: int) -> None:
+        self.delivered[member] = _raised(self.delivered[member], origin, count)
+
+    def restore(self, held: Sequence[int], delivered: Sequence[int]) -> None:
+        """What I hold and have delivered, as a journal says."""
+        self.held[self._me], self.delivered[self._me] = tuple(held), tuple(delivered)
+
     def mine(self) -> Known:
-        return Known(tuple(self.held[self._me]), tuple(self.delivered[self._me]))
+        return Known(self.held[self._me], self.delivered[self._me])
 
     def stable(self, origin: int) -> int:
         """How many messages of a member everybody has delivered: nobody will ever ask for them."""
-        return self.all_stable()[origin]
-
-    def all_stable(self) -> list[int]:
-        """The same, of every member."""
-        return [*map(max, map(min, zip(*self.delivered, strict=True)), self._floor)]
+        return max(self._floor[origin], min([row[origin] for row in self.delivered]))
 
     def is_safe(self, origin: int, count: int) -> bool:
         """Whether a quorum holds so many messages of a member, so that no later view is without them."""
-        holders = [member.name for rank, member in enumerate(self._view.members) if self.held[rank][origin] >= count]
-        return self._view.is_quorum(holders, self._tie)
+        if count <= self._safe[origin]:
+            return True
+        held = self.held
+        weight = sum([weight for weight, row in zip(self._weights, held, strict=True) if row[origin] >= count])
+        if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
+            return False
+        self._safe[origin] = count
+        return True
 
     def lacking(self, origin: int, count: int) -> Iterator[int]:
         """Who is not known to hold so many messages of a member."""
@@ -50,6 +69,10 @@ class Knowledge:
         """Who has delivered the least of a member's messages, as far as is known."""
         least = min(row[origin] for row in self.delivered)
         return (rank for rank, row in enumerate(self.delivered) if row[origin] == least)
+
+
+def _raised(row: Counts, origin: int, count: int) -> Counts:
+    return row if row[origin] >= count else (*row[:origin], count, *row[origin + 1 :])
 
 
 def witnesses(view: View, origin: int, tie: Tie) -> Sequence[int]:

@@ -21,6 +21,7 @@ from quire.views.packets import (
     ASKING_HOW_IT_ENDED,
     IN_ORDER,
     IN_VIEW,
+    ORDERED,
     Accept,
     AskHeld,
     AskHistory,
@@ -234,12 +235,21 @@ class Member:
 
     # Packets.
 
-    def receive(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool = False) -> list[Effect]:
-        """Take a packet from a process. `hasty`: a ballot that a quorum backs does not wait for anybody else."""
+    def receive(
+        self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool = False, more: bool = False
+    ) -> list[Effect]:
+        """Take a packet from a process. `hasty`: a ballot that a quorum backs does not wait for anybody else. `more`: the turn
+        goes on until `end_turn`, so what can be said together with what follows waits for that."""
         core = self.core
-        core.names.add(name)
-        core.heard[name] = max(core.heard.get(name, 0), incarnation)
-        if packet.epoch > core.view.epoch and isinstance(packet, IN_VIEW):
+        if core.heard.get(name, -1) < incarnation:
+            core.names.add(name)
+            core.heard[name] = incarnation
+        if packet.epoch == core.view.epoch and core.mode == "normal" and type(packet) in ORDERED:
+            # Nearly all packets are of this kind, and there are many of them.
+            rank = core.rank_of(name, incarnation)
+            if rank is not None and core.is_myself_in_view():
+                self._order(rank, packet)
+        elif packet.epoch > core.view.epoch and isinstance(packet, IN_VIEW):
             self._future.append((name, incarnation, packet))
         elif isinstance(packet, ASKING_HOW_IT_ENDED) and packet.epoch < core.view.epoch:
             self._answer_late(name, packet)
@@ -249,11 +259,20 @@ class Member:
             self._receive_as_stranger(name, packet)
         else:
             self._receive_after_the_end(name, packet)
-        return self._effects()
+        return self._effects(more=more)
+
+    def end_turn(self) -> list[Effect]:
+        """Nothing more has come together with what was received."""
+        core = self.core
+        if core.mode == "normal":
+            self.membership.ordering.end_turn()
+        core.ask_for_sync()
+        return core.take_effects()
 
     def _receive_as_member(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool) -> None:
         core, membership = self.core, self.membership
-        here = core.is_here(name, incarnation)
+        rank = core.rank_of(name, incarnation)
+        here = rank is not None
         match packet:
             case Join():
                 self._join_asked(name, packet)
@@ -268,8 +287,8 @@ class Member:
             case _ if packet.epoch == core.view.epoch:
                 if not isinstance(packet, IN_ORDER):
                     self._receive_in_ballot(name, packet, hasty=hasty)
-                elif here and core.is_myself_in_view():
-                    self._receive_in_order(name, packet)
+                elif rank is not None and core.is_myself_in_view():
+                    self._receive_in_order(name, rank, packet)
 
     def _receive_in_ballot(self, name: str, packet: GroupPacket, *, hasty: bool) -> None:
         agreement = self.membership.agreement
@@ -291,23 +310,25 @@ class Member:
             case Fill():
                 agreement.fill_came(packet)
 
-    def _receive_in_order(self, name: str, packet: GroupPacket) -> None:
+    def _receive_in_order(self, name: str, rank: int, packet: GroupPacket) -> None:
         core, ordering = self.core, self.membership.ordering
-        rank = core.view.rank(name)
-        assert rank is not None
         if isinstance(packet, Status):
             self.membership.aftermath.has_installed(name, packet.epoch)
         if core.mode != "normal":
             return
-        if isinstance(packet, (Data, Control)):
-            ordering.take(rank, packet)
-        elif isinstance(packet, (Have, Status)) and packet.known is not None:
-            ordering.heard(rank, packet.known)
-        elif isinstance(packet, AskHeld):
+        if isinstance(packet, AskHeld):
             core.send(Held(packet.epoch, packet.token, tuple(ordering.stock.count)), (name,))
         elif isinstance(packet, Held):
             ordering.reads.answered(packet.token, name, packet.held)
             ordering.release()
+        else:
+            self._order(rank, packet)
+
+    def _order(self, rank: int, packet: GroupPacket) -> None:
+        if isinstance(packet, (Data, Control)):
+            self.membership.ordering.take(rank, packet)
+        elif isinstance(packet, (Have, Status)) and packet.known is not None:
+            self.membership.ordering.heard(rank, packet.known)
 
     def _join_asked(self, name: str, packet: Join) -> None:
         core, incarnation = self.core, packet.joiner.participant.incarnation
@@ -360,18 +381,20 @@ class Member:
 
     # What follows from what came.
 
-    def _effects(self) -> list[Effect]:
+    def _effects(self, *, more: bool = False) -> list[Effect]:
         """Go as far as possible, and return everything that is to be done."""
         core, membership = self.core, self.membership
         membership.conclude()
-        while self._replay_one():
+        while self._future and self._replay_one():
             membership.conclude()
         if core.mode == "normal":
             membership.ordering.pump()
-            self._ask_for_reads()
+            if membership.reads:
+                self._ask_for_reads()
+            if not more:
+                membership.ordering.end_turn()
         core.ask_for_sync()
-        effects, core.out = core.out, []
-        return effects
+        return core.take_effects()
 
     def _replay_one(self) -> bool:
         """Take the first thing that came before its view began; whether there was one."""
@@ -389,8 +412,6 @@ class Member:
     def _ask_for_reads(self) -> None:
         """Begin a round for all reads that wait."""
         core, ordering, reads = self.core, self.membership.ordering, self.membership.reads
-        if not reads:
-            return
         self._rounds += 1
         ordering.reads.begin(self._rounds, list(reads))
         reads.clear()

@@ -103,6 +103,10 @@ class Operations:
         self._unsent = self._kept.copy()
         _drop(self._unsent, self._sent)
 
+    def is_sendable(self) -> bool:
+        """Whether `next_batch` would find any."""
+        return self._durable > self._sent and bool(self._unsent)
+
     def next_batch(self, most: int, size_most: int) -> tuple[int, Messages]:
         """The operations to be sent next, with the number of the first: so many of them and so many bytes at most, but one in
         any case; none where none is ready. Where what was submitted together fits, it is not touched."""

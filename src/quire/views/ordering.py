@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -50,6 +50,11 @@ class Ordering:
         self.sent = 0
         self._run_max = min(settings.run_max, self.protocol.longest_run())
         self._core = core
+        self._journal, self._uniform = settings.journal, settings.uniform
+        self._soon = (settings.outstanding + 3) // 4, settings.outstanding_bytes // 4
+        """With so many messages delivered, or so many bytes kept, whoever sent them is told."""
+        self._others = [(each.name, each.incarnation) if at != rank else None for at, each in enumerate(view.members)]
+        """Where packets go."""
         self._queue: deque[Run] = deque()
         """What the protocol has delivered, and is not known yet to be safe."""
         self._sessions: list[tuple[str, int]] = [("", 0)] * members
@@ -63,6 +68,11 @@ class Ordering:
         self._tell_origin_only = [origin != rank and origin_suffices(view, origin, settings.tie) for origin in range(members)]
         self._told = [0] * members
         """How much of each member this one has told that it has delivered."""
+        self._unsaid: Packet | None = None
+        """What the protocol wants to tell everybody, of which only the latest counts. It leaves at the end of the turn, if no
+        messages of this member do, which tell as much."""
+        self._untold: set[int] = set()
+        """The members of whose messages this one has to tell, with the next packet, that it holds them."""
         self._held_at: deque[tuple[int, int, int]] = deque()
         self._delivered_at: deque[tuple[int, int, int]] = deque()
         """(record, member, count): once that record is durable, so much is."""
@@ -72,10 +82,8 @@ class Ordering:
     def pump(self) -> None:
         """Send what was submitted, as far as there is room: while not too much of it is undelivered somewhere."""
         core, settings = self._core, self._core.settings
-        while core.mode == "normal" and self._has_room():
+        while core.operations.is_sendable() and core.mode == "normal" and self._has_room():
             number, batch = core.operations.next_batch(self._run_max, settings.run_bytes)
-            if not batch.payloads:
-                return
             run = make_run(self.rank, self.sent, batch.payloads, batch.lengths)
             try:
                 effects = self.protocol.submit(run)
@@ -99,23 +107,35 @@ class Ordering:
     def _known_to_all(self) -> Known:
         known = self.knowledge.mine()
         self._told = list(known.delivered)
+        self._untold.clear()
         return known
 
-    def _perform(self, effects: contract.Effects) -> bool:
-        """Do what the protocol asks for; whether all members were sent something by it."""
-        reached_all = False
+    def _perform(self, effects: contract.Effects) -> None:
+        """Do what the protocol asks for."""
         for effect in effects:
             if isinstance(effect, contract.Deliver):
                 self._queue.append(effect.run)
             elif effect.packet.carried() is not None:
+                self._unsaid = None
                 self._send_data(effect.packet)
-                reached_all = True
+            elif effect.to is None and effect.packet.latest_counts:
+                self._unsaid = effect.packet
             else:
-                ranks = range(len(self.view.members)) if effect.to is None else effect.to
-                known = self._known_to_all() if effect.to is None else self.known()
-                self._to_members(Control(self.view.epoch, effect.packet, known), ranks)
-                reached_all = reached_all or effect.to is None
-        return reached_all
+                self._send_control(effect.packet, effect.to)
+
+    def _send_control(self, packet: Packet, to: tuple[int, ...] | None) -> None:
+        known = self._known_to_all() if to is None else self.known()
+        self._to_members(Control(self.view.epoch, packet, known), to)
+
+    def end_turn(self) -> None:
+        """Nothing more comes at once: say what has waited for more to say."""
+        if self._unsaid is not None:
+            packet, self._unsaid = self._unsaid, None
+            self._send_control(packet, None)
+        elif self._untold:
+            self._tell(self._untold)
+            self._untold.clear()
+        self._tell_delivered()
 
     def _send_data(self, packet: Packet) -> None:
         session, base = self._sessions[self.rank]
@@ -127,15 +147,14 @@ class Ordering:
         floor = self.knowledge.stable(self.rank)
         data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to_all())
         self.stock.add(data)
-        if self._core.settings.journal:
+        if self._journal:
             self._core.save(Sent(_without_messages(data)))
-        self._to_members(data, range(len(self.view.members)))
+        self._to_members(data, None)
 
-    def _to_members(self, packet: Data | Control | Have, ranks: range | tuple[int, ...]) -> None:
-        for rank in ranks:
-            if rank != self.rank:
-                member = self.view.members[rank]
-                self._core.out.append(Send(packet, (member.name,), member.incarnation))
+    def _to_members(self, packet: Data | Control | Have, ranks: tuple[int, ...] | None) -> None:
+        for other in self._others if ranks is None else [self._others[rank] for rank in ranks]:
+            if other is not None:
+                self._core.out.append(Send(packet, (other[0],), other[1]))
 
     # Receiving.
 
@@ -151,58 +170,58 @@ class Ordering:
 
     def _took(self, source: int, packet: Data | Control) -> bool:
         """Give a packet to the protocol; whether it had room for it."""
-        if isinstance(packet, Data) and (packet.run.origin, packet.run.first) != (source, self.stock.count[source]):
-            raise ProtocolViolation(source, f"it sent message {packet.run.first}, not {self.stock.count[source]}")
+        data = packet if isinstance(packet, Data) else None
+        if data is not None and ((run := data.run).origin != source or run.first != self.stock.count[source]):
+            raise ProtocolViolation(source, f"it sent message {run.first}, not {self.stock.count[source]}")
         try:
             effects = self.protocol.receive(source, packet.packet)
         except HoldBackFull:
             return False
-        if isinstance(packet, Data):
-            self.keep(packet)
-            self.knowledge.learn_floor(source, packet.floor)
-        reached_all = self._perform(effects)
-        if isinstance(packet, Data) and self._witness_of[source] and not reached_all and not self._core.settings.journal:
-            self._tell({source})
+        if data is not None:
+            self.keep(data)
+            self.knowledge.learn_floor(source, data.floor)
+            if self._witness_of[source] and not self._journal:
+                self._untold.add(source)
+        self._perform(effects)
         return True
 
     def keep(self, data: Data) -> bool:
         """Hold a run, whoever it came from."""
         if not self.stock.add(data):
             return False
-        origin = data.run.origin
-        self._sessions[origin] = (data.session, data.number - data.run.first)
-        self._core.save(Took(data))
-        if not self._core.settings.journal:
+        run = data.run
+        origin = run.origin
+        self._sessions[origin] = (data.session, data.number - run.first)
+        if self._journal:
+            self._core.save(Took(data))
+        else:
             # Whoever sent it holds it. Where there is a journal, it tells when it does so durably.
-            self.knowledge.held[origin][origin] = max(self.knowledge.held[origin][origin], data.run.end)
+            self.knowledge.holds(origin, origin, run.end)
         self._hold(origin)
         return True
 
     def _hold(self, origin: int) -> None:
-        self._note(self._held_at, origin, self.stock.count[origin], self.knowledge.held)
-
-    def _note(self, log: deque[tuple[int, int, int]], origin: int, count: int, row: list[list[int]]) -> None:
-        if self._core.settings.journal:
-            log.append((self._core.written(), origin, count))
+        if self._journal:
+            self._held_at.append((self._core.written(), origin, self.stock.count[origin]))
         else:
-            row[self.rank][origin] = count
+            self.knowledge.holds(self.rank, origin, self.stock.count[origin])
 
     def synced(self) -> None:
         """What was written is durable now, and may be told."""
-        held = self._became_durable(self._held_at, self.knowledge.held)
-        self._became_durable(self._delivered_at, self.knowledge.delivered)
+        held = self._became_durable(self._held_at, self.knowledge.holds)
+        self._became_durable(self._delivered_at, self.knowledge.has_delivered)
         if self._core.mode != "normal":
             return
         self._tell({origin for origin in held if self._witness_of[origin]})
         self.release()
         self.pump()
 
-    def _became_durable(self, log: deque[tuple[int, int, int]], rows: list[list[int]]) -> set[int]:
+    def _became_durable(self, log: deque[tuple[int, int, int]], note: Callable[[int, int, int], None]) -> set[int]:
         """Returns the members of whose messages there are more now."""
         more: set[int] = set()
         while log and self._core.is_durable(log[0][0]):
             _, origin, count = log.popleft()
-            rows[self.rank][origin] = max(rows[self.rank][origin], count)
+            note(self.rank, origin, count)
             more.add(origin)
         return more
 
@@ -211,7 +230,7 @@ class Ordering:
         if origins:
             only = all(self._tell_origin_only[origin] for origin in origins)
             have = Have(self.view.epoch, self.known())
-            self._to_members(have, tuple(origins) if only else range(len(self.view.members)))
+            self._to_members(have, tuple(origins) if only else None)
 
     def heard(self, source: int, known: Known) -> None:
         """A member says what it holds and has delivered, and nothing else."""
@@ -220,16 +239,17 @@ class Ordering:
         self.pump()
 
     def _trim(self) -> None:
-        # What is not delivered here is needed here, whatever the others say.
-        for origin, stable in enumerate(map(min, self.knowledge.all_stable(), self.delivered)):
-            self.stock.drop(origin, stable)
+        """Keep nothing that everybody has delivered."""
+        for origin in self.stock.kept():
+            # What is not delivered here is needed here, whatever the others say.
+            self.stock.drop(origin, min(self.knowledge.stable(origin), self.delivered[origin]))
 
     def _tell_delivered(self) -> None:
         """A sender may have so much outstanding and no more: tell it before it has to wait for that."""
-        settings, delivered = self._core.settings, self.knowledge.delivered[self.rank]
+        delivered, (some, some_bytes) = self.knowledge.delivered[self.rank], self._soon
         late = []
         for origin, count in enumerate(delivered):
-            many = (settings.outstanding + 3) // 4 if self.stock.bytes[origin] < settings.outstanding_bytes // 4 else 1
+            many = some if self.stock.bytes[origin] < some_bytes else 1
             if self.delivered[origin] - count >= many:
                 self._core.want_sync()
             if count - self._told[origin] >= many and origin != self.rank:
@@ -243,16 +263,15 @@ class Ordering:
 
     def release(self) -> None:
         """Deliver what is safe, in the order of the protocol."""
-        settings = self._core.settings
         moved = True
         while moved:
-            while self._queue and (not settings.uniform or self._is_safe(self._queue[0])):
+            while self._queue and (not self._uniform or self._is_safe(self._queue[0])):
                 self.deliver(self._queue.popleft())
             moved = bool(self._backlog) and self._retry()
         self._trim()
-        self._tell_delivered()
-        for token in self.reads.ready(self.delivered):
-            self._core.read_is_ready(token)
+        if self.reads.is_asking():
+            for token in self.reads.ready(self.delivered):
+                self._core.read_is_ready(token)
 
     def _is_safe(self, run: Run) -> bool:
         return self.knowledge.is_safe(run.origin, run.end)
@@ -273,10 +292,12 @@ class Ordering:
         session, base = self._sessions[origin]
         name, members = self.view.members[origin].name, len(self.view.members)
         self.delivered[origin] = run.end
-        # The run is in the journal already, and nothing waits for this but room for more.
-        core.note(Delivered(origin, run.end))
+        if self._journal:
+            # The run is in the journal already, and nothing waits for this but room for more.
+            self._delivered_at.append((core.note(Delivered(origin, run.end)), origin, run.end))
+        else:
+            self.knowledge.has_delivered(self.rank, origin, run.end)
         core.deliver(Entry(self.view.epoch, members, name, origin, run, session, base + run.first))
-        self._note(self._delivered_at, origin, run.end, self.knowledge.delivered)
 
     def deliver_remainder(self, cut: tuple[int, ...]) -> None:
         """The view ends: deliver the rest of what belongs to it."""
@@ -304,8 +325,7 @@ class Ordering:
             self._sessions[entry.rank] = (entry.session, entry.number - entry.run.first)
             self.stock.count[entry.rank] = max(self.stock.count[entry.rank], entry.run.end)
         self.sent = self.stock.count[self.rank]
-        self.knowledge.held[self.rank] = list(self.stock.count)
-        self.knowledge.delivered[self.rank] = list(self.delivered)
+        self.knowledge.restore(self.stock.count, self.delivered)
 
     def to_keep(self, previous: Previous | None) -> Kept:
         """What of the records so far still counts, while messages are ordered here."""

@@ -229,9 +229,9 @@ class Held(GroupPacket, frozen=True, tag="held"):
     held: Counts
 
 
-ORDERED = (Data, Control, Have)
+ORDERED = frozenset({Data, Control, Have})
 """Packets by which nothing but the order goes on: there is never a reason to hurry after them."""
-REPEATED = (Status, Decide, Welcome, Stale, Join, AskState, StatePart, AskHistory, History, Gone, Closed)
+REPEATED = frozenset({Status, Decide, Welcome, Stale, Join, AskState, StatePart, AskHistory, History, Gone, Closed})
 """Packets that are sent again until they have had their effect, so that it costs only time where one is dropped."""
 IN_ORDER = (Data, Control, Have, Status, AskHeld, Held)
 """Packets that only a member of the view may send, and only while it is normal."""

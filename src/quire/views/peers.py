@@ -170,7 +170,7 @@ class Peer:
         """The sender's incarnation, the addressee's, and a packet, if this frame is new and completes one. The frame counts as
         received only with `taken`."""
         incoming = self.incoming
-        if not incoming.is_new(frame.number):
+        if frame.number != incoming.received and not incoming.is_new(frame.number):
             return None
         if frame.kind == PIECE:
             incoming.keep_piece(frame.body, PACKET_BYTES_MAX)
@@ -187,7 +187,8 @@ class Peer:
 
     def taken(self, frame: Numbered, sender: int) -> None:
         self.incoming.take(len(frame.body))
-        self._show(sender)
+        if sender > self.incarnation:
+            self._show(sender)
         self.spoilt = 0
 
     def acknowledge(self, out: list[ProcessEffect], *, at_once: bool) -> None:

@@ -6,7 +6,7 @@ seconds from any moment on. There is no clock, socket, file or randomness in her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from quire.model.errors import QuireError
 from quire.model.payloads import Messages
@@ -23,7 +23,7 @@ from quire.views.patience import Patience
 from quire.views.peers import Peer
 from quire.views.timing import Timing
 from quire.views.view import View
-from quire.wire.frames import ACKED, RESUME, ControlFrame, FrameError, Numbered, read_count
+from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_count
 from quire.wire.links import cut
 
 _WAIT_S = 0.1
@@ -217,27 +217,23 @@ class Process:
 
     # Frames.
 
-    def received(self, now: float, connection: int, frame: Numbered | ControlFrame) -> list[ProcessEffect]:
-        """A frame has come. Its body is not needed any more afterwards."""
+    def received(self, now: float, connection: int, frames: Iterable[Frame]) -> list[ProcessEffect]:
+        """Frames have come together. The body of each is not needed any more when the next one is asked for."""
         self._now = now
         out: list[ProcessEffect] = []
-        peer = self._on.get(connection)
-        if peer is None:
-            return out
-        try:
-            if type(frame) is Numbered:
-                if connection == peer.connection and peer.is_ready:
-                    self._take(peer, frame, out)
-            else:
-                self._take_control(peer, connection, frame, out)
-        except QuireError as error:
-            self._take_offence(peer, connection, error, out)
-        return out
-
-    def burst_ended(self, now: float, connection: int) -> list[ProcessEffect]:
-        """Everything that was there to be read at once was handed over."""
-        self._now = now
-        out: list[ProcessEffect] = []
+        for frame in frames:
+            peer = self._on.get(connection)
+            if peer is None:
+                break
+            try:
+                if type(frame) is Numbered:
+                    if connection == peer.connection and peer.is_ready:
+                        self._take(peer, frame, out)
+                else:
+                    self._take_control(peer, connection, frame, out)
+            except QuireError as error:
+                self._take_offence(peer, connection, error, out)
+        self._perform(self.member.end_turn(), out)
         peer = self._on.get(connection)
         if peer is not None:
             peer.acknowledge(out, at_once=False)
@@ -246,23 +242,24 @@ class Process:
         return out
 
     def _take(self, peer: Peer, frame: Numbered, out: list[ProcessEffect]) -> None:
-        packet_came = peer.take(frame)
-        if packet_came is None:
+        came = peer.take(frame)
+        if came is None:
             return
-        sender, addressee, body = packet_came
+        sender, addressee, body = came
         packet = self._codec.packet(body)
         if frame.lamport > self.lamport:
             self.lamport = frame.lamport
         if addressee and addressee != self.member.core.me.incarnation:
             peer.taken(frame, sender)
             return
-        effects = self.member.receive(peer.name, sender, packet, hasty=self.hasty)
+        effects = self.member.receive(peer.name, sender, packet, hasty=self.hasty, more=True)
         peer.taken(frame, sender)
-        self._perform(effects, out)
-        if not isinstance(packet, ORDERED):
+        if effects:
+            self._perform(effects, out)
+        if type(packet) not in ORDERED:
             self._pace.hurry(self._now)
 
-    def _take_control(self, peer: Peer, connection: int, frame: Numbered | ControlFrame, out: list[ProcessEffect]) -> None:
+    def _take_control(self, peer: Peer, connection: int, frame: Frame, out: list[ProcessEffect]) -> None:
         if frame.kind == RESUME:
             peer.resumed(connection, read_count(frame), out)
             self._directory.forget_closed(peer)
@@ -358,9 +355,10 @@ class Process:
         return out
 
     def _perform(self, effects: Sequence[Effect], out: list[ProcessEffect]) -> None:
+        on_effect = self.on_effect
         for effect in effects:
-            if self.on_effect is not None:
-                self.on_effect(effect)
+            if on_effect is not None:
+                on_effect(effect)
             if isinstance(effect, Send):
                 self.send(effect, out)
             else:
@@ -377,7 +375,7 @@ class Process:
             self._encoded = (packet, cut(self._codec.encode(packet)))
         if not is_copy or self._sent_at != self.lamport:
             self._sent_at = self.lamport = self.lamport + 1
-        pieces, mine, repeated = self._encoded[1], self.member.core.me.incarnation, isinstance(packet, REPEATED)
+        pieces, mine, repeated = self._encoded[1], self.member.core.me.incarnation, type(packet) in REPEATED
         if self.on_packet is not None:
             self.on_packet(PacketSent(packet, len(effect.to), sum(map(len, pieces)), self.lamport))
         for name in effect.to:

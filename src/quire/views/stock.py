@@ -41,6 +41,10 @@ class Stock:
         self._ends[run.origin].append(run.end)
         self.bytes[run.origin] += len(run.body.payload)
 
+    def kept(self) -> list[int]:
+        """The members of whom any runs are kept."""
+        return [origin for origin, ends in enumerate(self._ends) if ends]
+
     def between(self, origin: int, first: int, last: int) -> Iterator[Data]:
         """The runs of a member that begin at message `first` or later, and end at `last` or before."""
         return (data for data in self._runs[origin] if first <= data.run.first and data.run.end <= last)

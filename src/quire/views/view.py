@@ -45,9 +45,14 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     def is_quorum(self, names: Collection[str], tie: Tie) -> bool:
         """Whether these members may decide for all. Any two quorums have a member in common: each has more than half of the
         weight or, where ties go to the senior, just half of it and the senior."""
-        twice = 2 * sum(member.weight for member in self.members if member.name in names)
+        weight = sum(member.weight for member in self.members if member.name in names)
         total = sum(member.weight for member in self.members)
-        return twice > total or (tie == "senior" and twice == total and self.members[0].name in names)
+        return is_majority(weight, total, tie, senior=self.members[0].name in names)
+
+
+def is_majority(weight: int, total: int, tie: Tie, *, senior: bool) -> bool:
+    """Whether members of this weight, of so much in all, are a quorum; `senior`: whether the senior is one of them."""
+    return 2 * weight > total or (tie == "senior" and 2 * weight == total and senior)
 
 
 class Ballot(NamedTuple):

@@ -1,14 +1,14 @@
 """One connection to a process that is not known before it says who it is: handshake, introductions, frames.
 
 Whoever calls need not know whom it reaches. Once both sides have shown that they belong to the group, as it is secured, each
-introduces itself; with certificates, by the name that its certificate has. What then comes goes to the owner, frame by frame.
+introduces itself; with certificates, by the name that its certificate has. What then comes goes to the owner.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, cast
 
 import msgspec
@@ -21,7 +21,7 @@ from quire.live.network.transports.contract import CLOSE_S, shown
 from quire.live.settings import Settings
 from quire.model.errors import QuireError
 from quire.views.introductions import Introduction
-from quire.wire.frames import GAVE_UP, INTRODUCTION, REFUSED, ControlFrame, Frame, FrameError, Reader, control_frame
+from quire.wire.frames import GAVE_UP, INTRODUCTION, REFUSED, Frame, FrameError, Reader, control_frame
 
 REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 18
@@ -35,8 +35,9 @@ class Owner(Protocol):
 
     def introduction(self) -> Introduction: ...
     def introduced(self, connection: NamedConnection, theirs: Introduction) -> None: ...
-    def arrived(self, connection: NamedConnection, frame: Frame) -> None: ...
-    def burst_ended(self, connection: NamedConnection) -> None: ...
+    def arrived(self, connection: NamedConnection, frames: Iterator[Frame]) -> None:
+        """Everything that was there to be read at once. The body of a frame is valid until the next one is asked for."""
+
     def gave_up(self, connection: NamedConnection, why: str) -> None: ...
     def ended(self, connection: NamedConnection, why: str) -> None: ...
 
@@ -57,6 +58,10 @@ class NamedConnection(BufferedConnection):
         self._settings = settings
         self._unwritten: list[bytes | bytearray] = []
         self._why = _CLOSED
+        self._fault: QuireError | None = None
+        """Why nothing more can be read."""
+        self._last_words: tuple[int, str] | None = None
+        """REFUSED or GAVE_UP, and why, if the other side has said so."""
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(
             initiator=dialled is not None,
@@ -130,19 +135,53 @@ class NamedConnection(BufferedConnection):
         try:
             if not self._handshake.done and not self._shake_hands():
                 return
-            seal = self._handshake.receiving
-            for frame in self._reader.frames(seal.opened if seal else None):
-                self._take(frame)
-                if self._paused or self._transport is None or self._transport.is_closing():
-                    break
+            frames = self._frames()
+            if self.known or self._meet(frames):
+                self._owner.arrived(self, frames)
+            if self._last_words is not None:
+                self._end(*self._last_words)
+            elif self._fault is not None:
+                self.refuse(str(self._fault))
         except Refused as error:
             if self._transport is not None and not self._handshake.done:
                 self._transport.write(error.last_words)
             self.refuse(str(error))
         except QuireError as error:
             self.refuse(str(error))
-        if self.known and not self.over:
-            self._owner.burst_ended(self)
+
+    def _frames(self) -> Iterator[Frame]:
+        """Every frame that is here, until one cannot be read: whatever came before it is taken all the same."""
+        seal = self._handshake.receiving
+        try:
+            for frame in self._reader.frames(seal.opened if seal else None):
+                if frame.kind in (REFUSED, GAVE_UP):
+                    text = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
+                    self._last_words = (frame.kind, "".join(letter if letter.isprintable() else "?" for letter in text))
+                    return
+                yield frame
+        except QuireError as error:
+            self._fault = error
+
+    def _end(self, kind: int, reason: str) -> None:
+        """The other side has nothing more to say."""
+        self._last_words = None
+        self.close(f"it refused: {reason}")
+        if kind == GAVE_UP and self.known:
+            self._owner.gave_up(self, reason)
+
+    def _meet(self, frames: Iterator[Frame]) -> bool:
+        """Take the introduction of the other side, which comes first; whether it is here."""
+        frame = next(frames, None)
+        if frame is None:
+            return False
+        if frame.kind != INTRODUCTION:
+            raise FrameError("a frame arrived before the introduction")
+        theirs = self._introduced(frame.body)
+        self.known, self.name = True, theirs.name
+        self._forget_timer()
+        self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
+        self._owner.introduced(self, theirs)
+        return not (self._paused or self.over or self._transport is None or self._transport.is_closing())
 
     def _shake_hands(self) -> bool:
         assert self._transport is not None
@@ -157,24 +196,6 @@ class NamedConnection(BufferedConnection):
         self.write((control_frame(INTRODUCTION, msgspec.msgpack.encode(self._owner.introduction())),))
         self.flush()
         return True
-
-    def _take(self, frame: Frame) -> None:
-        if isinstance(frame, ControlFrame) and frame.kind in (REFUSED, GAVE_UP):
-            text = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
-            reason = "".join(letter if letter.isprintable() else "?" for letter in text)
-            self.close(f"it refused: {reason}")
-            if frame.kind == GAVE_UP and self.known:
-                self._owner.gave_up(self, reason)
-        elif self.known:
-            self._owner.arrived(self, frame)
-        elif isinstance(frame, ControlFrame) and frame.kind == INTRODUCTION:
-            theirs = self._introduced(frame.body)
-            self.known, self.name = True, theirs.name
-            self._forget_timer()
-            self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
-            self._owner.introduced(self, theirs)
-        else:
-            raise FrameError("a frame arrived before the introduction")
 
     def _introduced(self, body: memoryview) -> Introduction:
         try:

@@ -1,7 +1,7 @@
 """A process of a group on an event loop: it is fed what happens, and what it asks for is done. One timer, and no decisions.
 
 Connections, the disk and time go in; frames, records and calls come out, in the order in which the process asks for them. What
-concerns the application goes to its owner.
+concerns the application goes to its owner. Everything that was read at once is taken before anything leaves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from typing import Any, Protocol
@@ -85,8 +85,10 @@ class Node:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._stopped = False
+        self._now: Callable[[], float] = clock.now
+        self._sync_wanted = False
         self._wanted: deque[effects.ProcessEffect] = deque()
-        """What is to be done, in order."""
+        """What is to be done after what is under way, in order."""
         self._doing = False
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.Write: self._write,
@@ -101,6 +103,7 @@ class Node:
     async def start(self, report: Reporter) -> None:
         """Open the journal and listen; raises BadInput or JournalCorrupt. Then the process begins."""
         keep_freed_memory()
+        self._now = clock.reader()
         settings, member = self.settings, self._member()
         self.session = member.core.session
         introduction = Introduction(
@@ -120,10 +123,10 @@ class Node:
             await self._close_journal()
             raise
         if self.journal is not None:
-            self.journal.begin(lambda number: self.do(self.process.synced(clock.now(), number)), self._owner.failed)
+            self.journal.begin(lambda number: self.do(self.process.synced(self._now(), number)), self._owner.failed)
         if self._recording is not None:
             self._recording.watch(self.process, report)
-        self.do(self.process.start(clock.now()))
+        self.do(self.process.start(self._now()))
 
     def _member(self) -> Member:
         settings = self.settings
@@ -171,26 +174,36 @@ class Node:
         """Do what a process asked for when it was given something."""
         if self._stopped:
             return
-        self._wanted.extend(wanted)
         if self._doing:
-            return  # An effect led to another input: what follows from that comes after what is under way.
+            # An effect led to another input: what follows from that comes after what is under way.
+            self._wanted.extend(wanted)
+            return
         self._doing = True
         try:
             perform, happened = self._perform, self._owner.happened
+            for effect in wanted:
+                perform.get(type(effect), happened)(effect)
             while self._wanted:
                 effect = self._wanted.popleft()
                 perform.get(type(effect), happened)(effect)
         finally:
             self._doing = False
-        # Whatever is known elsewhere is recorded here.
-        if self._recording is not None:
-            self._recording.keep()
+        self._record()
+        if self._sync_wanted:
+            self._sync_wanted = False
+            assert self.journal is not None
+            self.journal.sync()
         if self._unflushed:
             unflushed, self._unflushed = self._unflushed, {}
             for connection in unflushed.values():
                 connection.flush()
         self._arm()
         self._owner.moved()
+
+    def _record(self) -> None:
+        """Whatever is known elsewhere is recorded here."""
+        if self._recording is not None:
+            self._recording.keep()
 
     def _write(self, effect: effects.Write) -> None:
         connection = self._connections.get(effect.connection)
@@ -203,8 +216,7 @@ class Node:
         self.journal.save(effect)
 
     def _sync(self, _: effects.Sync) -> None:
-        assert self.journal is not None
-        self.journal.sync()
+        self._sync_wanted = True
 
     def _reported(self, effect: effects.Report) -> None:
         if self._recording is not None:
@@ -214,6 +226,7 @@ class Node:
     def _disconnect(self, effect: effects.Disconnect) -> None:
         connection = self._connections.get(effect.connection)
         if connection is not None:
+            self._record()
             connection.refuse(effect.why)
 
     def _connect(self, effect: effects.Connect) -> None:
@@ -233,7 +246,7 @@ class Node:
     def _not_connected(self, address: str, why: str, *, refused: bool) -> None:
         self.turned_down = f"{address}: {why}"
         if not self._stopped:
-            self.do(self.process.not_connected(clock.now(), address, refused=refused))
+            self.do(self.process.not_connected(self._now(), address, refused=refused))
 
     # Time.
 
@@ -249,7 +262,7 @@ class Node:
 
     def _time(self) -> None:
         self._timer = None
-        now = clock.now()
+        now = self._now()
         if now >= self.process.due:
             self.do(self.process.time(now))
         else:
@@ -271,15 +284,11 @@ class Node:
         self._connections[connection.number] = connection
         if self.paused:
             connection.pause()
-        self.do(self.process.connected(clock.now(), connection.number, theirs, dialled=connection.dialled))
+        self.do(self.process.connected(self._now(), connection.number, theirs, dialled=connection.dialled))
 
-    def arrived(self, connection: NamedConnection, frame: Frame) -> None:
+    def arrived(self, connection: NamedConnection, frames: Iterator[Frame]) -> None:
         self._owner.before_input()
-        self.do(self.process.received(clock.now(), connection.number, frame))
-
-    def burst_ended(self, connection: NamedConnection) -> None:
-        if not self._stopped:
-            self.do(self.process.burst_ended(clock.now(), connection.number))
+        self.do(self.process.received(self._now(), connection.number, frames))
 
     def gave_up(self, connection: NamedConnection, why: str) -> None:
         if not self._stopped:
@@ -288,7 +297,7 @@ class Node:
     def ended(self, connection: NamedConnection, why: str) -> None:
         if connection.known:
             if self._connections.pop(connection.number, None) is not None and not self._stopped:
-                self.do(self.process.disconnected(clock.now(), connection.number))
+                self.do(self.process.disconnected(self._now(), connection.number))
             return
         self._acceptor.left(connection)
         self._acceptor.refused(connection, why)
@@ -304,31 +313,31 @@ class Node:
                     connection.pause()
                 else:
                     connection.resume()
-            self.do(self.process.paused(clock.now(), paused=paused))
+            self.do(self.process.paused(self._now(), paused=paused))
 
     # What the application asks for.
 
     def submit(self, messages: Messages) -> None:
-        self.do(self.process.submit(clock.now(), messages))
+        self.do(self.process.submit(self._now(), messages))
 
     def read(self, token: int) -> None:
-        self.do(self.process.read(clock.now(), token))
+        self.do(self.process.read(self._now(), token))
 
     def checkpointed(self, state: bytes | bytearray) -> None:
-        self.do(self.process.checkpointed(clock.now(), state))
+        self.do(self.process.checkpointed(self._now(), state))
 
     def leave(self) -> None:
-        self.do(self.process.leave(clock.now()))
+        self.do(self.process.leave(self._now()))
 
     def close(self) -> None:
-        self.do(self.process.close(clock.now()))
+        self.do(self.process.close(self._now()))
 
     def operations(self) -> Operations:
         return self.process.member.core.operations
 
     def held_back(self) -> list[Held]:
         """What waits here to be delivered."""
-        process, now = self.process, clock.now()
+        process, now = self.process, self._now()
         found = process.patience.how_long(now, process.member.membership.hindrances())
         return [Held(each.origin, each.first, each.count, each.waits_for, each.because, for_s) for each, for_s in found]
 

@@ -27,6 +27,7 @@ class Acknowledgement(Packet, frozen=True, tag=2):
     """ACK: nothing of this member's will ever be timed `clock` or earlier."""
 
     name: ClassVar[str] = "ACK"
+    latest_counts: ClassVar[bool] = True
     clock: int
 
 

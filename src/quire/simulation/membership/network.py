@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from quire.views.introductions import Introduction
-from quire.wire.frames import Reader
+from quire.wire.frames import Frame, Reader
 
 HANDSHAKE_S = 1.0
 """How long the other end of a connection has to introduce itself."""
@@ -35,11 +35,19 @@ class End:
         """Whether the process here knows of it, because the other end has introduced itself."""
         self.other: End = self
         self.inbox: deque[Introduction | bytes] = deque()
-        self.reader = Reader()
+        self._reader = Reader()
         self.ended = False
         """Whether nothing more comes in, so that it is closed when everything is read."""
         self.stalled = False
         """Whether nothing comes in though it is open: the network has forgotten the connection."""
+
+    def frames(self, items: int) -> Iterator[Frame]:
+        """Those that are complete with so many more writes."""
+        for _ in range(min(items, len(self.inbox))):
+            item = self.inbox.popleft()
+            assert isinstance(item, bytes)
+            self._reader.feed(item)
+            yield from self._reader.frames()
 
 
 class VirtualNetwork:

@@ -144,16 +144,12 @@ class ProcessWorld(Hosts):
         if not end.inbox:
             self._ended(end)
             return
-        for _ in range(min(items, len(end.inbox))):
-            item = end.inbox.popleft()
-            if isinstance(item, Introduction):
-                end.is_introduced = True
-                self._run(end.name, process.connected(self.now, end.number, item, dialled=end.dialled))
-                continue
-            end.reader.feed(item)
-            for frame in end.reader.frames():
-                self._run(end.name, process.received(self.now, end.number, frame))
-        self._run(end.name, process.burst_ended(self.now, end.number))
+        if isinstance(introduction := end.inbox[0], Introduction):
+            end.inbox.popleft()
+            end.is_introduced = True
+            items -= 1
+            self._run(end.name, process.connected(self.now, end.number, introduction, dialled=end.dialled))
+        self._run(end.name, process.received(self.now, end.number, end.frames(items)))
 
     def _ended(self, end: End) -> None:
         """A connection has ended here. Before anybody has introduced itself, that is no connection yet."""

@@ -88,6 +88,13 @@ OVER_CONNECTIONS = [
         tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
     ),
     Mutation(
+        name="whoever leaves waits for no more than a majority",
+        module="views/aftermath.py",
+        right="        return not is_told or not (value.terminal or after.is_quorum(self.installed, core.settings.tie))\n",
+        wrong="        return not is_told if value.terminal else not after.is_quorum(self.installed, core.settings.tie)\n",
+        tests=(f"{PROCESS}::TestEnding::test_whoever_leaves_waits_for_a_member_that_is_slow_too",),
+    ),
+    Mutation(
         name="nobody is told that little has arrived",
         module="views/process.py",
         right="            peer.acknowledge(out, at_once=True)\n",

@@ -25,6 +25,8 @@ class Calm(ProcessWorld):
             settings_of(founders, **changes), [Participant(name, 1) for name in founders + others], contacts=[founders[0]]
         )
         self._unread: set[str] = set()
+        self.slow = ""
+        """Who does not read just now."""
         self.spoilt_from: set[str] = set()
         """Whose packets are spoilt always."""
         for name in founders if started is None else started:
@@ -36,7 +38,7 @@ class Calm(ProcessWorld):
         super()._perform(name, effect)
 
     def readable(self) -> list[End]:
-        return [end for end in super().readable() if end.name not in self._unread]
+        return [end for end in super().readable() if end.name not in {*self._unread, self.slow}]
 
     def unread(self, name: str) -> None:
         """Its application takes nothing more, so that it reads nothing more."""

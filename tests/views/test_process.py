@@ -8,8 +8,9 @@ import pytest
 from quire.model.errors import BadInput
 from quire.model.payloads import Messages
 from quire.simulation.membership.chaos import Chaos, ChaosConfig
-from quire.views.effects import Disconnect, Report
+from quire.views.effects import Disconnect, PacketSent, Report
 from quire.views.introductions import Introduction
+from quire.views.packets import Decide
 from quire.views.peers import Peer
 from tests.views.calm import Calm
 
@@ -432,6 +433,25 @@ class TestEnding:
         world.until(lambda: world.member("c").core.mode == "left", 1.0)
         world.until(lambda: world.agree("ab") and not world.process("c").is_needed(), 1.0)
         assert everywhere(world, "ab", 1)
+
+    def test_whoever_leaves_waits_for_a_member_that_is_slow_too(self) -> None:
+        """The senior alone could go on. The other would take the end of the connection for a loss."""
+        world = group()
+
+        def stop_reading(sent: PacketSent) -> None:
+            if isinstance(sent.packet, Decide):
+                world.slow = "b"
+
+        for name in "ac":
+            world.process(name).on_packet = stop_reading
+        world.leave("c")
+        world.until(lambda: world.member("c").core.mode == "left" and world.view("a") == "ab", 1.0)
+        assert world.process("c").is_needed()
+        for name in "ac":
+            world.process(name).on_packet = None
+        world.slow = ""
+        world.until(lambda: world.view("b") == "ab", 0.5)
+        assert not world.process("c").is_needed()
 
     def test_whoever_voted_for_the_end_takes_nothing_more_after_a_restart(self) -> None:
         world = group("a", journal=True)

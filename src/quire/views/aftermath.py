@@ -52,15 +52,14 @@ class Aftermath:
                 self._last = None
 
     def is_awaited(self) -> bool:
-        """Whether this process, which is not in the view after it, may be needed to tell of it: until a quorum has it or, where
-        the group has ended, everybody of whom anything is heard."""
+        """Whether this process, which is not in the view after it, may be needed to tell of it: until everybody has it of whom
+        anything is heard, and a quorum, unless the group has ended. Whoever is left earlier takes that for a loss."""
         if self._last is None:
             return False
         core, (view, value, _) = self._core, self._last
         after = value.view_after(view)
-        if value.terminal:
-            return not self.installed.issuperset(set(after.names()) - core.suspects - {core.me.name})
-        return not after.is_quorum(self.installed, core.settings.tie)
+        is_told = self.installed.issuperset(set(after.names()) - core.suspects - {core.me.name})
+        return not is_told or not (value.terminal or after.is_quorum(self.installed, core.settings.tie))
 
     def tell(self, name: str, packet: GroupPacket) -> None:
         """Answer somebody who is still in that view."""

@@ -26,107 +26,22 @@ import re
 import signal
 import sys
 import time
-from bisect import bisect_left
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
-import quire
-from quire.live.dynamic.events import Restored, View
+from benchmarks.failover_member import TIMEOUT_S
 from quire.live.runs.fleet import free_addresses
 from quire.live.runs.hosts import Hosts, hosts
 
 SIZES = (3, 5)
-BATCHES_PER_S = 200
 OBSERVED_S = 1.0
 CALM_S = 0.5
-TIMEOUT_S = 1.0
 PATIENCE_S = 60.0
-CHUNK_BYTES = 1 << 20
 KILL_P50_MS, KILL_P99_MS, MARGIN_MS = 50.0, 250.0, 250.0
 HEAL_MS = 200.0
 JOIN_S, JOIN_RATIO = 4.0, 0.5
-
-
-class Ballast:
-    """A state that is large, and does not change."""
-
-    def __init__(self, megabytes: int) -> None:
-        self.chunks = [os.urandom(CHUNK_BYTES)] * megabytes
-
-    def snapshot(self) -> Iterable[bytes]:
-        return self.chunks
-
-    def restore(self, chunks: Iterable[bytes]) -> None:
-        self.chunks = list(chunks)
-
-
-class Part:
-    """One member, in a process of its own. It does what its standard input says, and ends with it."""
-
-    def __init__(self, task: dict[str, Any]) -> None:
-        self.task = task
-        self.state = Ballast(task["megabytes"]) if "megabytes" in task else None
-        self.times: list[float] = []
-        self.counts: list[int] = []
-
-    async def run(self) -> None:
-        task = self.task
-        place = {"at": task["at"], "contact": task["contact"]} if "at" in task else {"members": task["members"]}
-        began = time.monotonic()
-        place["insecure"] = task["insecure"]  # Nobody else is on a network of their own.
-        group = quire.join("failover", me=task["me"], order="total", state=self.state, timeout_s=TIMEOUT_S, **place)
-        obeying = asyncio.create_task(self.obey())  # From the beginning: it ends when whoever started it has ended.
-        async with group:
-            say(joined=time.monotonic() - began)
-            sending = asyncio.create_task(self.send(group))
-            await self.read(group)
-            sending.cancel()
-            obeying.cancel()
-
-    async def send(self, group: Any) -> None:
-        batch = [bytes(64)] * max(1, self.task["rate"] // BATCHES_PER_S)
-        while True:
-            began = time.monotonic()
-            with suppress(quire.NoQuorum):
-                await group.multicast_many(batch)
-            await asyncio.sleep(max(0.0, 1 / BATCHES_PER_S - (time.monotonic() - began)))
-
-    async def read(self, group: Any) -> None:
-        delivered = 0
-        async for event in group.events():
-            if isinstance(event, View):
-                say(view=event.members, at=time.monotonic())
-            elif isinstance(event, Restored):
-                say(restored=time.monotonic())
-            else:
-                delivered += 1
-                now = time.monotonic()
-                if self.times and self.times[-1] == now:
-                    self.counts[-1] = delivered
-                else:
-                    self.times.append(now)
-                    self.counts.append(delivered)
-
-    async def obey(self) -> None:
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        while line := await reader.readline():
-            start, stop = json.loads(line)
-            first, last = bisect_left(self.times, start), bisect_left(self.times, stop)
-            inside = [start, *self.times[first:last], stop]
-            pause = max(after - before for before, after in pairwise(inside))
-            count = self.counts[last - 1] - self.counts[first] if last > first else 0
-            say(pause_ms=pause * 1e3, count=count)
-        os._exit(0)
-
-
-def say(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
 
 
 class Member:
@@ -203,7 +118,7 @@ class Fleet:
         task = json.dumps({"me": name, **self.common, **place})
         prefix = [] if self.hosts is None else self.hosts.on(self.names.index(name))
         process = await asyncio.create_subprocess_exec(
-            *prefix, sys.executable, "-m", "benchmarks.failover", "--part", task,
+            *prefix, sys.executable, "-m", "benchmarks.failover_member", task,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         self.members[name] = Member(name, process)
@@ -375,11 +290,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=200, help="of state that a joiner is given")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--part", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.part is not None:
-        uvloop.run(Part(json.loads(arguments.part)).run())
-        return
     found = asyncio.run(measure(arguments))
     print(json.dumps(found)) if arguments.json else show(found)
 

@@ -30,7 +30,8 @@ from typing import Any
 import uvloop
 
 import quire
-from benchmarks.failover import CALM_S, OBSERVED_S, PATIENCE_S, figures, say
+from benchmarks.failover import CALM_S, OBSERVED_S, PATIENCE_S, figures
+from benchmarks.failover_member import say
 from quire.live.runs.fleet import free_addresses
 from quire.protocols.sequencing.failover import SurvivingClient
 from quire.protocols.sequencing.notices import Changed, Delivered

@@ -43,6 +43,7 @@ CONFIGURATIONS = {
     "point-to-point": ChaosConfig(uniform=True, options={"acks": "point-to-point"}),
     "basic": ChaosConfig(uniform=True, options={"acks": "basic"}),
     "small windows": ChaosConfig(uniform=True, outstanding=2, history=10),
+    "short runs": ChaosConfig(uniform=True, options={"outstanding": 2}),
     "closing": ChaosConfig(uniform=True, closes=0.4, outstanding=4),
     "closing, journal": ChaosConfig(uniform=True, journal=True, closes=0.4),
     "reads": ChaosConfig(uniform=True, reads=6),

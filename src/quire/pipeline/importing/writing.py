@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,10 @@ def _table(task: WriteTask, process: int) -> pa.Table:
     is_whole = (rows.kind != DELIVER) | (np.asarray(taken["kind"]) == DELIVER)
     known = rows.kind != LOCAL
     columns: dict[str, Any] = {
-        "run": _word([task.run_id] * count),
+        "run": _word(np.zeros(count, np.int32), [task.run_id]),
         "process": pa.array(np.full(count, process), pa.int32()),
         "pos": pa.array(np.arange(count), pa.int64()),
-        "kind": _word([KINDS[kind] for kind in rows.kind.tolist()]),
+        "kind": _word(rows.kind, KINDS),
         "origin": pa.array(rows.origin, pa.int32(), mask=~known),
         "seq": pa.array(rows.seq, pa.int64(), mask=~known),
         "dests": _dests(task, taken, rows.kind),
@@ -83,7 +84,7 @@ def _table(task: WriteTask, process: int) -> pa.Table:
         IMPLIED: pa.array(~is_whole, pa.bool_()),
         TEXT: _only(taken["text"], is_whole),
         LINE: taken["line"],
-        FILE: _word([task.source.files[file] for file in np.asarray(taken["file"]).tolist()]),
+        FILE: _word(np.asarray(taken["file"]), task.source.files),
     }
     if not task.clocked:
         columns[MESSAGE] = _only(_messages(records).take(pa.array(rows.record)), is_whole)
@@ -101,8 +102,11 @@ def _messages(records: pa.Table) -> Any:
     return pc.coalesce(records["key"].combine_chunks(), pc.list_flatten(causes).take(first))
 
 
-def _word(words: list[str]) -> Any:
-    return pa.array(words, pa.string()).dictionary_encode()
+def _word(codes: np.ndarray, words: Sequence[str]) -> Any:
+    """Words by their codes; only those that occur are kept."""
+    used, indices = np.unique(codes, return_inverse=True)
+    vocabulary = pa.array([words[code] for code in used.tolist()], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), vocabulary)
 
 
 def _only(column: Any, wanted: np.ndarray) -> Any:
@@ -119,6 +123,8 @@ def _cast(column: Any, kind: Any, count: int) -> Any:
 
 
 def _dests(task: WriteTask, taken: pa.Table, kind: np.ndarray) -> Any:
+    if taken["dests"].null_count == taken.num_rows:
+        return pa.nulls(taken.num_rows, SCHEMA.field("dests").type)
     numbers = {host: process for process, host in enumerate(task.hosts)}
     lists = [
         None if names is None or code != SEND else sorted({numbers[name] for name in names})

@@ -98,9 +98,17 @@ MUTATIONS = [
     Mutation(
         name="an acknowledgement of an earlier life counts",
         module="protocols/sequencing/failover/process.py",
-        right="Name(source, packet.life)",
-        wrong="Name(source, 0)",
+        right="replica.acknowledged(packet, Name(source, packet.life))",
+        wrong="replica.acknowledged(packet, Name(source, 0))",
         tests=(f"{RULES}::test_an_acknowledgement_of_an_earlier_life_counts_for_nothing",),
+    ),
+    Mutation(
+        name="pieces of a state are put together in the order in which they come",
+        module=REPLICA,
+        right="if packet.piece == len(self._pieces) < packet.pieces - 1:",
+        wrong="if len(self._pieces) < packet.pieces - 1:",
+        tests=(f"{RULES}::test_a_long_state_travels_in_pieces_of_which_few_are_on_the_way",),
+        swarms=(f"{SWARM}[total-late copies]",),
     ),
     Mutation(
         name="a unit is split at a failover",
@@ -169,6 +177,13 @@ MUTATIONS = [
             f"{RULES}::test_what_another_sequencer_passes_on_of_an_evicted_client_is_not_carried_out",
         ),
         swarms=(TOTAL,),
+    ),
+    Mutation(
+        name="J1: a join that was granted is carried out though its client was evicted since",
+        module=SEQUENCER,
+        right="or client in state.departing or client in self.evicted:",
+        wrong="or client in state.departing:",
+        tests=(f"{RULES}::test_a_join_that_was_granted_before_its_client_was_evicted_is_not_carried_out",),
     ),
     Mutation(
         name="a client does not repeat what it asked for when another runs the unit",

@@ -17,6 +17,7 @@ from quire.protocols.sequencing.failover import packets as wire
 from quire.protocols.sequencing.failover.configurations import Name
 from quire.protocols.sequencing.failover.notices import Unavailable
 from quire.protocols.sequencing.failover.options import SurvivingOptions
+from quire.protocols.sequencing.failover.unit_state import captured
 from quire.protocols.sequencing.notices import Failed
 from quire.protocols.sequencing.placement import components
 from quire.protocols.sequencing.sequencer import Sequencer
@@ -153,9 +154,12 @@ class SurvivingService(Service):
         for unit in self.units:
             found = self.register.succession.configurations[unit]
             primary = self.processes[found.primary.address - self.first]
-            [snapshot] = primary.replicas[unit].repeat()
+            sequencer = primary.replicas[unit].sequencer
+            assert sequencer is not None
+            # Groups were founded since it was configured.
+            snapshot = wire.Snapshot(unit, found.epoch, 0, 0, 1, captured(sequencer))
             for backup in found.backups:
-                [answer] = self.processes[backup.address - self.first].receive(0, primary.address, snapshot.packet)
+                [answer] = self.processes[backup.address - self.first].receive(0, primary.address, snapshot)
                 assert isinstance(answer, Send)
                 primary.receive(0, backup.address, answer.packet)
             self.register.receive(0, primary.address, wire.InSync(unit, found.epoch))

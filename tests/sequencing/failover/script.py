@@ -60,7 +60,7 @@ class Script:
                 if case["location"][group] == unit:
                     inside = dict.fromkeys(map(address, members), 0)
                     sequencer.groups[group] = GroupState(group, members=inside, reached=dict(inside))
-            snapshot = wire.Snapshot(found.unit, epoch, 0, captured(sequencer))
+            snapshot = wire.Snapshot(found.unit, epoch, 0, 0, 1, captured(sequencer))
             for name in names[1:]:
                 self.processes[name.address].receive(0, names[0].address, snapshot)
                 self.processes[names[0].address].receive(0, name.address, wire.Recorded(found.unit, epoch, 0, 0))

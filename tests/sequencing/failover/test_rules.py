@@ -53,6 +53,7 @@ def pair() -> tuple[SequencerProcess, SequencerProcess]:
     sequencer = primary.replicas[UNIT].sequencer
     assert sequencer is not None
     sequencer.groups["G"] = GroupState("G", members={0: 0, 1: 0}, reached={0: 0, 1: 0})
+    primary.replicas[UNIT]._pieces.clear()
     [snapshot] = sends(primary.replicas[UNIT].repeat(), wire.Snapshot)
     [ack] = sends(backup.receive(0, A.address, snapshot), wire.Recorded)
     assert sends(primary.receive(0, B.address, ack), wire.InSync)
@@ -97,6 +98,29 @@ def test_a_backup_of_the_new_epoch_takes_no_record_before_its_snapshot() -> None
     backup.receive(0, REG, wire.Configured(5, (Configuration(UNIT, 1, A, (B,)),)))
     assert not backup.receive(0, A.address, old)
     assert not backup.receive(0, A.address, wire.Record(UNIT, 1, 1, 0, message(0)))
+
+
+def test_a_long_state_travels_in_pieces_of_which_few_are_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quire.protocols.sequencing.failover.replica.PIECE_BYTES", 16)
+    monkeypatch.setattr("quire.protocols.sequencing.failover.replica.PIECES_ON_THE_WAY", 2)
+    primary, backup = process(A, FIRST), process(B, FIRST)
+    sequencer = primary.replicas[UNIT].sequencer
+    assert sequencer is not None
+    sequencer.groups["a group with a long name, so that there are many pieces"] = GroupState("G")
+    primary.replicas[UNIT]._pieces.clear()
+    on_the_way = sends(primary.replicas[UNIT].repeat(), wire.Snapshot)
+    lost, most = on_the_way.pop(), 0
+    while on_the_way:
+        most = max(most, len(on_the_way))
+        for answer in backup.receive(0, A.address, on_the_way.pop(0)):
+            assert isinstance(answer, Send)
+            on_the_way += sends(primary.receive(0, B.address, answer.packet), wire.Snapshot)
+        if not on_the_way and lost is not None:
+            lost, on_the_way = None, sends(primary.replicas[UNIT].repeat(), wire.Snapshot)
+    assert most <= 2
+    copy = backup.replicas[UNIT].sequencer
+    assert copy is not None
+    assert copy.groups == {"G": GroupState("G")}
 
 
 def test_who_was_excluded_keeps_its_state_until_others_are_known_to_have_it() -> None:
@@ -273,6 +297,15 @@ def test_what_another_sequencer_passes_on_of_an_evicted_client_is_not_carried_ou
     sequencer.receive(0, REGISTER, inner.Evict((0,)))
     assert sequencer.receive(0, OTHER, message(0)) == (Send(inner.Expelled(), (0,)),)
     assert sequencer.groups["G"].seq == 0
+
+
+def test_a_join_that_was_granted_before_its_client_was_evicted_is_not_carried_out() -> None:
+    sequencer = Sequencer(UNIT, (UNIT, OTHER), REGISTER, OPTIONS)
+    sequencer.groups["G"] = GroupState("G", members={1: 0}, reached={1: 0})
+    sequencer.receive(0, 0, inner.Join("G", 0, 1))
+    sequencer.receive(0, REGISTER, inner.Evict((0,)))
+    assert not sequencer.receive(0, REGISTER, inner.JoinAnswer("G", 0, 1, granted=True))
+    assert sequencer.groups["G"].members == {1: 0}
 
 
 def test_a_late_word_that_a_client_has_left_does_not_undo_that_it_joined_again() -> None:

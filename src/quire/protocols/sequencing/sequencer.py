@@ -188,8 +188,8 @@ class Sequencer(Numbering):
         state = self.groups.get(group)
         if state is None or self.moves.on_the_way(group) or req <= state.requests.get(client, -1):
             return NOTHING
-        if client in state.members or client in state.departing:
-            return NOTHING  # It was not asked about: who is still here cannot join.
+        if client in state.members or client in state.departing or client in self.evicted:
+            return NOTHING  # Who is still here cannot join, nor can who was evicted after it was granted.
         if not packet.granted or self.moves.suspended(group):
             return (self._refuse(state, client, req),)
         state.requests[client] = req

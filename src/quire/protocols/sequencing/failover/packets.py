@@ -44,13 +44,25 @@ class Letter(Packet, frozen=True, tag=70):
 
 
 class Snapshot(Packet, frozen=True, tag=71):
-    """All that the primary of the epoch knows, after so many records."""
+    """A piece of all that the primary of the epoch knows, after so many records, and of how many pieces it is one."""
 
     name: ClassVar[str] = "SNAP"
     unit: int
     epoch: int
     index: int
+    piece: int
+    pieces: int
     state: bytes
+
+
+class Taken(Packet, frozen=True, tag=80):
+    """A backup has so many pieces of the snapshot, the first, and wants the next."""
+
+    name: ClassVar[str] = "TAKEN"
+    unit: int
+    epoch: int
+    life: int
+    pieces: int
 
 
 class Record(Packet, frozen=True, tag=72):

@@ -23,7 +23,7 @@ INPUTS = frozenset(Sequencer.packets)
 
 class SequencerProcess(Node):
     packets: ClassVar[tuple[type[Packet], ...]] = (
-        wire.Letter, wire.Snapshot, wire.Record, wire.Recorded, wire.Live, wire.Configured,
+        wire.Letter, wire.Snapshot, wire.Taken, wire.Record, wire.Recorded, wire.Live, wire.Configured,
     )  # fmt: skip
 
     def __init__(
@@ -58,7 +58,7 @@ class SequencerProcess(Node):
         match packet:
             case wire.Letter():
                 return self._letter(now, source, packet)
-            case wire.Snapshot() | wire.Record() | wire.Recorded():
+            case wire.Snapshot() | wire.Taken() | wire.Record() | wire.Recorded():
                 return self._of_a_copy(now, source, packet)
             case wire.Live() if source in self._registers and packet.unit in self.replicas:
                 return self.replicas[packet.unit].goes_live(now, packet.epoch)
@@ -78,13 +78,15 @@ class SequencerProcess(Node):
                 effects += self.replicas[found.unit].configure(now, found)
         return effects
 
-    def _of_a_copy(self, now: int, source: int, packet: wire.Snapshot | wire.Record | wire.Recorded) -> Effects:
+    def _of_a_copy(self, now: int, source: int, packet: wire.Snapshot | wire.Taken | wire.Record | wire.Recorded) -> Effects:
         replica = self.replicas.get(packet.unit)
         if replica is None or source not in self.processes:
             raise ProtocolViolation(source, f"{packet.name} may not be sent by it")
         match packet:
             case wire.Snapshot():
                 return replica.install(packet, source)
+            case wire.Taken():
+                return replica.taken(packet, Name(source, packet.life))
             case wire.Record():
                 return replica.apply(now, packet, source)
             case wire.Recorded():

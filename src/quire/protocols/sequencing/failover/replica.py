@@ -34,6 +34,9 @@ from quire.protocols.sequencing.failover.unit_state import captured, restore
 from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.sequencer import Sequencer
 
+PIECE_BYTES = 1 << 20
+"""A state may be long, and travels in pieces."""
+PIECES_ON_THE_WAY = 8
 UNACKNOWLEDGED_MAX = 1 << 14
 """How many records may be without the acknowledgement of a backup; beyond, inputs are dropped and come again."""
 
@@ -57,6 +60,10 @@ class Replica:
         self._backups: tuple[Name, ...] = ()
         self._synced = False
         """Of a backup: whether it has the state with which the epoch began."""
+        self._pieces: list[bytes] = []
+        """At a primary that is not live, the state with which the epoch begins; at a backup, what has come of it."""
+        self._taken: dict[Name, int] = {}
+        """How many pieces each backup has."""
         self._acknowledged: dict[Name, int] = {}
         self._records: dict[int, wire.Record] = {}
         """At the primary, what some backup may lack; at a backup, what came too early."""
@@ -80,6 +87,8 @@ class Replica:
         self.epoch, self.live = found.epoch, False
         self.primary, self._backups = found.primary == self._me, found.backups
         self._synced = False
+        self._pieces.clear()
+        self._taken.clear()
         self._acknowledged.clear()
         self._records.clear()
         self._kept_back.clear()
@@ -97,11 +106,34 @@ class Replica:
 
     def _synchronise(self) -> list[Send]:
         """Bring the epoch to life: every backup gets the state, and the register is told when all have it."""
-        lacking = tuple(each.address for each in self._backups if each not in self._acknowledged)
+        lacking = [each for each in self._backups if each not in self._acknowledged]
         if not lacking:
             return [Send(wire.InSync(self.unit, self.epoch), (self._register,))]
-        assert self.sequencer is not None
-        return [Send(wire.Snapshot(self.unit, self.epoch, self.index, captured(self.sequencer)), lacking)]
+        if not self._pieces:
+            assert self.sequencer is not None
+            state = captured(self.sequencer)
+            self._pieces = [state[start : start + PIECE_BYTES] for start in range(0, len(state), PIECE_BYTES)]
+        effects: list[Send] = []
+        for have in sorted({self._taken.get(each, 0) for each in lacking}):
+            to = tuple(each.address for each in lacking if self._taken.get(each, 0) == have)
+            effects += self._pieces_from(have, have + PIECES_ON_THE_WAY, to)
+        return effects
+
+    def _pieces_from(self, first: int, end: int, to: tuple[int, ...]) -> list[Send]:
+        count = len(self._pieces)
+        return [
+            Send(wire.Snapshot(self.unit, self.epoch, self.index, number, count, self._pieces[number]), to)
+            for number in range(first, min(end, count))
+        ]
+
+    def taken(self, packet: wire.Taken, backup: Name) -> list[Send]:
+        """A backup has some of the state: the next pieces may follow."""
+        before = self._taken.get(backup, 0)
+        wanted = self.primary and not self.live and backup in self._backups
+        if packet.epoch != self.epoch or not wanted or not before < packet.pieces < len(self._pieces):
+            return []
+        self._taken[backup] = packet.pieces
+        return self._pieces_from(before + PIECES_ON_THE_WAY, packet.pieces + PIECES_ON_THE_WAY, (backup.address,))
 
     def goes_live(self, now: int, epoch: int) -> list[Send]:
         return self._goes_live(now) if epoch == self.epoch and self.primary and not self.live else []
@@ -109,6 +141,7 @@ class Replica:
     def _goes_live(self, now: int) -> list[Send]:
         assert self.sequencer is not None
         self.live = True
+        self._pieces.clear()
         self.sequencer.begin(now)
         clients = {client for state in self.sequencer.groups.values() for client in (*state.reached, *state.senders)}
         news = wire.Configured(self._routes.version, self._routes.known())
@@ -185,13 +218,19 @@ class Replica:
     def install(self, packet: wire.Snapshot, source: int) -> list[Send]:
         if packet.epoch != self.epoch or self.primary:
             return []
-        if not self._synced:
-            sequencer = self._make()
-            try:
-                restore(sequencer, packet.state)
-            except BadInput as error:
-                raise ProtocolViolation(source, str(error)) from error
-            self.sequencer, self.index, self._synced = sequencer, packet.index, True
+        if self._synced:
+            return self._acknowledge(source)
+        if packet.piece == len(self._pieces) < packet.pieces - 1:
+            self._pieces.append(packet.state)
+        if packet.piece != packet.pieces - 1 or len(self._pieces) != packet.piece:
+            return [Send(wire.Taken(self.unit, self.epoch, self._me.life, len(self._pieces)), (source,))]
+        sequencer = self._make()
+        try:
+            restore(sequencer, b"".join((*self._pieces, packet.state)))
+        except BadInput as error:
+            raise ProtocolViolation(source, str(error)) from error
+        self._pieces.clear()
+        self.sequencer, self.index, self._synced = sequencer, packet.index, True
         return self._acknowledge(source)
 
     def apply(self, now: int, packet: wire.Record, source: int) -> list[Send]:

@@ -13,7 +13,31 @@ _OWN_LIMIT = """\
 The limit of a cut can only have the rank of the run's own origin if it is a place of that origin: then the whole run lies
 before it, for an origin's clock, and its next run, are after its last operation; and the run is not cut either way."""
 
+CONNECTIONS = "tests/simulation/test_connections.py"
+FAULTS = "tests/simulation/test_faults.py"
+
 MUTATIONS = [
+    Mutation(
+        name="what follows something late on a simulated connection overtakes it",
+        module="simulation/connections.py",
+        right="max(min(times), self._last.get(way, 0))",
+        wrong="min(times)",
+        tests=(f"{CONNECTIONS}::test_whatever_is_sent_arrives_once_and_in_order",),
+    ),
+    Mutation(
+        name="what a simulated network loses is sent again after equal times",
+        module="simulation/connections.py",
+        right="timeout_ns = min(2 * timeout_ns, BACK_OFF_MAX * self._timeout_ns)",
+        wrong="timeout_ns = self._timeout_ns",
+        tests=(f"{CONNECTIONS}::test_the_timeout_doubles_up_to_a_bound",),
+    ),
+    Mutation(
+        name="what is submitted at once becomes a run that the window of the protocol never has room for",
+        module="views/ordering.py",
+        right="min(settings.run_max, self.protocol.longest_run())",
+        wrong="settings.run_max",
+        tests=(f"{FAULTS}::test_a_member_that_has_no_room_because_of_a_partition_goes_on_after_a_crash",),
+    ),
     Mutation(
         name="a run is cut one operation later where its origin has the rank of the limit",
         module="protocols/single_phase/protocol.py",

@@ -18,9 +18,12 @@ from typer.testing import CliRunner
 from quire.bench.assignment import Assignment, Report
 from quire.bench.load import HEAD_BYTES, Supply, Tally
 from quire.bench.measure import (
+    ALL_SEND,
     CEILINGS,
     IN_ONE_SIZE,
     OURS,
+    RAW,
+    RAW_ALL_SEND,
     ZEROMQ,
     Config,
     Latency,
@@ -126,7 +129,10 @@ class TestMeasure:
         assert rows["quire fast"].to_fixed
         assert [name for name, row in rows.items() if row.to_disk] == ["quire journal"]
         assert rows["quire runs"].to_runs == rows["ceiling opaque"].to_ceiling == 1.0
-        assert {"raw round trip", "quire", "quire, lookahead=0"} <= {row.contender for row in tiny.latency}
+        latency = {row.contender: row for row in tiny.latency}
+        assert {RAW, "quire", "quire, lookahead=0", ALL_SEND} <= set(latency)
+        assert latency[RAW].to_raw == latency[RAW_ALL_SEND].mean_to_raw == latency[RAW_ALL_SEND].p99_to_raw == 1.0
+        assert latency[ALL_SEND].mean_to_raw
         durable = {row.contender: row.to_sync for row in tiny.latency}
         assert durable["quire, journal"]
         assert durable["quire"] is None
@@ -148,7 +154,7 @@ class TestMeasure:
         results = Results(
             config=Config(), cores=2, load_before=0.0, load_after=0.0, left_out="",
             throughput=(Throughput(size=64, **runs), Throughput(size=1024, **runs)),  # type: ignore[arg-type]
-            latency=(Latency(contender="quire", p50_us=1.0, p99_us=1.0, to_raw=1.9),),
+            latency=(Latency(contender="quire", mean_us=1.0, p50_us=1.0, p99_us=1.0, to_raw=1.9),),
         )  # fmt: skip
         assert [target.met for target in judge(results)] == [True, False, False, True, True]
 

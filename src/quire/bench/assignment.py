@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+EVERYBODY = -1
+
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """What one process is to do. Load ends after so many `messages` of each member or, without, after so many seconds."""
@@ -18,7 +20,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     round_trips: int = 0
     """For latency: how many to make, one after the other."""
     sender: int = 0
-    """For latency: who makes them."""
+    """For latency: who makes them, or EVERYBODY."""
     lookahead: int | None = None
     """For latency: how many logical times a silent member gives away with an acknowledgement."""
     progress_s: float | None = None
@@ -27,6 +29,10 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """Where it puts its part of a trace, or its journal; nowhere if not given."""
     observe: tuple[str, ...] = ()
     """Where each member can be looked at; nowhere if not given."""
+
+    def own_round_trips(self) -> int:
+        """How many this process makes."""
+        return self.round_trips if self.sender in (self.me, EVERYBODY) else 0
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

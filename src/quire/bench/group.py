@@ -72,16 +72,17 @@ async def throughput(
     pipe: Pipe,
     *,
     messages: bool = False,
+    calls: bool = False,
     secret: bool = False,
     delivery: Delivery | None = None,
     trace: bool = False,
     journal: bool = False,
 ) -> None:
-    """Send at full speed and deliver everything, run by run or message by message."""
+    """Send at full speed and deliver everything, run by run or message by message. `calls`: each is sent by a call."""
     assignment = pipe.assignment
     async with make_group(assignment, secret=secret, delivery=delivery, trace=trace, journal=journal) as group:
         await _everybody_is_there(group, assignment.members)
-        elapsed_s, sent, tally = await _move(pipe, group, messages=messages)
+        elapsed_s, sent, tally = await _move(pipe, group, messages=messages, calls=calls)
         batches, size = group.journalled()
         plain_s = await asyncio.to_thread(append_plainly, assignment, batches, size) if batches else None
         pipe.report(elapsed_s, sent, (tally,), plain_s)
@@ -99,12 +100,14 @@ async def fixed_throughput(pipe: Pipe) -> None:
         pipe.report(elapsed_s, sent, (tally,))
 
 
-async def _move(pipe: Pipe, group: Group | DynamicGroup, *, messages: bool = False) -> tuple[float, int, Tally]:
+async def _move(
+    pipe: Pipe, group: Group | DynamicGroup, *, messages: bool = False, calls: bool = False
+) -> tuple[float, int, Tally]:
     """Send everything and take everything: how long it took, how much was sent, and what came."""
     assignment = pipe.assignment
     supply, tally = Supply(assignment), Tally(assignment.size)
     await pipe.all_ready()
-    sending = asyncio.create_task(_send(group, supply))
+    sending = asyncio.create_task(_send_each(group, supply) if calls else _send(group, supply))
     telling = asyncio.create_task(_tell_progress(pipe, tally))
     take = _take_messages if messages else _take_runs
     await take(group, tally, assignment.members)
@@ -125,6 +128,12 @@ async def _everybody_is_there(group: DynamicGroup, members: int) -> None:
 async def _send(group: Group | DynamicGroup, supply: Supply) -> None:
     for batch in supply.batches():
         await group.multicast_many(batch)
+
+
+async def _send_each(group: Group | DynamicGroup, supply: Supply) -> None:
+    for batch in supply.batches():
+        for message in batch:
+            await group.multicast(message)
 
 
 async def _take_runs(group: Group | DynamicGroup, tally: Tally, members: int) -> None:
@@ -175,7 +184,7 @@ async def latency(pipe: Pipe, *, delivery: Delivery | None = None) -> None:
         await _everybody_is_there(group, assignment.members)
         taking = asyncio.create_task(_take_anything(group))
         await pipe.all_ready()
-        for _ in range(assignment.round_trips if assignment.me == assignment.sender else 0):
+        for _ in range(assignment.own_round_trips()):
             began = time.perf_counter()
             await group.execute(payload)
             took.append((time.perf_counter() - began) * 1e6)

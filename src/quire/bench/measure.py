@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 import msgspec
 
-from quire.bench.assignment import Assignment, Report
+from quire.bench.assignment import EVERYBODY, Assignment, Report
 from quire.bench.load import SIZE_MIN
 from quire.bench.processes import BenchFailed, Processes
 from quire.files.scratch import Scratch
@@ -27,11 +27,15 @@ SECONDS_MAX = 600.0
 SIZE_MAX = 1 << 16
 QUIRE_LATENCY = "quire"
 DURABLE_LATENCY = "quire, journal"
+ALL_SEND = "quire, all send"
+RAW, RAW_ALL_SEND = "raw round trip", "raw round trip, all send"
 
 OURS = (
     "quire runs", "quire fast", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct"
 )  # fmt: skip
-IN_ONE_SIZE = ("quire fixed", "quire journal")
+ONE_A_CALL = "quire calls"
+"""Every message is sent by a call of its own, and taken as an object."""
+IN_ONE_SIZE = ("quire fixed", "quire journal", ONE_A_CALL)
 """They are measured with the first of the sizes."""
 CEILINGS = ("ceiling objects", "ceiling opaque")
 ZEROMQ = ("zmq 1", "zmq 64")
@@ -43,7 +47,7 @@ SEQUENCERS = {
 """Which process more a contender has."""
 ON_DISK = frozenset({"quire trace", "quire journal", "quire durable latency"})
 """Who writes files."""
-OF_OBJECTS = frozenset({"quire messages", "zmq 1"})
+OF_OBJECTS = frozenset({"quire messages", ONE_A_CALL, "zmq 1"})
 """Who makes an object of every message, and is measured against the ceiling that does."""
 
 Say = Callable[[str], None]
@@ -87,6 +91,7 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
     to_runs: float | None = None
     to_fixed: float | None = None
     to_zeromq: float | None = None
+    """With 64 messages in a frame; of what is sent by a call each, with one."""
     to_ceiling: float | None = None
     to_disk: float | None = None
     """Of a journal: to plain appends of the same bytes."""
@@ -94,9 +99,13 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True):
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
     contender: str
+    mean_us: float
     p50_us: float
     p99_us: float
     to_raw: float | None = None
+    """The median, to that of raw round trips with as many senders; and likewise:"""
+    mean_to_raw: float | None = None
+    p99_to_raw: float | None = None
     to_sync: float | None = None
     """Where a journal is kept: to one sync of the disk."""
 
@@ -208,7 +217,7 @@ def _throughput(contender: str, size: int, rounds: dict[str, list[_Round]]) -> T
         cpu_s_per_million=median(each.cpu_s_per_million for each in rounds[contender]),
         to_runs=ratio_to("quire runs"),
         to_fixed=ratio_to("quire fixed"),
-        to_zeromq=ratio_to("zmq 64"),
+        to_zeromq=ratio_to("zmq 1" if contender == ONE_A_CALL else "zmq 64"),
         to_ceiling=ratio_to("ceiling objects" if contender in OF_OBJECTS or "objects" in contender else "ceiling opaque"),
         to_disk=_median(each.to_disk for each in rounds[contender]),
     )
@@ -220,25 +229,29 @@ def _median(figures: Iterable[float | None]) -> float | None:
 
 
 class _Trips(msgspec.Struct, frozen=True):
+    mean_us: float
     p50_us: float
     p99_us: float
     to_sync: float | None
 
     @classmethod
-    def of(cls, report: Report) -> _Trips:
-        took, syncs = sorted(report.round_trips_us), report.syncs_us
+    def of(cls, reports: Sequence[Report]) -> _Trips:
+        """Of whoever has sent any."""
+        took = sorted(trip for report in reports for trip in report.round_trips_us)
+        syncs = [sync for report in reports for sync in report.syncs_us]
         p50_us = took[len(took) // 2]
-        return cls(p50_us, took[len(took) * 99 // 100], p50_us / median(syncs) if syncs else None)
+        return cls(fmean(took), p50_us, took[len(took) * 99 // 100], p50_us / median(syncs) if syncs else None)
 
 
 async def _latencies(config: Config, rivals: Sequence[str], say: Say) -> tuple[Latency, ...]:
-    """A group as an application gets it, which delivers what most members have; one that delivers fast; and both without
-    lookahead, where the last among equals waits for fresh
-    acknowledgements of all with every message, and the first with every other."""
+    """A group as an application gets it, which delivers what most members have; one that delivers fast; both without
+    lookahead, where the last among equals waits for fresh acknowledgements of all with every message, and the first with every
+    other; and a group whose members all send at once, each waiting for its own messages."""
     last = config.members - 1
     contenders: list[tuple[str, str, int, int | None]] = []
-    contenders += [("raw round trip", "raw latency", 0, None)] if rivals else []
+    contenders += [(RAW, "raw latency", 0, None), (RAW_ALL_SEND, "raw latency", EVERYBODY, None)] if rivals else []
     contenders += [
+        (ALL_SEND, "quire latency", EVERYBODY, None),
         (QUIRE_LATENCY, "quire latency", last, None),
         ("quire, fast", "quire fast latency", last, None),
         ("quire, fast, lookahead=0", "quire fast latency", last, 0),
@@ -254,17 +267,25 @@ async def _latencies(config: Config, rivals: Sequence[str], say: Say) -> tuple[L
             load = {"round_trips": config.round_trips, "sender": sender, "lookahead": lookahead}
             with Scratch.temporary("bench") as scratch:
                 reports = await Processes(_assignments(contender, config, scratch.path, **load), 0.0).run()
-            rounds[name].append(_Trips.of(reports[sender]))
-    raw = rounds.get("raw round trip")
-    return tuple(
-        Latency(
-            contender=name,
-            p50_us=median(trips.p50_us for trips in each),
-            p99_us=median(trips.p99_us for trips in each),
-            to_raw=None if raw is None else median(trips.p50_us / base.p50_us for trips, base in zip(each, raw, strict=True)),
-            to_sync=_median(trips.to_sync for trips in each),
-        )
-        for name, each in rounds.items()
+            rounds[name].append(_Trips.of(reports))
+    return tuple(_latency(name, rounds) for name in rounds)
+
+
+def _latency(name: str, rounds: dict[str, list[_Trips]]) -> Latency:
+    each, raw = rounds[name], rounds.get(RAW_ALL_SEND if name in (ALL_SEND, RAW_ALL_SEND) else RAW)
+
+    def to_raw(figure: Callable[[_Trips], float]) -> float | None:
+        return None if raw is None else median(figure(mine) / figure(base) for mine, base in zip(each, raw, strict=True))
+
+    return Latency(
+        contender=name,
+        mean_us=median(trips.mean_us for trips in each),
+        p50_us=median(trips.p50_us for trips in each),
+        p99_us=median(trips.p99_us for trips in each),
+        to_raw=to_raw(lambda trips: trips.p50_us),
+        mean_to_raw=to_raw(lambda trips: trips.mean_us),
+        p99_to_raw=to_raw(lambda trips: trips.p99_us),
+        to_sync=_median(trips.to_sync for trips in each),
     )
 
 

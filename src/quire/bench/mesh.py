@@ -132,6 +132,10 @@ async def throughput(pipe: Pipe, *, objects: bool) -> None:
     pipe.report(await pipe.all_done(), supply.sent, tallies)
 
 
+_ACKNOWLEDGEMENT = b"\x01"
+"""Shorter than any message."""
+
+
 async def latency(pipe: Pipe) -> None:
     """One member sends a message to all others, waits until all have acknowledged it, and sends the next."""
     assignment = pipe.assignment
@@ -140,10 +144,10 @@ async def latency(pipe: Pipe) -> None:
     all_there: asyncio.Future[None]
     links: dict[int, Link] = {}
 
-    def take(origin: int, frame: memoryview) -> None:  # noqa: ARG001
+    def take(origin: int, frame: memoryview) -> None:
         nonlocal missing
-        if assignment.me != assignment.sender:
-            links[origin].write(b"\x01")
+        if len(frame) != len(_ACKNOWLEDGEMENT):
+            links[origin].write(_ACKNOWLEDGEMENT)
             return
         missing -= 1
         if not missing:
@@ -152,7 +156,7 @@ async def latency(pipe: Pipe) -> None:
     links |= await connect(assignment, take)
     await pipe.all_ready()
     loop = asyncio.get_running_loop()
-    for _ in range(assignment.round_trips if assignment.me == assignment.sender else 0):
+    for _ in range(assignment.own_round_trips()):
         began = time.perf_counter()
         missing, all_there = len(links), loop.create_future()
         for link in links.values():

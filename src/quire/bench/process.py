@@ -27,6 +27,7 @@ def _zeromq() -> Mapping[str, Callable[[Pipe], None]]:
 _ASYNCHRONOUS = {
     "quire runs": group.throughput,
     "quire messages": lambda pipe: group.throughput(pipe, messages=True),
+    "quire calls": lambda pipe: group.throughput(pipe, messages=True, calls=True),
     "quire trace": lambda pipe: group.throughput(pipe, trace=True),
     "quire secret": lambda pipe: group.throughput(pipe, secret=True),
     "quire latency": group.latency,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from quire.bench.measure import DURABLE_LATENCY, QUIRE_LATENCY, Results
+from quire.bench.measure import ALL_SEND, DURABLE_LATENCY, ONE_A_CALL, QUIRE_LATENCY, Results
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,10 @@ def _judge(results: Results) -> Iterator[Target]:
         yield from _ratio("runs, 64 B: to zmq 64", runs.to_zeromq, 1.0)
         yield _at_most("runs, 64 B: CPU s per million", runs.cpu_s_per_million, 0.5)
     if messages := found.get(("quire messages", 64)):
-        yield from _ratio("messages, 64 B: to the ceiling with objects", messages.to_ceiling, 0.5)
+        yield from _ratio("messages, 64 B: to the ceiling with objects", messages.to_ceiling, 0.6)
+    if calls := found.get((ONE_A_CALL, 64)):
+        yield from _ratio("one message a call, 64 B: to zmq 1", calls.to_zeromq, 1.5)
+        yield _at_most("one message a call, 64 B: CPU s per million", calls.cpu_s_per_million, 1.0)
     if large := found.get(("quire runs", 1024)):
         yield from _ratio("runs, 1 KiB: to zmq 64", large.to_zeromq, 0.8)
     if trace := found.get(("quire trace", 64)):
@@ -47,6 +50,9 @@ def _judge(results: Results) -> Iterator[Target]:
     for latency in results.latency:
         if latency.contender == QUIRE_LATENCY and latency.to_raw is not None:
             yield _at_most("latency p50: to the raw round trip", latency.to_raw, 2.0)
+        if latency.contender == ALL_SEND and latency.mean_to_raw is not None and latency.p99_to_raw is not None:
+            yield _at_most("all send: mean latency to the raw round trip", latency.mean_to_raw, 2.5)
+            yield _at_most("all send: p99 latency to the raw round trip", latency.p99_to_raw, 8.0)
         if latency.contender == DURABLE_LATENCY and latency.to_sync is not None:
             yield _at_most("durable latency p50: to one sync of the disk", latency.to_sync, 3.0)
 

@@ -89,10 +89,11 @@ def _show(results: Results, targets: tuple[Target, ...]) -> None:
                 table.add_row(row.contender, f"{row.deliveries_per_s:,.0f}", *ratios, f"{row.cpu_s_per_million:.3f}")
         console.print(table)
     title = f"latency, {config.round_trips:,} round trips"
-    table = _table(title, "one sender", "p50 µs", "p99 µs", "p50 to raw", "p50 to one sync")
+    table = _table(title, "who", "mean µs", "p50 µs", "p99 µs", "mean to raw", "p50 to raw", "p99 to raw", "p50 to one sync")
     for latency in results.latency:
-        ratios = map(_ratio, (latency.to_raw, latency.to_sync))
-        table.add_row(latency.contender, f"{latency.p50_us:,.1f}", f"{latency.p99_us:,.1f}", *ratios)
+        figures = (f"{figure:,.1f}" for figure in (latency.mean_us, latency.p50_us, latency.p99_us))
+        ratios = map(_ratio, (latency.mean_to_raw, latency.to_raw, latency.p99_to_raw, latency.to_sync))
+        table.add_row(latency.contender, *figures, *ratios)
     console.print(table)
     table = _table("targets", "target", "wanted", "measured", "")
     for target in targets:

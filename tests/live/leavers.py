@@ -177,6 +177,7 @@ async def leave(way: Callable[[str, HubHost], Awaitable[None]]) -> None:
     asyncio.get_running_loop().slow_callback_duration = 60
     [address] = free_addresses(1)
     server = serve([address])
+    assert isinstance(server, HubHost)
     async with server, asyncio.timeout(PATIENCE_S):
         await way(address, server)
 

@@ -167,7 +167,7 @@ def test_a_relay_stays_bounded_while_the_last_hop_takes_nothing(addresses: Addre
 
 
 class Parting:
-    """Farewells of random hierarchies over links that keep their order, with letters still under way."""
+    """Closings of random hierarchies over links that keep their order, with letters still under way."""
 
     def __init__(self, random: Random, inside: str) -> None:
         members = random.randint(2, 9)
@@ -176,7 +176,7 @@ class Parting:
         self.sites = [make(me, members) for me in range(members)]
         self.links: dict[tuple[int, int], deque[tuple[int, Any]]] = {}
         self.peers: list[dict[int, Peer]] = []
-        self.farewells: list[Closing] = []
+        self.closings: list[Closing] = []
         self.over: list[int] = []
         self.delivered = 0
         for site in self.sites:
@@ -184,7 +184,7 @@ class Parting:
             self.links |= {(site.me, to): deque() for to in topology.neighbours}
             peers = {to: Peer(to, "") for to in topology.neighbours}
             self.peers.append(peers)
-            self.farewells.append(Closing(peers, topology, self._say(site.me)))
+            self.closings.append(Closing(peers, topology, self._say(site.me)))
 
     def _say(self, me: int) -> Callable[[Peer, int, bytes], None]:
         return lambda peer, kind, body: self.links[me, peer.member].append((kind, body))
@@ -210,15 +210,15 @@ class Parting:
             self.perform(me, self.sites[me].receive(source, body))
         elif kind == CLOSING:
             peer.closing_after = 0
-            self.farewells[me].close(0)
+            self.closings[me].close(0)
         elif kind == DRAINED:
             assert peer.closing_after is not None
             peer.drained = True
         else:
             assert kind == DONE
             peer.done = True
-        self.farewells[me].advance([])
-        if self.farewells[me].is_over() and me not in self.over:
+        self.closings[me].advance([])
+        if self.closings[me].is_over() and me not in self.over:
             self.over.append(me)
         return True
 
@@ -236,7 +236,7 @@ def test_nobody_leaves_before_all_letters_have_arrived_and_all_leave_in_the_end(
                 world.perform(site.me, site.send(make_run(site.me, number, [b"x"]), to))
                 due += len(to)
                 world.step()
-        world.farewells[random.randrange(members)].close(0)
+        world.closings[random.randrange(members)].close(0)
         while world.step():
             assert not world.over or world.delivered == due, f"seed {seed}"
         assert sorted(world.over) == list(range(members)), f"seed {seed}"

@@ -17,6 +17,7 @@ from quire.live.network.mesh import UNREADABLE_MAX
 from quire.live.runs.fleet import free_addresses
 from quire.live.services.sequencers import Connected, connect, serve
 from quire.live.services.session import GroupMessage, Membership
+from quire.live.services.visiting import HubHost
 from quire.model.errors import BadInput, TooLarge
 from quire.model.payloads import PAYLOAD_BYTES_MAX
 from quire.protocols.objects.activity import TAKE_BACK_BYTES_MAX
@@ -160,6 +161,7 @@ def test_a_client_whose_frame_cannot_be_read_three_times_is_ended_and_the_room_g
             await healthy.join_group("room")
             assert isinstance(await anext(aiter(healthy)), Membership)
             lost: list[int] = []
+            assert isinstance(server, HubHost)
             evict = server.on_lost
 
             def note(client: int) -> None:

@@ -192,7 +192,7 @@ GOING_ON = [
     ),
     Mutation(
         name="what is left of an earlier view is taken for this one",
-        module="views/member.py",
+        module="views/reception.py",
         right="            case _ if packet.epoch == core.view.epoch:\n",
         wrong="            case _ if packet.epoch <= core.view.epoch:\n",
         tests=(f"{CHANGING}::test_what_is_left_of_an_earlier_view_is_dropped",),

@@ -225,14 +225,14 @@ ENDING = [
     ),
     Mutation(
         name="to a read, members say what they have delivered",
-        module="views/member.py",
+        module="views/reception.py",
         right="Held(packet.epoch, packet.token, tuple(ordering.stock.count))",
         wrong="Held(packet.epoch, packet.token, tuple(ordering.delivered))",
         tests=(f"{SCENARIOS}::test_read_held",),
     ),
     Mutation(
         name="members between two views answer reads",
-        module="views/member.py",
+        module="views/reception.py",
         right='        if core.mode != "normal":\n            return\n',
         wrong='        if core.mode != "normal" and not isinstance(packet, AskHeld):\n            return\n',
         tests=(f"{SCENARIOS}::test_read_minority",),

@@ -14,6 +14,7 @@ from quire.model.errors import BadInput
 
 if TYPE_CHECKING:
     from quire.live.errors import GroupFailed
+    from quire.live.services.surviving.server import SurvivingServer
     from quire.live.services.visiting import HubHost
 
 _EXIT_FAILED = 3
@@ -90,7 +91,7 @@ def serve(
         raise typer.Exit(_EXIT_FAILED)
 
 
-async def _serve(host: HubHost, me: int, listen: str) -> GroupFailed | None:
+async def _serve(host: HubHost | SurvivingServer, me: int, listen: str) -> GroupFailed | None:
     from quire.live.errors import GroupFailed
     from quire.live.runs.member import stop_on_signals
 

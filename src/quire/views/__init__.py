@@ -21,6 +21,7 @@ timing.py         how long to wait for what
 
 core.py         what all parts share: who the member is, and what it asks to be done
 membership.py   from one view to the next, into one, and out of it
+reception.py    what is done with a packet
 ordering.py     normal operation in one view
 agreement.py    how the members agree on the end of a view
 aftermath.py    how the last view ended, for those who have not heard

@@ -15,39 +15,10 @@ from collections.abc import Iterable
 from quire.model.errors import BadInput
 from quire.model.payloads import Messages
 from quire.views.core import GroupSettings
-from quire.views.effects import Close, Effect, Leave, LeaveRefused
+from quire.views.effects import Effect, Leave, LeaveRefused
 from quire.views.membership import Membership
-from quire.views.packets import (
-    ASKING_HOW_IT_ENDED,
-    IN_ORDER,
-    IN_VIEW,
-    ORDERED,
-    Accept,
-    AskHeld,
-    AskHistory,
-    AskState,
-    Closed,
-    Control,
-    Data,
-    Decide,
-    Fetch,
-    Fill,
-    Gone,
-    GroupPacket,
-    Have,
-    Held,
-    History,
-    Installed,
-    Join,
-    Prepare,
-    Promise,
-    Refuse,
-    Stale,
-    StatePart,
-    Status,
-    Vote,
-    Welcome,
-)
+from quire.views.packets import ASKING_HOW_IT_ENDED, IN_VIEW, ORDERED, AskHeld, GroupPacket, Status
+from quire.views.reception import Reception
 from quire.views.records import Kept, Record, Submitted
 from quire.views.view import Participant
 
@@ -69,6 +40,7 @@ class Member:
     def _begin(self, membership: Membership) -> None:
         self.core = membership.core
         self.membership = membership
+        self._reception = Reception(membership)
         self._future: list[tuple[str, int, GroupPacket]] = []
         """What came of later views."""
         self._rounds = 0
@@ -248,17 +220,17 @@ class Member:
             # Nearly all packets are of this kind, and there are many of them.
             rank = core.rank_of(name, incarnation)
             if rank is not None and core.is_myself_in_view():
-                self._order(rank, packet)
+                self._reception.order(rank, packet)
         elif packet.epoch > core.view.epoch and isinstance(packet, IN_VIEW):
             self._future.append((name, incarnation, packet))
         elif isinstance(packet, ASKING_HOW_IT_ENDED) and packet.epoch < core.view.epoch:
-            self._answer_late(name, packet)
+            self._reception.answer_late(name, packet)
         elif self.membership.takes_part():
-            self._receive_as_member(name, incarnation, packet, hasty=hasty)
+            self._reception.take_as_member(name, incarnation, packet, hasty=hasty)
         elif core.mode == "joining":
-            self._receive_as_stranger(name, packet)
+            self._reception.take_as_stranger(name, packet)
         else:
-            self._receive_after_the_end(name, packet)
+            self._reception.take_after_the_end(name, packet)
         return self._effects(more=more)
 
     def end_turn(self) -> list[Effect]:
@@ -268,116 +240,6 @@ class Member:
             self.membership.ordering.end_turn()
         core.ask_for_sync()
         return core.take_effects()
-
-    def _receive_as_member(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool) -> None:
-        core, membership = self.core, self.membership
-        rank = core.rank_of(name, incarnation)
-        here = rank is not None
-        match packet:
-            case Join():
-                self._join_asked(name, packet)
-            case AskState() if not here:
-                membership.donor.state_asked(name, packet)
-            case AskHistory():
-                membership.donor.history_asked(name, packet, admitted=here)
-            case Stale():
-                membership.told_stale(packet)
-            case Installed():
-                membership.aftermath.has_installed(name, packet.epoch)
-            case _ if packet.epoch == core.view.epoch:
-                if not isinstance(packet, IN_ORDER):
-                    self._receive_in_ballot(name, packet, hasty=hasty)
-                elif rank is not None and core.is_myself_in_view():
-                    self._receive_in_order(name, rank, packet)
-
-    def _receive_in_ballot(self, name: str, packet: GroupPacket, *, hasty: bool) -> None:
-        agreement = self.membership.agreement
-        match packet:
-            case Prepare():
-                agreement.prepare_came(name, packet)
-            case Promise():
-                agreement.promise_came(name, packet, hasty=hasty)
-            case Refuse():
-                agreement.refused(packet.round)
-            case Accept():
-                agreement.accept_came(name, packet)
-            case Vote():
-                agreement.vote_came(name, packet.ballot)
-            case Decide():
-                self.membership.told_decision(name, packet.value)
-            case Fetch():
-                agreement.fetch_came(name, packet)
-            case Fill():
-                agreement.fill_came(packet)
-
-    def _receive_in_order(self, name: str, rank: int, packet: GroupPacket) -> None:
-        core, ordering = self.core, self.membership.ordering
-        if isinstance(packet, Status):
-            self.membership.aftermath.has_installed(name, packet.epoch)
-        if core.mode != "normal":
-            return
-        if isinstance(packet, AskHeld):
-            core.send(Held(packet.epoch, packet.token, tuple(ordering.stock.count)), (name,))
-        elif isinstance(packet, Held):
-            ordering.reads.answered(packet.token, name, packet.held)
-            ordering.release()
-        else:
-            self._order(rank, packet)
-
-    def _order(self, rank: int, packet: GroupPacket) -> None:
-        if isinstance(packet, (Data, Control)):
-            self.membership.ordering.take(rank, packet)
-        elif isinstance(packet, (Have, Status)) and packet.known is not None:
-            self.membership.ordering.heard(rank, packet.known)
-
-    def _join_asked(self, name: str, packet: Join) -> None:
-        core, incarnation = self.core, packet.joiner.participant.incarnation
-        if incarnation > core.view.latest.get(name, 0):
-            self.membership.agreement.joiners[name] = packet.joiner
-        elif core.is_here(name, incarnation):
-            self.membership.aftermath.welcome((name,))
-        else:
-            core.send(Stale(core.view.epoch, core.view), (name,))
-
-    def _receive_as_stranger(self, name: str, packet: GroupPacket) -> None:
-        """Of a process that is no member, and wants to be one."""
-        core, membership = self.core, self.membership
-        match packet:
-            case StatePart():
-                membership.learner.state_came(name, packet)
-            case History():
-                membership.learner.history_came(name, packet)
-            case Gone():
-                membership.learner.gone_came(name)
-            case Welcome():
-                membership.welcomed(packet)
-            case Stale():
-                membership.told_stale(packet)
-            case Closed():
-                core.table = dict(packet.table)
-                core.settle()
-                core.mode = "closed"
-                core.out.append(Close(packet.epoch))
-            case _:
-                self._receive_after_the_end(name, packet)
-
-    def _answer_late(self, name: str, packet: GroupPacket) -> None:
-        """To somebody in an earlier view: how that ended, if it was the last one; otherwise that it is over."""
-        core = self.core
-        if self.membership.aftermath.is_of(packet.epoch):
-            self.membership.aftermath.tell(name, packet)
-        elif core.mode in ("normal", "frozen", "closed") and not isinstance(packet, Fetch):
-            core.send(Stale(core.view.epoch, core.view), (name,))
-
-    def _receive_after_the_end(self, name: str, packet: GroupPacket) -> None:
-        """Whoever is in no view any more only says how its last one ended."""
-        core, aftermath = self.core, self.membership.aftermath
-        if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
-            aftermath.installed.add(name)
-        elif isinstance(packet, ASKING_HOW_IT_ENDED) and aftermath.is_of(packet.epoch):
-            aftermath.tell(name, packet)
-        elif core.mode == "closed" and isinstance(packet, (Join, AskState, AskHistory)):
-            core.send(Closed(core.view.epoch, dict(core.table)), (name,))
 
     # What follows from what came.
 
@@ -405,7 +267,7 @@ class Member:
             if packet.epoch <= core.view.epoch:
                 del self._future[index]
                 if packet.epoch == core.view.epoch and self.membership.takes_part():
-                    self._receive_as_member(name, incarnation, packet, hasty=False)
+                    self._reception.take_as_member(name, incarnation, packet, hasty=False)
                 return True
         return False
 

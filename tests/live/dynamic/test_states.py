@@ -235,3 +235,23 @@ def test_apply_needs_a_state() -> None:
                 members["a"].group.apply(b"x")
 
     run("memory", main())
+
+
+def test_the_senior_may_be_leaving_when_another_member_is_gone() -> None:
+    """In the view without the other it has nothing to say any more of who is gone, and goes on with what it has to do."""
+
+    async def main() -> None:
+        events: list[quire.Event] = []
+        boards = {name: Board() for name in "abc"}
+        groups = founders("memory", boards.__getitem__, on_event=events.append)
+        async with together(groups) as members:
+            for name, board in boards.items():
+                await board.put(name, 1)
+            groups[0]._ending = "this member is leaving, so nothing more can be sent"
+            await crash(groups[2])
+            await members["a"].is_in("a", "b")
+            await members["b"].is_in("a", "b")
+            await asyncio.sleep(5)
+            assert [event.peers for event in events if event.kind == "disconnected"] == [("c",)] * 2
+
+    run("memory", main())

@@ -10,6 +10,7 @@ joining.py      what it is told when it joins, checked
 events.py       what it is told as it goes
 node.py         the process: feeds it what happens, and does what it asks for
 connection.py   one connection to somebody who says who it is
+misfits.py      what founders whose settings do not fit together tell the others
 disk.py         the journal: records in, synced out, and a checkpoint when it grows
 replica.py      the group's state: commands, snapshots, reads
 state.py        the application's objects as one state, in chunks and back

@@ -340,7 +340,7 @@ class DynamicGroup:
                     self.does_not_fit(effect.name, effect.why)
 
     def does_not_fit(self, name: str, why: str, *, reported: bool = False) -> None:
-        if self.view is None and (error := self._node.farewell.begin(name, why, reported=reported)) is not None:
+        if self.view is None and (error := self._node.misfit.begin(name, why, reported=reported)) is not None:
             self.failed(error)
 
     def moved(self) -> None:

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from quire.live import clock
 from quire.live.dynamic.connection import NamedConnection
 from quire.live.dynamic.disk import MemberJournal
-from quire.live.dynamic.farewell import Farewell
 from quire.live.dynamic.joining import DynamicSettings
+from quire.live.dynamic.misfits import MisfitNotice
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.events import Reporter
 from quire.live.held import Held
@@ -71,7 +71,7 @@ class Node:
         """Whether nothing is read at present."""
         self.turned_down = ""
         """Why the last connection that was dialled came to nothing."""
-        self.farewell = Farewell(settings)
+        self.misfit = MisfitNotice(settings)
         self._facts = facts
         self._owner = owner
         self._recording = recording
@@ -88,7 +88,7 @@ class Node:
         self._now: Callable[[], float] = clock.now
         self._sync_wanted = False
         self._wanted: deque[effects.ProcessEffect] = deque()
-        """What is to be done after what is under way, in order."""
+        """What is to be done, in order."""
         self._doing = False
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.Write: self._write,
@@ -151,8 +151,8 @@ class Node:
             await asyncio.gather(*self._dialling, return_exceptions=True)
         finally:
             for connection in tuple(self._connections.values()):
-                self.farewell.say(connection)
-            await self.farewell.stay()
+                self.misfit.say(connection)
+            await self.misfit.stay()
             await self._acceptor.close()
             await self._until_disconnected()
             await self._close_journal()
@@ -174,15 +174,12 @@ class Node:
         """Do what a process asked for when it was given something."""
         if self._stopped:
             return
+        self._wanted.extend(wanted)
         if self._doing:
-            # An effect led to another input: what follows from that comes after what is under way.
-            self._wanted.extend(wanted)
-            return
+            return  # An effect led to another input: what follows from that comes after what is under way.
         self._doing = True
         try:
             perform, happened = self._perform, self._owner.happened
-            for effect in wanted:
-                perform.get(type(effect), happened)(effect)
             while self._wanted:
                 effect = self._wanted.popleft()
                 perform.get(type(effect), happened)(effect)
@@ -279,7 +276,7 @@ class Node:
     def introduced(self, connection: NamedConnection, theirs: Introduction) -> None:
         self._acceptor.left(connection)
         if self._stopped:
-            self.farewell.say(connection)
+            self.misfit.say(connection)
             return
         self._connections[connection.number] = connection
         if self.paused:

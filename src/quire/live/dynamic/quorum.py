@@ -40,9 +40,11 @@ class Quorum:
         """Something happened to another process, or to the majority. Before it is a member, a process has none to lose."""
         core = self._node.process.member.core
         view, epoch = core.view, core.view.epoch
-        is_over = core.mode in ("left", "closed") or (core.closing and effect.kind == "disconnected")
+        is_over = core.mode in ("left", "closed") or core.leaving or (core.closing and effect.kind == "disconnected")
         if effect.kind in _OF_MEMBERS and (is_over or (is_member and view.rank(effect.name) is None)):
-            return  # It has left, its loss was told when it was in the view, or all of them end.
+            return  # It has left, its loss was told when it was in the view, or this one leaves, too, or all of them end.
+        if effect.kind == "disconnected" and not is_member:
+            return  # Of two connections that were made at the same time, one ends, or both.
         if effect.kind not in ("no-quorum", "quorum"):
             peers = effect.others if effect.kind == "gap" else (effect.name,)
             report(Event(_KINDS[effect.kind], peers, effect.for_s, effect.why))

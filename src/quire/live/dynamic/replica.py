@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
 from quire.live.dynamic.events import Restored, View
 from quire.live.dynamic.node import Node
 from quire.live.dynamic.state import GroupState
-from quire.live.errors import GroupFailed
+from quire.live.errors import GroupClosed, GroupFailed
 from quire.live.groups.commands import MESSAGE, Commands, marked
 from quire.live.journals import little_by_little
 from quire.model.errors import BadInput, CannotWrite, QuireError
@@ -110,11 +111,13 @@ class Replica:
         """Tell those who execute commands who is gone and who is new, at one point of their order."""
         if self._commands is None:
             return
-        if joined:
-            self._accept_command(_HERE)
-        if view.senior == self._node.settings.me:
-            for gone in self.state.sessions.absent_from(view):
-                self._accept_command(_GONE + gone)
+        # Whoever is leaving has nothing more to say; the next senior looks who is gone.
+        with suppress(GroupClosed):
+            if joined:
+                self._accept_command(_HERE)
+            if view.senior == self._node.settings.me:
+                for gone in self.state.sessions.absent_from(view):
+                    self._accept_command(_GONE + gone)
 
     def settled(self, number: int, untold: Exception) -> None:
         """Whatever waits for what this process submitted up to this number will not be told any more."""

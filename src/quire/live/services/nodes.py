@@ -1,8 +1,8 @@
 """A node of a service in a process of its own: the mesh carries its packets, the event loop wakes it.
 
-Nodes repair a bad network themselves. So where a link is full, because its peer is slow or gone, a packet is dropped
-instead of anybody waiting; and where a service survives the loss of members, the rest go on without a lost one, and with
-it again when it is heard again.
+Nodes repair a bad network themselves. So where a link is full, because its peer is slow or gone, a packet is dropped instead
+of anybody waiting; and where a service survives the loss of members, the rest go on without a lost one, and with it again when
+it is heard again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ OnNotice = Callable[["Host", Notice], None]
 
 
 class Host(EventRecorder):
-    """Use it in `async with`, which waits until all members are there. `survives`: go on without members that
-    are lost, until they are heard again."""
+    """Use it in `async with`, which waits until all members are there. `survives`: go on without members that are lost."""
 
     def __init__(
         self,

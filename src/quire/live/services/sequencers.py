@@ -74,7 +74,7 @@ def serve(
     backups: int = 0,
     register: Sequence[str] | None = None,
     **network: Unpack[NetworkOptions],
-) -> HubHost:
+) -> HubHost | SurvivingServer:
     """A sequencer, to be used in `async with`, which waits up to `join_s` until all sequencers have joined; leaving the block
     stops it. `sequencers` are the addresses of all, in the same order everywhere; `me` is this one's index in that list.
 
@@ -120,8 +120,8 @@ def _survivor(settings: Settings, options: SurvivingOptions, register: Sequence[
     server = SurvivingServer(
         settings, node, group, made, recording=recording, on_event=given.on_event, observer=observer_of(given)
     )  # fmt: skip
-    server.host.observed = ObservedProcess(server.host, node)
-    _part_with_the_lost(server, node)
+    server.hub.host.observed = ObservedProcess(server.hub.host, node)
+    _part_with_the_lost(server.hub, node)
     return server
 
 

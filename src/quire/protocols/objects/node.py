@@ -1,12 +1,11 @@
 """A member of a group of objects: orders the calls that conflict, and no others.
 
-Objects live at members and call each other's operations; an operation may call further ones and answers when it is
-done. Where two operations of an object conflict, all members that have both run them in the same order and one after
-the other; whatever does not conflict runs side by side and as it comes. Every request has a Lamport stamp. One whose
-operation conflicts with something waits until everything older has come (`exchange`) and until no older one that
-conflicts waits here (`queue`); others start at once. A response says exactly which of its caller's other calls ended in
-its past (`vectors`), so it is delivered as soon as those are. Calls that would wait in a cycle give way by the age of
-their roots and are tried again.
+Objects live at members and call each other's operations; an operation may call further ones and answers when it is done. Where
+two operations of an object conflict, all members that have both run them in the same order and one after the other; whatever
+does not conflict runs side by side and as it comes. Every request has a Lamport stamp. One whose operation conflicts with
+something waits until everything older has come (`exchange`) and until no older one that conflicts waits here (`queue`); others
+start at once. A response says exactly which of its caller's other calls ended in its past (`vectors`), so it is delivered as
+soon as those are. Calls that would wait in a cycle give way by the age of their roots and are tried again.
 
 Source: T. Enokido, H. Higaki, M. Takizawa, "Group protocol for distributed replicated objects", ICPP 1998: significant
 precedence (3.2), ordered delivery (3.3), object vectors (4.1), transmission and delivery (4.2, 4.3).
@@ -14,15 +13,15 @@ precedence (3.2), ordered delivery (3.3), object vectors (4.1), transmission and
 Assumes a network that may lose, repeat and reorder, but not for ever; nobody joins, and agreed views remove who crashed.
 
 Guarantees, at every common destination: of two conflicting requests one goes first, the same everywhere, and if it
-significantly precedes the other it is that one; responses to one instance come in significant order; conflicting instances
-of an object never overlap, but for callers of each other; no tree of calls waits for ever.
+significantly precedes the other it is that one; responses to one instance come in significant order; conflicting instances of
+an object never overlap, but for callers of each other; no tree of calls waits for ever.
 
-Departs from the paper, whose rules lose order, contradict each other or stop (docs/papers.md; the tests keep them to show
-it): every send is numbered (G1, G2, G9), by instance (G13); vectors are merged (G4), at abort too (G5), and taken at
-delivery (G6); a request is ordered by its own stamp (G3) and only against requests (G7, G12); stability is a floor of all
-members' clocks (G8); whatever may go is delivered, not only the head of the queue (G10); calls give way (G11). Beyond it:
-an operation that conflicts with none does not wait for stability; waiting for operations that call nobody is never for
-ever, so nothing dies of it, and replicas, whose operations may not call, all run the same requests.
+Departs from the paper, whose rules lose order, contradict each other or stop (docs/papers.md; the tests keep them to show it):
+every send is numbered (G1, G2, G9), by instance (G13); vectors are merged (G4), at abort too (G5), and taken at delivery (G6);
+a request is ordered by its own stamp (G3) and only against requests (G7, G12); stability is a floor of all members' clocks
+(G8); whatever may go is delivered, not only the head of the queue (G10); calls give way (G11). Beyond it: an operation that
+conflicts with none does not wait for stability; waiting for operations that call nobody is never for ever, so nothing dies of
+it, and replicas, whose operations may not call, all run the same requests.
 
 Costs a request and a response for each destination, and while something waits for stability a heartbeat for each pair of
 members. A vector has an entry for each instance that sent something that is not yet delivered everywhere.

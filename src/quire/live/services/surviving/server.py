@@ -34,7 +34,9 @@ HANDED_OVER_S = 5.0
 """How long a sequencer that leaves waits until others run its units."""
 
 
-class SurvivingServer(HubHost):
+class SurvivingServer:
+    """Use it in `async with`. `hub` is where clients and the other sequencers come."""
+
     def __init__(
         self,
         settings: Settings,
@@ -46,10 +48,11 @@ class SurvivingServer(HubHost):
         on_event: Listener | None = None,
         observer: Observer | None = None,
     ) -> None:
-        super().__init__(
+        self.hub = HubHost(
             settings, node, self._on_notice, HubRoster(settings), recording=recording, survives=True, on_event=on_event,
             observer=observer,
         )  # fmt: skip
+        self.host = self.hub.host
         self._node = node
         self._group = group
         self._register = register
@@ -63,13 +66,13 @@ class SurvivingServer(HubHost):
     async def __aenter__(self) -> SurvivingServer:
         await self._group.__aenter__()
         try:
-            await super().__aenter__()
+            await self.hub.__aenter__()
         except BaseException as error:
             await self._group.__aexit__(type(error), error, None)
             raise
         for task in (self._follow_views(), self._follow_register(), self._keep_time()):
             self._start(task)
-        await self._until_all_live(self.settings.join_s)
+        await self._until_all_live(self.hub.settings.join_s)
         return self
 
     async def __aexit__(
@@ -85,10 +88,19 @@ class SurvivingServer(HubHost):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             try:
-                await super().__aexit__(kind, error, trace)
+                await self.hub.__aexit__(kind, error, trace)
             finally:
                 with suppress(QuireError):
                     await self._group.__aexit__(kind, error, trace)
+
+    @property
+    def failure(self) -> QuireError | None:
+        """What has ended the service here, if it did not end well."""
+        return self.hub.failure
+
+    async def until_ended(self) -> None:
+        """Return when the service has ended here, well or by a `failure`."""
+        await self.hub.until_ended()
 
     async def _until_all_live(self, within_s: float) -> None:
         """Until all units work, without this process if it leaves."""
@@ -131,7 +143,7 @@ class SurvivingServer(HubHost):
             said = await self._register.take(source, question)
         except ProtocolViolation as error:
             if source not in self._node.processes:
-                self.dismiss(source, str(error))
+                self.hub.dismiss(source, str(error))
         except QuireError:
             pass  # No majority was there, or this process is ending: whoever misses the answer asks again.
         else:

@@ -18,8 +18,8 @@ STAY_S = 1.0
 """How long a process stays for those who do not know yet."""
 
 
-class Farewell:
-    """What a process says to the others when it ends."""
+class MisfitNotice:
+    """What a founder that gives up says to the others."""
 
     def __init__(self, settings: DynamicSettings) -> None:
         self._settings = settings

@@ -1,0 +1,151 @@
+"""What is done with a packet: by a member, by a process that wants to be one, and by one that is none any more."""
+
+from __future__ import annotations
+
+from quire.views.effects import Close
+from quire.views.membership import Membership
+from quire.views.packets import (
+    ASKING_HOW_IT_ENDED,
+    IN_ORDER,
+    Accept,
+    AskHeld,
+    AskHistory,
+    AskState,
+    Closed,
+    Control,
+    Data,
+    Decide,
+    Fetch,
+    Fill,
+    Gone,
+    GroupPacket,
+    Have,
+    Held,
+    History,
+    Installed,
+    Join,
+    Prepare,
+    Promise,
+    Refuse,
+    Stale,
+    StatePart,
+    Status,
+    Vote,
+    Welcome,
+)
+
+
+class Reception:
+    def __init__(self, membership: Membership) -> None:
+        self.core = membership.core
+        self.membership = membership
+
+    def take_as_member(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool) -> None:
+        core, membership = self.core, self.membership
+        rank = core.rank_of(name, incarnation)
+        here = rank is not None
+        match packet:
+            case Join():
+                self._join_asked(name, packet)
+            case AskState() if not here:
+                membership.donor.state_asked(name, packet)
+            case AskHistory():
+                membership.donor.history_asked(name, packet, admitted=here)
+            case Stale():
+                membership.told_stale(packet)
+            case Installed():
+                membership.aftermath.has_installed(name, packet.epoch)
+            case _ if packet.epoch == core.view.epoch:
+                if not isinstance(packet, IN_ORDER):
+                    self._take_in_ballot(name, packet, hasty=hasty)
+                elif rank is not None and core.is_myself_in_view():
+                    self._take_in_order(name, rank, packet)
+
+    def _take_in_ballot(self, name: str, packet: GroupPacket, *, hasty: bool) -> None:
+        agreement = self.membership.agreement
+        match packet:
+            case Prepare():
+                agreement.prepare_came(name, packet)
+            case Promise():
+                agreement.promise_came(name, packet, hasty=hasty)
+            case Refuse():
+                agreement.refused(packet.round)
+            case Accept():
+                agreement.accept_came(name, packet)
+            case Vote():
+                agreement.vote_came(name, packet.ballot)
+            case Decide():
+                self.membership.told_decision(name, packet.value)
+            case Fetch():
+                agreement.fetch_came(name, packet)
+            case Fill():
+                agreement.fill_came(packet)
+
+    def _take_in_order(self, name: str, rank: int, packet: GroupPacket) -> None:
+        core, ordering = self.core, self.membership.ordering
+        if isinstance(packet, Status):
+            self.membership.aftermath.has_installed(name, packet.epoch)
+        if core.mode != "normal":
+            return
+        if isinstance(packet, AskHeld):
+            core.send(Held(packet.epoch, packet.token, tuple(ordering.stock.count)), (name,))
+        elif isinstance(packet, Held):
+            ordering.reads.answered(packet.token, name, packet.held)
+            ordering.release()
+        else:
+            self.order(rank, packet)
+
+    def order(self, rank: int, packet: GroupPacket) -> None:
+        if isinstance(packet, (Data, Control)):
+            self.membership.ordering.take(rank, packet)
+        elif isinstance(packet, (Have, Status)) and packet.known is not None:
+            self.membership.ordering.heard(rank, packet.known)
+
+    def _join_asked(self, name: str, packet: Join) -> None:
+        core, incarnation = self.core, packet.joiner.participant.incarnation
+        if incarnation > core.view.latest.get(name, 0):
+            self.membership.agreement.joiners[name] = packet.joiner
+        elif core.is_here(name, incarnation):
+            self.membership.aftermath.welcome((name,))
+        else:
+            core.send(Stale(core.view.epoch, core.view), (name,))
+
+    def take_as_stranger(self, name: str, packet: GroupPacket) -> None:
+        """Of a process that is no member, and wants to be one."""
+        core, membership = self.core, self.membership
+        match packet:
+            case StatePart():
+                membership.learner.state_came(name, packet)
+            case History():
+                membership.learner.history_came(name, packet)
+            case Gone():
+                membership.learner.gone_came(name)
+            case Welcome():
+                membership.welcomed(packet)
+            case Stale():
+                membership.told_stale(packet)
+            case Closed():
+                core.table = dict(packet.table)
+                core.settle()
+                core.mode = "closed"
+                core.out.append(Close(packet.epoch))
+            case _:
+                self.take_after_the_end(name, packet)
+
+    def answer_late(self, name: str, packet: GroupPacket) -> None:
+        """To somebody in an earlier view: how that ended, if it was the last one; otherwise that it is over."""
+        core = self.core
+        if self.membership.aftermath.is_of(packet.epoch):
+            self.membership.aftermath.tell(name, packet)
+        elif core.mode in ("normal", "frozen", "closed") and not isinstance(packet, Fetch):
+            core.send(Stale(core.view.epoch, core.view), (name,))
+
+    def take_after_the_end(self, name: str, packet: GroupPacket) -> None:
+        """Whoever is in no view any more only says how its last one ended."""
+        core, aftermath = self.core, self.membership.aftermath
+        if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
+            aftermath.installed.add(name)
+        elif isinstance(packet, ASKING_HOW_IT_ENDED) and aftermath.is_of(packet.epoch):
+            aftermath.tell(name, packet)
+        elif core.mode == "closed" and isinstance(packet, (Join, AskState, AskHistory)):
+            core.send(Closed(core.view.epoch, dict(core.table)), (name,))

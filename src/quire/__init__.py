@@ -47,6 +47,7 @@ with imported_when_used(globals()):
     from quire.live.services.sequencers import serve as serve
     from quire.live.services.session import GroupMessage as GroupMessage
     from quire.live.services.session import Membership as Membership
+    from quire.live.services.surviving.server import SurvivingServer as SurvivingServer
     from quire.live.services.transactions import StoreMember as StoreMember
     from quire.live.services.transactions import join_store as join_store
     from quire.live.services.visiting import HubHost as HubHost

@@ -6,16 +6,13 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
 from quire.cli.app import app
 from quire.pipeline.importing.formats.registry import FORMATS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("import.md", "causality.md")
@@ -50,7 +47,7 @@ def squeezed(text: str) -> list[str]:
 
 @pytest.mark.parametrize(("page", "steps"), ALL, ids=[f"{page}-{steps[0].words[1]}" for page, steps in ALL])
 def test_an_example_does_what_the_page_says(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, steps: list[Step]
+    command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, steps: list[Step]
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
@@ -59,7 +56,7 @@ def test_an_example_does_what_the_page_says(
             Path(words[1]).write_text("\n".join(lines) + "\n")
             continue
         assert words[0] == "quire"
-        done = CliRunner().invoke(app, words[1:])
+        done = command.invoke(app, words[1:])
         assert isinstance(done.exception, SystemExit | None), (words, done.exception)
         assert done.exit_code in (0, 1), (words, done.output)
         assert squeezed(done.stdout)[: len(lines)] == squeezed("\n".join(lines)), words

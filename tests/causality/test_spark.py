@@ -163,15 +163,15 @@ def test_bad_questions_are_refused_in_one_sentence(
     assert "\n" not in str(result.exception)
 
 
-def test_every_execution_is_asked_by_the_command(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_execution_is_asked_by_the_command(command: CliRunner, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(
         "trace,id,after,service,time,event\n"
         "x,x1,,front,10,asks\nx,x2,x1,db,30,ERROR refused\nx,x3,x2,db,35,ERROR again\ny,y1,,front,10,asks\n"
     )
     import_with(run_here(IMPORT), [tmp_path / "log.csv"], tmp_path / "run", ImportRequest(separate_max=1))
-    command = ["causality", str(tmp_path / "run"), "--each", "--critical-path", "time", "--first", "ERROR"]
+    words = ["causality", str(tmp_path / "run"), "--each", "--critical-path", "time", "--first", "ERROR"]
 
-    data, shown = CliRunner().invoke(app, [*command, "--json"]), CliRunner().invoke(app, command)
+    data, shown = command.invoke(app, [*words, "--json"]), command.invoke(app, words)
 
     found = {one["execution"]: one for one in json.loads(data.stdout)["executions"]}
     assert (found["x"]["events"], found["x"]["lasted_ns"], found["x"]["matches"]) == (3, 25, 2)
@@ -180,10 +180,10 @@ def test_every_execution_is_asked_by_the_command(spark: SparkSession, tmp_path: 
     assert (found["y"]["first"], found["y"]["critical_path"]["length"]) == ([], 1)
     assert "3 events: front > db" in shown.stdout
     assert "2 executions, the longest first; 'ERROR' matches in 1" in shown.stdout
-    refused = CliRunner().invoke(app, ["causality", str(tmp_path / "run"), "--past", "db@0"])
+    refused = command.invoke(app, ["causality", str(tmp_path / "run"), "--past", "db@0"])
     assert "holds 2 executions" in str(refused.exception)
-    assert "not --past" in str(CliRunner().invoke(app, [*command, "--past", "db@0"]).exception)
-    taken = CliRunner().invoke(
+    assert "not --past" in str(command.invoke(app, [*words, "--past", "db@0"]).exception)
+    taken = command.invoke(
         app, ["export", str(tmp_path / "run"), "--format", "run", "--execution", "x", "--out", str(tmp_path / "x")]
     )
     assert "3 events of execution x" in " ".join(taken.stdout.split())

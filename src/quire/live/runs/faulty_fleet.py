@@ -262,7 +262,9 @@ class FaultyFleet:
         """Until something has changed, or so much time has passed."""
         self._changed.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            # Before Python 3.12 `wait_for` forgets an interruption that comes just when something has changed.
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
         if self._failure is not None:
             raise self._failure
 

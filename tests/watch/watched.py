@@ -136,8 +136,8 @@ def page_about(*what: str, browser: Browser, on: Sequence[str] = (), **look: Any
             page.leave()
     finally:
         process.terminate()
-        assert process.wait(PATIENCE_S) == 0
-        process.communicate()
+        _, complaints = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, complaints
 
 
 class Page:

@@ -29,6 +29,22 @@ TICK_MS = 40
 FOREVER_NS = 120_000 * MS
 
 
+def found_long_ago(
+    sequencer: Sequencer, directory: Directory, clients: Sequence[Client], group: str, unit: int, members: Sequence[int]
+) -> None:
+    """Everybody knows of a group as if it had been founded long ago."""
+    sequencer.groups[group] = GroupState(group, members=dict.fromkeys(members, 0), reached=dict.fromkeys(members, 0))
+    sequencer.founded.add(group)
+    directory.locations[group] = unit
+    directory.entries[group] = dict.fromkeys(members, 0)
+    directory.over[group] = {}
+    for client in clients:
+        client.locations[group] = unit
+    for member in members:
+        clients[member].hold.delivered[group] = 0
+        clients[member].views[group] = tuple(members)
+
+
 class Action(NamedTuple):
     at_ms: int
     kind: str
@@ -124,16 +140,9 @@ class Service:
     def _found(self, group: str, unit: int, members: Sequence[int]) -> None:
         sequencer = self.world.hosts[unit].node
         assert isinstance(sequencer, Sequencer)
-        sequencer.groups[group] = GroupState(group, members=dict.fromkeys(members, 0), reached=dict.fromkeys(members, 0))
-        sequencer.founded.add(group)
-        self.directory.locations[group] = unit
-        self.directory.entries[group] = dict.fromkeys(members, 0)
-        self.directory.over[group] = {}
-        for client in self.clients:
-            client.locations[group] = unit
+        found_long_ago(sequencer, self.directory, self.clients, group, unit, members)
         for member in members:
-            self.clients[member].hold.delivered[group] = 0
-            self.clients[member].views[group] = self.views[member, group] = tuple(members)
+            self.views[member, group] = tuple(members)
             self.hosts[member].act(self.clients[member].wake(0))
 
     def _watched(self, kind: type[Sequencer]) -> type[Sequencer]:

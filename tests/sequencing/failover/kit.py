@@ -24,7 +24,7 @@ from quire.protocols.sequencing.sequencer import Sequencer
 from quire.protocols.sequencing.state import GroupState
 from quire.simulation.network import Split
 from quire.simulation.world import SimulatedHost
-from tests.sequencing.kit import MS, TICK_MS, Action, Faults, Kinds, Seen, Service, _seen
+from tests.sequencing.kit import MS, TICK_MS, Action, Faults, Kinds, Seen, Service, _seen, found_long_ago
 
 TICK_NS = TICK_MS * MS
 
@@ -137,16 +137,9 @@ class SurvivingService(Service):
         process = self.processes[primary - self.first]
         sequencer = process.replicas[unit].sequencer
         assert sequencer is not None
-        sequencer.groups[group] = GroupState(group, members=dict.fromkeys(members, 0), reached=dict.fromkeys(members, 0))
-        sequencer.founded.add(group)
-        self.directory.locations[group] = unit
-        self.directory.entries[group] = dict.fromkeys(members, 0)
-        self.directory.over[group] = {}
-        for client in self.clients:
-            client.locations[group] = unit
+        found_long_ago(sequencer, self.directory, self.clients, group, unit, members)
         for member in members:
-            self.clients[member].hold.delivered[group] = 0
-            self.clients[member].views[group] = self.views[member, group] = tuple(members)
+            self.views[member, group] = tuple(members)
             self.hosts[member].act(self.clients[member].wake(0))
 
     def _begin(self) -> None:

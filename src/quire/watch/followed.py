@@ -7,31 +7,19 @@ that all have come to: what was sent before it is not judged, and whatever is se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
 from quire.model.orders import Guarantee
 from quire.trace.kinds import VIEW
-from quire.trace.log import Names
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, KIND, LAMPORT, TIME_NS
-from quire.trace.tables import Integers
 from quire.trace.views import Happening
+from quire.watch.heard import Heard
+from quire.watch.left_behind import LeftBehind
 
 _TIMES_MAX = 4096
-
-
-class Heard(NamedTuple):
-    """What a process did next."""
-
-    process: int
-    incarnation: int
-    records: Integers
-    names: Names
-    reached: int
-    """Everything later has a greater logical time."""
-    from_the_start: bool
 
 
 class Judged(msgspec.Struct, kw_only=True):
@@ -52,7 +40,12 @@ class Strand(Protocol):
     def take(self, heard: Heard, began: int) -> None:
         """`began`: from which logical time on everything is judged."""
 
-    def gone(self, process: int) -> None: ...
+    def gone(self, process: int) -> None:
+        """It is not waited for."""
+
+    def awaited(self, process: int) -> None:
+        """It is waited for again."""
+
     def judge(self, judged: Judged) -> None:
         """Judge as far as that is possible, and say what was found."""
 
@@ -71,6 +64,7 @@ class Followed:
         self._began = 0
         self._incarnations: dict[int, int] = {}
         self._gone: set[int] = set()
+        self._left_behind = LeftBehind()
         self._times: list[tuple[int, int]] = []
         """When what had which logical time happened, to say how far judging lags."""
 
@@ -130,8 +124,16 @@ class Followed:
         if len(heard.records):
             self._times.append((int(heard.records[-1, LAMPORT]), int(heard.records[-1, TIME_NS])))
             del self._times[:-_TIMES_MAX]
+        counted = self._left_behind.counted(heard)
+        if counted is None:
+            return
+        let_go, again = self._left_behind.learn(counted)
         for strand in self._strands:
-            strand.take(heard, self._began)
+            strand.take(counted, self._began)
+            for process in let_go:
+                strand.gone(process)
+            for process in again:
+                strand.awaited(process)
 
 
 def _resumes(heard: Heard) -> bool:

@@ -13,7 +13,8 @@ from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN
 from quire.trace.views import VIEW_BITS, Happening
-from quire.watch.followed import Heard, Judged
+from quire.watch.followed import Judged
+from quire.watch.heard import Heard
 
 _BREACHES = (
     "which names another sender",
@@ -41,6 +42,9 @@ class FollowedOrders:
 
     def gone(self, process: int) -> None:
         self._follower.gone(self._indices[process])
+
+    def awaited(self, process: int) -> None:
+        self._follower.awaited(self._indices[process])
 
     def take(self, heard: Heard, began: int) -> None:
         me = self._indices[heard.process]

@@ -7,7 +7,8 @@ from quire.pipeline.auditing.followed_window import Worded, follow_words
 from quire.trace.kinds import PACKET
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN
-from quire.watch.followed import Heard, Judged
+from quire.watch.followed import Judged
+from quire.watch.heard import Heard
 
 
 class FollowedWords:
@@ -32,6 +33,9 @@ class FollowedWords:
 
     def gone(self, process: int) -> None:
         self._window.gone(process)
+
+    def awaited(self, process: int) -> None:
+        """Transactions and calls are judged again when it is heard again."""
 
     def judge(self, judged: Judged) -> None:
         self._window.advance()

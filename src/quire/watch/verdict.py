@@ -18,7 +18,8 @@ from quire.model.orders import Guarantee, implied_by
 from quire.trace.parts.description import PartDescription
 from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
-from quire.watch.followed import Followed, Heard, follow, judged_of
+from quire.watch.followed import Followed, follow, judged_of
+from quire.watch.heard import Heard
 from quire.watch.member import WatchedProcess
 
 QUEUE_MAX = 2048

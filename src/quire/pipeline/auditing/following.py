@@ -125,6 +125,10 @@ class Follower:
         self._live[process] = False
         self._parted[process] = True
 
+    def awaited(self, process: int) -> None:
+        """A process that was gone is back, and will be heard again: nothing is judged before."""
+        self._live[process] = True
+
     def oldest_waiting(self) -> int | None:
         """The logical time of the first that is heard and not judged; None where there is none."""
         return min((int(events[0][0, LAMPORT]) for events in self._pending if events), default=None)

@@ -1,0 +1,67 @@
+"""Members that the others have left behind: they were excluded, or they left, and their processes still answer.
+
+Such a process does nothing more that the others could see, and its logical time stands still. Waited for, it would hold back the
+verdict on everybody else for as long as it runs. So it is waited for as long as somebody who is excluded needs to learn it and
+to come back; and then no more, until it is in a later view. What it did in between is left to the audit.
+"""
+
+from __future__ import annotations
+
+from quire.trace.kinds import VIEW
+from quire.trace.records import ADDRESS, FIRST, KIND, TIME_NS
+from quire.trace.views import Happening
+from quire.watch.heard import Heard
+
+WAIT_NS = 2_000_000_000
+"""How long such a member is waited for, by the clocks of those who go on."""
+
+
+class LeftBehind:
+    def __init__(self) -> None:
+        self._views: dict[int, int] = {}
+        """The last view that each process has installed."""
+        self._without: dict[int, tuple[int, int]] = {}
+        """Who is still waited for: since which view the others go on without it, and when that view was installed."""
+        self._let_go: dict[int, int] = {}
+        """Who was let go: nothing counts of what it does before it installs a later view than this."""
+
+    def counted(self, heard: Heard) -> Heard | None:
+        """What counts of what a process did next; None: nothing."""
+        since = self._let_go.get(heard.process)
+        if since is None:
+            return heard
+        returned = next((at for at, view, _ in _installed(heard) if view > since), None)
+        if returned is None:
+            return None
+        del self._let_go[heard.process]
+        return heard._replace(records=heard.records[returned:])
+
+    def learn(self, heard: Heard) -> tuple[list[int], list[int]]:
+        """What a process did next. Returns who is not waited for from now on, and who is again."""
+        again = []
+        for at, view, members in _installed(heard):
+            self._views[heard.process] = view
+            for process in members:
+                self._without.pop(process, None)
+                if self._let_go.get(process, view) < view:
+                    again.append(process)
+            for process, own in self._views.items():
+                if process not in members and own < view and process not in self._let_go:
+                    self._without.setdefault(process, (view, int(heard.records[at, TIME_NS])))
+        if heard.process in self._without or not len(heard.records):
+            return [], again
+        now = int(heard.records[-1, TIME_NS])
+        late = [process for process, (_, then) in self._without.items() if now > then + WAIT_NS]
+        for process in late:
+            self._let_go[process] = self._without.pop(process)[0]
+        return late, again
+
+
+def _installed(heard: Heard) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Which record, which view, and its members."""
+    found = []
+    for at in (heard.records[:, KIND] == VIEW).nonzero()[0].tolist():
+        address = heard.names.addresses[heard.records[at, ADDRESS]]
+        if address.op == Happening.INSTALL:
+            found.append((at, int(heard.records[at, FIRST]), address.dests or ()))
+    return found

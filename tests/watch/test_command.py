@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -61,6 +63,32 @@ def test_a_run_is_watched_while_it_is_recorded(tmp_path: Path) -> None:
         for process in (watching, run):
             process.kill()
             process.communicate()
+
+
+def test_a_run_shows_its_own_faults_on_the_page_that_it_opens(tmp_path: Path) -> None:
+    words = ["--members", "3", "--messages", "1000000", "--rate", "50", "--no-audit", "--out", str(tmp_path / "run")]
+    making = [QUIRE, "run", "--watch", "--faults", "kill 2@200ms, restart 2@1s", *words]
+    no_browser = os.environ | {"BROWSER": "true"}
+    with subprocess.Popen(making, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=no_browser) as run:
+        try:
+            assert run.stderr is not None
+            page = next(line for line in run.stderr if "watching at" in line)
+            client = Client(read_http_address(page.split("//")[1].strip().rstrip("/")))
+            asyncio.run(asyncio.wait_for(until_told(client, "without 2", "2 joined"), PATIENCE_S))
+        finally:
+            run.send_signal(signal.SIGINT)
+            _, complaints = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 130, complaints
+
+
+async def until_told(client: Client, *wanted: str) -> None:
+    """Return when the page tells all this."""
+    while True:
+        state = msgspec.json.decode(await client.get("/state"))
+        told = [sentence["text"] for sentence in state["happenings"]]
+        if all(any(words in text for text in told) for words in wanted):
+            return client.close()
+        await asyncio.sleep(0.1)
 
 
 async def until_judged(client: Client, names: set[str]) -> None:

@@ -86,7 +86,7 @@ def run(
     out = out or Path("runs") / plan.run_name()
     check_new(out, force=force)
     if watch:
-        plan = observable(plan, hosts, faults=bool(wrong))
+        plan = observable(plan, hosts, wrong)
     with watching(plan, out) if watch else nullcontext():
         if wrong:
             summary = run_with_faults(plan, wrong, out, force=force)

@@ -76,7 +76,7 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
         with writing(out):
             scratch = stack.enter_context(scratch_for(out))
         fleet = FaultyFleet(plan, faults, scratch.path, made, disks)
-        _run_to_its_end(fleet.run, _telling(fleet), lambda: "the run ended before all faults were injected")
+        _run_to_its_end(fleet.run, _telling(fleet), lambda: _how_far_it_came(fleet))
         with status("collecting the trace"):
             summary = collect(scratch.path, out, observed=fleet.observed, force=force)
         return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
@@ -122,6 +122,13 @@ def _run_to_its_end(
     except asyncio.CancelledError:
         print(f"quire: {how_far()}; no run was written", file=sys.stderr)
         raise typer.Exit(_EXIT_INTERRUPTED) from None
+
+
+def _how_far_it_came(fleet: FaultyFleet) -> str:
+    """When it was interrupted."""
+    if fleet.is_after_the_faults:
+        return "the run ended before all messages were delivered"
+    return "the run ended before all faults were injected"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,16 +14,18 @@ from quire.cli.planning import RATE
 from quire.live.ports import free_ports
 from quire.live.runs.plan import Plan
 from quire.model.errors import BadInput
+from quire.model.faults import Disconnection, Fault
 
 _END_S = 10.0
 
 
-def observable(plan: Plan, hosts: Path | None, *, faults: bool) -> Plan:
-    """The plan of a run that can be watched: it lasts, and its processes can be looked at. Of members that have faults, and
-    perhaps a network of their own, the page tells what their parts tell."""
+def observable(plan: Plan, hosts: Path | None, faults: Sequence[Fault]) -> Plan:
+    """The plan of a run that can be watched: it lasts, and its processes can be looked at. Members that will be cut off have a
+    network of their own, which the page is not on: it shows what they record."""
     if hosts is not None:
         raise BadInput("--watch is for members that are all started here; leave out --hosts, or use quire watch --group")
-    observe = () if faults else tuple(f"127.0.0.1:{port}" for port in free_ports(len(plan.members)))
+    apart = any(isinstance(fault, Disconnection) for fault in faults)
+    observe = () if apart else tuple(f"127.0.0.1:{port}" for port in free_ports(len(plan.members)))
     return msgspec.structs.replace(plan, observe=observe, rate=RATE if plan.rate is None else plan.rate)
 
 

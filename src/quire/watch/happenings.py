@@ -8,11 +8,20 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from quire.live.observing.feed import Observation
+from quire.trace.views import Happening
 
 HAPPENINGS_MAX = 200
 _REPORTS_MAX = 64
 _NEAR_NS = 15_000_000_000
 """A loss explains a view that begins so long after it at most."""
+
+_RECORDED = {
+    Happening.BLOCKED: "{who} waits for a majority",
+    Happening.UNBLOCKED: "{who} reaches a majority again",
+    Happening.EXCLUDED: "{who} learned that the others went on without it after view {view}",
+    Happening.LEFT: "{who} left the group",
+    Happening.RESUME: "{who} was restarted, and resumes in view {view} with what its journal has",
+}
 
 
 class Sentence(msgspec.Struct, kw_only=True):
@@ -29,8 +38,6 @@ class _View(msgspec.Struct):
     members: tuple[str, ...]
     installed: dict[str, int]
     """Who has installed it, and when."""
-    lost: tuple[str, ...]
-    joined: tuple[str, ...]
     pauses_ns: dict[str, int]
 
 
@@ -64,10 +71,10 @@ class Happenings:
             case "blocked":
                 self._keep(f"blocked {who} {event.view}", event, f"{who} waits for a majority: {event.why}")
             case "unblocked":
-                self._keep(f"unblocked {who} {event.number}", event, f"{who} reaches a majority again")
+                self._keep(f"unblocked {who} {event.number}", event, _RECORDED[Happening.UNBLOCKED].format(who=who))
             case "excluded":
-                text = f"{who} learned that the others went on without it after view {event.view}, and asks to join again"
-                self._keep(f"excluded {who} {event.view}", event, text)
+                text = _RECORDED[Happening.EXCLUDED].format(who=who, view=event.view)
+                self._keep(f"excluded {who} {event.view}", event, f"{text}, and asks to join again")
             case "restored":
                 self._keep(f"restored {who} {event.view}", event, f"{who} has the state of view {event.view}")
             case "unread":
@@ -80,19 +87,24 @@ class Happenings:
             case _:
                 pass
 
+    def recorded(self, who: str, what: Happening, view: int, time_ns: int) -> None:
+        """The trace of a process says what happened to it in a view."""
+        if what in _RECORDED:
+            text = _RECORDED[what].format(who=who, view=view)
+            self._add(f"{what} {who} {time_ns}", Sentence(time_ns=time_ns, kind=what.value, text=text, view=view))
+
     def installed(self, who: str, number: int, members: Sequence[str], time_ns: int) -> None:
         """A process has installed a view."""
         view = self._views.get(number)
         if view is None:
-            before = next((each for each in reversed(self._views.values()) if each.number < number), None)
-            past = () if before is None else before.members
-            view = self._views[number] = _View(
-                number, tuple(members), {}, tuple(name for name in past if name not in members),
-                tuple(name for name in members if name not in past) if past else (), {},
-            )  # fmt: skip
+            view = self._views[number] = _View(number, tuple(members), {}, {})
             _bound(self._views, _REPORTS_MAX)
         view.installed.setdefault(who, time_ns)
         self._retell(view)
+        # Of a process that was reached late, earlier views may become known after later ones.
+        later = min((each for each in self._views if each > number), default=None)
+        if later is not None:
+            self._retell(self._views[later])
 
     def paused(self, who: str, number: int, pause_ns: int) -> None:
         """Around the beginning of a view a process delivered nothing for so long."""
@@ -125,19 +137,23 @@ class Happenings:
         _bound(self._reports, _REPORTS_MAX * 4)
 
     def _retell(self, view: _View) -> None:
+        earlier = max((each for each in self._views if each < view.number), default=None)
+        past = view.members if earlier is None else self._views[earlier].members
+        lost = [name for name in past if name not in view.members]
+        joined = [name for name in view.members if name not in past]
         first = min(view.installed.values())
         agreed = listed(sorted(view.installed))
         pause = ""
-        if view.pauses_ns and view.lost:
+        if view.pauses_ns and lost:
             longest = max(view.pauses_ns, key=lambda name: view.pauses_ns[name])
             pause = f"; deliveries paused for {seconds(view.pauses_ns[longest])} at most (at {longest})"
-        if view.lost:
-            losses = "; ".join(self._loss(name, view) for name in view.lost)
-            without = f"view {view.number} without {listed(view.lost)}"
-            text = f"{losses}: {agreed} agreed on {without}{self._took(view)}{pause}"
+        if lost:
+            losses = "; ".join(self._loss(name, view) for name in lost)
+            without = f"view {view.number} without {listed(lost)}"
+            text = f"{losses}: {agreed} agreed on {without}{self._took(view, lost)}{pause}"
             kind = "lost"
-        elif view.joined:
-            text, kind = f"{listed(view.joined)} joined: view {view.number} has {listed(view.members)}", "joined"
+        elif joined:
+            text, kind = f"{listed(joined)} joined: view {view.number} has {listed(view.members)}", "joined"
         else:
             text, kind = f"view {view.number} began, with {listed(view.members)}", "view"
         self._add(f"view {view.number}", Sentence(time_ns=first, kind=kind, text=text, view=view.number))
@@ -150,8 +166,8 @@ class Happenings:
         reports = self._reports_before(name, view)
         return f"{name}: {reports[-1][2]}" if reports and reports[-1][2] else f"{name} is gone"
 
-    def _took(self, view: _View) -> str:
-        began = [each[0] for name in view.lost for each in self._reports_before(name, view)]
+    def _took(self, view: _View, lost: Sequence[str]) -> str:
+        began = [each[0] for name in lost for each in self._reports_before(name, view)]
         return f" in {seconds(max(view.installed.values()) - min(began))}" if began else ""
 
     def _keep(self, key: str, event: Observation, text: str) -> None:

@@ -1,8 +1,8 @@
 """Members that the others have left behind: they were excluded, or they left, and their processes still answer.
 
 Such a process does nothing more that the others could see, and its logical time stands still. If judging waited for it, there
-would be no verdict on anybody else for as long as it runs. So it is waited for as long as an excluded member needs to learn that
-and to come back, and no longer, until it is in a later view. What it did in between is left to the audit.
+would be no verdict on anybody else for as long as it runs. So it is waited for as long as an excluded member needs to learn
+that and to come back, and no longer, until it is in a later view. What it did in between is left to the audit.
 """
 
 from __future__ import annotations

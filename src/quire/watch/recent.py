@@ -82,6 +82,8 @@ class Recent:
         """When something was delivered last."""
         self.installs: deque[tuple[int, tuple[int, ...], int, int]] = deque(maxlen=64)
         """Views: the number, the members, when, and when something had been delivered last before."""
+        self.happened: deque[tuple[Happening, int, int]] = deque(maxlen=64)
+        """What else happened to it: in which view, and when."""
         self.pauses_ns: dict[int, int] = {}
         """By view: how long nothing was delivered around its beginning."""
 
@@ -129,6 +131,8 @@ class Recent:
             return None
         if address.op == Happening.INSTALL:
             self.installs.append((record[FIRST], address.dests or (), record[TIME_NS], self.delivered_at_ns))
+        else:
+            self.happened.append((Happening(address.op), record[FIRST], record[TIME_NS]))
         return str(address.op), record[FIRST], address.dests or (), address.txn or ""
 
     def latency_s(self) -> float | None:

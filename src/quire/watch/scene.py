@@ -94,6 +94,11 @@ class Scene:
         for number, pause_ns in process.recent.pauses_ns.items():
             self.happenings.paused(process.name, number, pause_ns)
         process.recent.installs.clear()
+        if process.status is None:
+            # Nobody but its trace tells of it.
+            for what, view, time_ns in process.recent.happened:
+                self.happenings.recorded(process.name, what, view, time_ns)
+        process.recent.happened.clear()
         if self.judge is not None:
             self.judge.take(excerpt, missed=missed)
         self.changed.set()

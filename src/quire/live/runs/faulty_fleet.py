@@ -51,6 +51,7 @@ class FaultyFleet:
         self.acknowledged: dict[int, int] = {}
         """How many messages each member knew to be delivered."""
         self.ended: dict[int, Ended] = {}
+        self.is_after_the_faults = False
         self._plan = plan
         self._faults = faults
         self._parts = parts
@@ -97,6 +98,7 @@ class FaultyFleet:
         for moment in moments(self._faults):
             await self._wait_until(self._began + moment.at_ms / 1000)
             await self._perform(moment)
+        self.is_after_the_faults = True
         span_s = (self._plan.messages or 0) / (self._plan.rate or 1e9)
         await self._until(lambda: self._missing() or self._unsent(), RETURN_S + span_s, "after the last fault")
         self._signal(signal.SIGINT)

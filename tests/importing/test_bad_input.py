@@ -221,7 +221,7 @@ def test_a_search_for_every_letter_ends(monkeypatch: pytest.MonkeyPatch) -> None
     data = b"a" * 3_000_000 + b"\n"
 
     with pytest.raises(BadInput, match="takes more than"):
-        for _ in shiviz_format.scan(layout, data, 0, len(data), True, []):
+        for _ in shiviz_format.scan(layout, data, 0, len(data), []):
             pass
 
 

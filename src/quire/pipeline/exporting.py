@@ -21,7 +21,7 @@ from quire.pipeline.causality.segments import Piece, Start, vector_times
 from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.columns import numbers, present
-from quire.pipeline.importing.formats.shiviz import PARSERS
+from quire.pipeline.importing.layouts import PARSERS
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.tasks import Runner, job_of, run_on
 from quire.trace.kinds import DELIVER, KINDS

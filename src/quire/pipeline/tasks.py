@@ -32,12 +32,15 @@ class Job(NamedTuple):
     tasks: Any
     perform: Callable[[Any], Any]
     results: dict[type, type]
+    alike: bool = False
+    """Tasks that are performed at once take about as long as each other. Then there are only as many partitions as cores: each
+    costs as much as some megabytes of work."""
 
 
-def job_of(kinds: Mapping[type, tuple[Callable[..., object], type]]) -> Job:
+def job_of(kinds: Mapping[type, tuple[Callable[..., object], type]], *, alike: bool = False) -> Job:
     """A job of several kinds of tasks: for each, how to perform it and what it returns."""
     perform = {task: function for task, (function, _) in kinds.items()}
-    return Job(reduce(or_, kinds), partial(_perform, perform), {task: result for task, (_, result) in kinds.items()})
+    return Job(reduce(or_, kinds), partial(_perform, perform), {task: result for task, (_, result) in kinds.items()}, alike)
 
 
 def _perform(kinds: Mapping[type, Callable[..., object]], task: object) -> object:
@@ -56,7 +59,7 @@ def run_here(job: Job) -> Runner:
 
 
 def run_on(spark: SparkSession, job: Job) -> Runner:
-    """A runner that performs each task in a partition of its own."""
+    """A runner that performs each task in a partition of its own, unless they are alike."""
 
     def run(tasks: Sequence[Any]) -> list[Any]:
         # Imported here so that what needs no Spark does not wait for it.
@@ -66,7 +69,8 @@ def run_on(spark: SparkSession, job: Job) -> Runner:
         if not count:
             return []
         column = F.array(*(F.lit(encode(task)) for task in tasks))
-        frame = spark.range(0, count, 1, count).select("id", F.element_at(column, (F.col("id") + 1).cast("int")).alias("task"))
+        numbers = spark.range(count) if job.alike else spark.range(0, count, 1, count)
+        frame = numbers.select("id", F.element_at(column, (F.col("id") + 1).cast("int")).alias("task"))
         rows = frame.mapInArrow(_performer(job), "id long, result binary").collect()
         done = [decode(bytes(row.result), _Done) for row in sorted(rows, key=lambda row: row.id)]
         for outcome in done:

@@ -6,13 +6,14 @@ because the host that was heard had heard of others. An entry that another of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from quire.pipeline.compiled import compiled
 from quire.pipeline.importing.defects import DefectKind, Defects
 from quire.pipeline.importing.gathering import DefectReporter, Member, Source, flatten
 from quire.pipeline.importing.scratch import EDGES, Scratch
@@ -43,14 +44,32 @@ class _Clocks:
         self.offsets, hosts, self.counts = flatten(table, "clock_hosts", "clock_counts")
         self.hosts = np.asarray(hosts)
 
-    def find(self, execution: int, count: int) -> int | None:
-        begin, end = np.searchsorted(self.execution, (execution, execution + 1)).tolist()
-        index = begin + int(np.searchsorted(self.own[begin:end], count))
-        return index if index < end and self.own[index] == count else None
+    def find(self, execution: np.ndarray, count: np.ndarray) -> np.ndarray:
+        """The events of these executions with these entries of their own; -1 where there is none."""
+        if not len(self.own):
+            return np.full(len(count), -1, np.int64)
+        if self.execution[0] == self.execution[-1]:
+            index = np.searchsorted(self.own, count)
+        else:
+            # Both in one number: there are fewer executions than 2**31, but own entries may be as large as 2**53.
+            _, both = np.unique(np.concatenate((self.own, count)), return_inverse=True)
+            width = len(both)
+            keys = np.concatenate((self.execution, execution)).astype(np.int64) * width + both
+            index = np.searchsorted(keys[: len(self.own)], keys[len(self.own) :])
+        index = np.minimum(index, len(self.own) - 1).astype(np.int64)
+        return np.where((self.own[index] == count) & (self.execution[index] == execution), index, -1)
 
-    def at(self, index: int) -> dict[int, int]:
-        part = slice(self.offsets[index], self.offsets[index + 1])
-        return dict(zip(self.hosts[part].tolist(), self.counts[part].tolist(), strict=True))
+
+class _Learned(NamedTuple):
+    """What the events of a host learned: their rows, in order, and which events of other hosts their clocks name."""
+
+    row: np.ndarray
+    host: np.ndarray
+    number: np.ndarray
+    """That entry of the clock."""
+    first: np.ndarray
+    """Of each of them, where those of its row begin, and the end."""
+    end: np.ndarray
 
 
 def resolve(task: ResolveTask) -> Resolved:
@@ -63,56 +82,81 @@ def resolve(task: ResolveTask) -> Resolved:
         return clocks[process]
 
     for member in task.members:
-        reporter = DefectReporter(
-            task.source, member.host, task.scratch.load("local", task.run, member.process), found.defects
-        )  # fmt: skip
         mine = of(member.process)
-        learned = task.scratch.load("learned", task.run, member.process)
-        rows, hosts, counts = (np.asarray(learned[name]) for name in ("row", "host", "count"))
-        edges: list[tuple[int, int, int]] = []
-        borders = [0, *(np.flatnonzero(rows[1:] != rows[:-1]) + 1).tolist(), len(rows)] if len(rows) else []
-        for begin, end in pairwise(borders):
-            row = int(rows[begin])
-            named = list(zip(hosts[begin:end].tolist(), counts[begin:end].tolist(), strict=True))
-            edges += _causes(task, reporter, member.process, mine, row, named, of)
-        found.sum_max = max(found.sum_max, sum(mine.at(len(mine.own) - 1).values()))
-        causes = np.bincount([row for row, *_ in edges]) if edges else np.zeros(1, np.int64)
-        found.causes_max = max(found.causes_max, int(causes.max()))
-        table = np.array(edges, np.int64).reshape(-1, 3)
-        columns = [pa.array(table[:, 0]), pa.array(table[:, 1].astype(np.int32)), pa.array(table[:, 2])]
+        row, source, index = _causes(task, member, mine, of, found.defects)
+        found.sum_max = max(found.sum_max, int(mine.counts[mine.offsets[-2] : mine.offsets[-1]].sum()))
+        found.causes_max = max(found.causes_max, int(np.bincount(row).max()) if len(row) else 0)
+        columns = [pa.array(row), pa.array(source.astype(np.int32)), pa.array(index)]
         task.scratch.save("edges", task.run, member.process, pa.table(columns, schema=EDGES))
     return found
 
 
 def _causes(
-    task: ResolveTask, reporter: DefectReporter, own: int, mine: _Clocks, row: int,
-    named: Sequence[tuple[int, int]], of: Callable[[int], _Clocks],
-) -> list[tuple[int, int, int]]:  # fmt: skip
-    """The events that this one is an immediate consequence of."""
-    clock, execution = mine.at(row), int(mine.execution[row])
-    there: dict[int, tuple[int, dict[int, int]]] = {}
-    for host, count in named:
-        index = of(host).find(execution, count)
-        if index is None:
-            because = f"its clock names event {count} of {task.hosts[host]}, which does not exist"
-            reporter.report(row, DefectKind.NOT_THERE, because)
-            continue
-        theirs = of(host).at(index)
-        there[host] = (index, theirs)
-        if theirs.get(own, 0) >= clock[own]:
-            because = f"its clock names event {count} of {task.hosts[host]}, whose clock names this event"
-            reporter.report(row, DefectKind.CYCLE, because)
-        for other, known in theirs.items():
-            if clock.get(other, 0) < known:
-                because = (
-                    f"its clock names event {count} of {task.hosts[host]}, "
-                    f"but has a lower entry for {task.hosts[other]} than that event's clock"
-                )
-                reporter.report(row, DefectKind.NOT_COVERED, because)
-                break
-    counts = dict(named)
-    return [
-        (row, host, index)
-        for host, (index, _) in sorted(there.items())
-        if not any(theirs.get(host, 0) >= counts[host] for other, (_, theirs) in there.items() if other != host)
-    ]
+    task: ResolveTask, member: Member, mine: _Clocks, of: Callable[[int], _Clocks], defects: Defects
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The events of which those of a host are immediate consequences: its row, and the other's process and row."""
+    table = task.scratch.load("learned", task.run, member.process)
+    row, host, count = (np.asarray(table[name]) for name in ("row", "host", "count"))
+    learned = _Learned(row, host, count, np.searchsorted(row, row), np.searchsorted(row, row, "right"))
+    index = np.full(len(row), -1, np.int64)
+    covered = np.zeros(len(row), np.bool_)
+    problem = np.zeros((len(row), 2), np.int32)
+    for other in np.unique(host).tolist():
+        theirs, chosen = of(other), np.flatnonzero(host == other)
+        index[chosen] = theirs.find(mine.execution[row[chosen]], count[chosen])
+        compare(
+            chosen[index[chosen] >= 0], index, learned.row, learned.host, learned.number, learned.first, learned.end,
+            mine.offsets, mine.hosts, mine.counts, theirs.offsets, theirs.hosts, theirs.counts, member.process,
+            len(task.hosts), covered, problem,
+        )  # fmt: skip
+    _report(task, member, learned, index, problem, defects)
+    chosen = np.flatnonzero((index >= 0) & ~covered)
+    return row[chosen], host[chosen], index[chosen]
+
+
+def _report(
+    task: ResolveTask, member: Member, learned: _Learned, index: np.ndarray, problem: np.ndarray, defects: Defects
+) -> None:  # fmt: skip
+    """Tell of what clocks name, but does not exist, or contradicts them."""
+    wrong = np.flatnonzero((index < 0) | problem.any(axis=1)).tolist()
+    if not wrong:
+        return
+    reporter = DefectReporter(task.source, member.host, task.scratch.load("local", task.run, member.process), defects)
+    for each in wrong:
+        row, names = int(learned.row[each]), f"its clock names event {learned.number[each]} of {task.hosts[learned.host[each]]}"
+        if index[each] < 0:
+            reporter.report(row, DefectKind.NOT_THERE, f"{names}, which does not exist")
+        if problem[each, 0]:
+            reporter.report(row, DefectKind.CYCLE, f"{names}, whose clock names this event")
+        if problem[each, 1]:
+            less = task.hosts[problem[each, 1] - 1]
+            reporter.report(row, DefectKind.NOT_COVERED, f"{names}, but has a lower entry for {less} than that event's clock")
+
+
+@compiled
+def compare(
+    chosen: np.ndarray, index: np.ndarray, row: np.ndarray, host: np.ndarray, count: np.ndarray, first: np.ndarray,
+    end: np.ndarray, offsets: np.ndarray, hosts: np.ndarray, counts: np.ndarray, their_offsets: np.ndarray,
+    their_hosts: np.ndarray, their_counts: np.ndarray, own: int, members: int, covered: np.ndarray, problem: np.ndarray,
+) -> None:  # fmt: skip
+    """Compare clocks of a host with those of the events of another that they name. What the other's clock accounts for is
+    `covered`; a `problem` is whether it names the event itself, and 1 + the first host of which it knows more."""
+    now, at = np.zeros(members, np.int64), np.full(members, -1, np.int64)
+    for each in chosen:
+        mine, theirs = row[each], index[each]
+        for entry in range(offsets[mine], offsets[mine + 1]):
+            now[hosts[entry]] = counts[entry]
+        for entry in range(first[each], end[each]):
+            at[host[entry]] = entry
+        for entry in range(their_offsets[theirs], their_offsets[theirs + 1]):
+            other, known = their_hosts[entry], their_counts[entry]
+            if other == own and known >= now[own]:
+                problem[each, 0] = 1
+            if known > now[other] and problem[each, 1] == 0:
+                problem[each, 1] = 1 + other
+            if other != host[each] and at[other] >= 0 and known >= count[at[other]]:
+                covered[at[other]] = True
+        for entry in range(offsets[mine], offsets[mine + 1]):
+            now[hosts[entry]] = 0
+        for entry in range(first[each], end[each]):
+            at[host[entry]] = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +13,8 @@ import pyarrow.compute as pc
 from quire.pipeline.compiled import compiled
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
 from quire.pipeline.importing.keys import save_keys
-from quire.pipeline.importing.records import RECORDS
-from quire.pipeline.importing.scratch import Scratch, load_batch
+from quire.pipeline.importing.records import RECORDS, as_lists, rename_hosts
+from quire.pipeline.importing.scratch import Scratch, load_records
 
 LEARNED = pa.schema([("row", pa.int64()), ("host", pa.int32()), ("count", pa.int64())])
 
@@ -62,9 +63,10 @@ class Gathered(msgspec.Struct):
 def gather(task: GatherTask) -> Gathered:
     defects, rows = Defects([], {}), 0
     for member in task.members:
-        table = pa.Table.from_batches([_load(task, part) for part in member.parts], RECORDS).combine_chunks()
+        strangers: dict[str, int] = {}
+        table = pa.Table.from_batches([_load(task, part, strangers) for part in member.parts], RECORDS).combine_chunks()
         if task.clocked:
-            table = _by_clock(task, member, table, defects)
+            table = _by_clock(task, member, table, list(strangers), defects)
         else:
             table = table.take(pc.sort_indices(table, [(name, "ascending") for name in ("execution", "order", "file", "line")]))
             save_keys(task.scratch, task.run, member.process, table, task.buckets)
@@ -73,8 +75,17 @@ def gather(task: GatherTask) -> Gathered:
     return Gathered(defects, rows)
 
 
-def _load(task: GatherTask, part: Part) -> pa.RecordBatch:
-    batch = load_batch(task.scratch.path("records", part.chunk), part.batch).slice(part.first_row, part.rows)
+def _load(task: GatherTask, part: Part, strangers: dict[str, int]) -> pa.RecordBatch:
+    """The records, with the run's numbers of their executions, and of the hosts in their clocks; those that have no records
+    are numbered after the others."""
+    names, batch = load_records(task.scratch.path("records", part.chunk), part.batch)
+    batch = batch.slice(part.first_row, part.rows)
+    if task.clocked:
+        numbers = {host: number for number, host in enumerate(task.hosts)}
+        spread = [
+            numbers[name] if name in numbers else strangers.setdefault(name, len(task.hosts) + len(strangers)) for name in names
+        ]
+        batch = rename_hosts(batch, np.array(spread, np.int32))
     execution = np.zeros(part.rows, np.int32)
     if task.together:
         execution = task.scratch.load_numbers("executions", part.chunk)[np.asarray(batch["execution"])]
@@ -96,20 +107,18 @@ class DefectReporter:
         return f"{self._source.files[self._file[row].as_py()]} {self._source.unit} {self._line[row].as_py()}"
 
 
-def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defects) -> pa.Table:
+def _by_clock(
+    task: GatherTask, member: Member, table: pa.Table, strangers: Sequence[str], defects: Defects
+) -> pa.Table:  # fmt: skip
     """The records by the host's own entry, and what each event learned of others, for whoever resolves it."""
-    offsets, names, counts = flatten(table, "clock_hosts", "clock_counts")
-    row_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    own = np.zeros(table.num_rows, np.int64)
-    mine = np.asarray(pc.equal(names, pa.scalar(member.host)))
-    own[row_of[mine]] = counts[mine]
+    own = _own_entries(table, member.process)
     execution = np.asarray(table["execution"])
     order = np.lexsort((np.asarray(table["line"]), np.asarray(table["file"]), own, execution))
-    table, own, execution = table.take(order), own[order], execution[order]
+    if (order[1:] < order[:-1]).any():
+        table, own, execution = table.take(order), own[order], execution[order]
     begins = np.concatenate(([True], execution[1:] != execution[:-1]))
-    offsets, names, counts = flatten(table, "clock_hosts", "clock_counts")
-    row_of = np.repeat(np.arange(len(own)), np.diff(offsets))
-    host = np.asarray(pc.index_in(names, pa.array(task.hosts, pa.string())).fill_null(-1)).astype(np.int32)
+    offsets, hosts, counts = flatten(table, "clock_hosts", "clock_counts")
+    host = np.asarray(hosts)
     reporter = DefectReporter(task.source, member.host, table, defects)
     for row in np.flatnonzero(own == 0).tolist():
         reporter.report(row, DefectKind.NO_OWN_ENTRY, "its clock has no entry for the host itself")
@@ -123,12 +132,14 @@ def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defect
         reporter.report(
             row, DefectKind.GAP, f"its own entry is {own[row]}, but there is no event {before[row] + 1} of the host"
         )
-    for entry in np.flatnonzero(host < 0).tolist():
-        name = names[entry].as_py()
-        reporter.report(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names host {name}, which has no events")
-    keep = host >= 0
-    row_of, host, counts = row_of[keep], host[keep], counts[keep]
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of, minlength=len(own))))).astype(np.int64)
+    if strangers:
+        row_of = np.repeat(np.arange(len(own)), np.diff(offsets))
+        keep = host < len(task.hosts)
+        for entry in np.flatnonzero(~keep).tolist():
+            name = strangers[host[entry] - len(task.hosts)]
+            reporter.report(int(row_of[entry]), DefectKind.UNKNOWN_HOST, f"its clock names host {name}, which has no events")
+        host, counts = host[keep], counts[keep]
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(row_of[keep], minlength=len(own))))).astype(np.int64)
     learned, backwards = learn(offsets, host, counts, begins, member.process, len(task.hosts))
     for row, which in backwards.tolist():
         reporter.report(
@@ -138,15 +149,21 @@ def _by_clock(task: GatherTask, member: Member, table: pa.Table, defects: Defect
         "learned", task.run, member.process,
         pa.table([learned[:, 0], learned[:, 1].astype(np.int32), learned[:, 2]], schema=LEARNED),
     )  # fmt: skip
-    ends: Any = pa.array(offsets.astype(np.int32))
-    lists = [
-        pa.ListArray.from_arrays(ends, pa.array(values.tolist(), kind))
-        for values, kind in ((host, pa.int32()), (counts, pa.int64()))
-    ]
+    lengths = np.diff(offsets)
     table = table.drop_columns(["clock_hosts", "clock_counts", "causes", "key"])
-    for name, column in (("own", pa.array(own)), ("clock_hosts", lists[0]), ("clock_counts", lists[1])):
+    lists = (("clock_hosts", as_lists(lengths, host)), ("clock_counts", as_lists(lengths, counts)))
+    for name, column in (("own", pa.array(own)), *lists):
         table = table.append_column(name, column)
     return table
+
+
+def _own_entries(table: pa.Table, process: int) -> np.ndarray:
+    """The entry of each clock for its own host, 0 where there is none."""
+    offsets, hosts, counts = flatten(table, "clock_hosts", "clock_counts")
+    own = np.zeros(table.num_rows, np.int64)
+    mine = np.flatnonzero(np.asarray(hosts) == process)
+    own[np.searchsorted(offsets, mine, "right") - 1] = counts[mine]
+    return own
 
 
 def flatten(table: pa.Table, *names: str) -> tuple[np.ndarray, Any, np.ndarray]:

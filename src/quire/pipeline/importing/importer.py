@@ -29,7 +29,7 @@ from quire.pipeline.importing.results import INDEX, WHAT, Execution, Imported, L
 from quire.pipeline.importing.scratch import Scratch
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.importing.writing import WriteTask, Written
-from quire.pipeline.tasks import Runner, run_on
+from quire.pipeline.tasks import Runner, run_here, run_on
 from quire.trace.executions import write_executions
 from quire.trace.schema import Outcome, RunInfo
 
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SET_APART = "lines.jsonl"
+
+_FEW_EVENTS = 1 << 20
+_EVENTS_IN_CHUNK = 1 << 16
+"""About."""
 
 
 def import_logs(
@@ -115,7 +119,7 @@ class _Import:
             self._arrange(runs, rows)
         elif self.request.lanes:
             raise BadInput(f"--lanes is for events that say what they follow, and those of {self.source.files[0]} do not")
-        messages = self._number(runs, clocked)
+        messages = self._number(runs, rows, clocked)
         stamped = [] if stride else self._stamp(runs, clocked)
         done = self._write(runs, made, clocked, stride)
         executions = tuple(
@@ -144,7 +148,7 @@ class _Import:
         lines = [1 + self.request.skip_lines] * len(chunks)
         inside = [False] * len(chunks)
         if len(chunks) > len(self.files):
-            counts: list[Counts] = self.run([CountTask(chunk) for chunk in chunks])
+            counts: list[Counts] = self._near(len(chunks) * _EVENTS_IN_CHUNK)([CountTask(chunk) for chunk in chunks])
             for index in range(1, len(chunks)):
                 if chunks[index].file == chunks[index - 1].file:
                     lines[index] = lines[index - 1] + counts[index - 1].lines
@@ -249,13 +253,13 @@ class _Import:
                 runs.hosts[run] = tuple(done.hosts)
                 runs.members[run] = [Member(process, host, ()) for process, host in enumerate(runs.hosts[run])]
 
-    def _number(self, runs: Runs, clocked: bool) -> list[int]:
+    def _number(self, runs: Runs, rows: Sequence[int], clocked: bool) -> list[int]:
         tasks = [
             NumberTask(self.scratch, run, runs.active(run), tuple(member.process for member in chosen), clocked)
             for run, its in enumerate(runs.members) for chosen in self._split(its)
         ]  # fmt: skip
         messages = [0] * len(runs.hosts)
-        for task, result in zip(tasks, self.run(tasks), strict=True):
+        for task, result in zip(tasks, self._near(sum(rows))(tasks), strict=True):
             messages[task.run] += result.messages
         return messages
 
@@ -303,6 +307,10 @@ class _Import:
             outcome=Outcome(complete=not found.counts, messages=done.messages, deliveries=done.deliveries),
         )  # fmt: skip
         return msgspec.json.format(msgspec.json.encode(info)) + b"\n"
+
+    def _near(self, events: int) -> Runner:
+        """How to perform tasks that only count: where there are few events, in this process. A job takes longer to start."""
+        return run_here(IMPORT) if events <= _FEW_EVENTS else self.run
 
     def _split(self, members: Sequence[Member]) -> list[tuple[Member, ...]]:
         tasks = min(self.request.tasks_max, len(members))

@@ -3,11 +3,11 @@ together, and what was found is returned."""
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from quire.pipeline.codec import decode
@@ -15,7 +15,7 @@ from quire.pipeline.importing.chunks import Chunk, read_chunk
 from quire.pipeline.importing.defects import KEPT_MAX
 from quire.pipeline.importing.formats import registry
 from quire.pipeline.importing.formats.contract import Found, Piece
-from quire.pipeline.importing.records import RECORDS, as_batch
+from quire.pipeline.importing.records import NAMES, RECORDS
 
 
 class CountTask(msgspec.Struct, tag="count"):
@@ -87,16 +87,25 @@ def _write(task: ParseTask, found: Found) -> Parsed:
     slices = []
     if found.apart:
         Path(f"{task.out}.apart").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in found.apart))
-    with pa.OSFile(task.out, "wb") as file, pa.ipc.new_file(file, RECORDS) as writer:
-        by_host = sorted(found.rows.items(), key=lambda item: item[0][1])
-        for batch, (host, groups) in enumerate(groupby(by_host, key=lambda item: item[0][1])):
-            together: list[dict[str, Any]] = []
-            for (execution, _), rows in groups:
-                for row in rows:
-                    row["execution"], row["file"] = execution, task.chunk.file
-                slices.append(Slice(execution, host, batch, len(together), len(rows), rows[0]["line"]))
-                together += rows
-            writer.write_batch(as_batch(together))
+    names, host, records = found.block()
+    execution = np.asarray(records["execution"])
+    by_name = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.empty(len(names), np.int32)
+    rank[by_name] = np.arange(len(names))
+    order = np.lexsort((execution, rank[host]))
+    records, host, execution = records.take(order), host[order], execution[order]
+    line, file_column = np.asarray(records["line"]), pa.array(np.full(len(host), task.chunk.file, np.int32))
+    records = records.set_column(records.schema.get_field_index("file"), "file", file_column)
+    first = np.flatnonzero(np.concatenate(([True], host[1:] != host[:-1]))) if len(host) else np.empty(0, np.int64)
+    schema = RECORDS.with_metadata({NAMES: msgspec.json.encode(names)})
+    with pa.OSFile(task.out, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch, (begin, end) in enumerate(pairwise([*first.tolist(), len(host)])):
+            writer.write_batch(records.slice(begin, end - begin))
+            inside = (np.flatnonzero(execution[begin + 1 : end] != execution[begin : end - 1]) + begin + 1).tolist()
+            slices += [
+                Slice(int(execution[one]), names[host[one]], batch, one - begin, other - one, int(line[one]))
+                for one, other in pairwise([begin, *inside, end])
+            ]
     return Parsed(
         slices, found.executions, sorted(found.dests), found.clocked, found.caused, sorted(found.used), sorted(found.unused),
         len(found.apart), len(found.untimed), found.untimed[:KEPT_MAX], found.first, found.resume,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from quire.pipeline.importing.choosing import choose
 from quire.pipeline.importing.chunks import Chunk
@@ -60,21 +61,24 @@ def preview(files: Sequence[Path], request: ImportRequest) -> Preview:
             piece = Piece(chunk, first.name, 1 + request.skip_lines, False, None)
             found = Found()
             choice.format.read(piece, choice.settings, found)
-            if end == size or share >= _BYTES_MAX or sum(map(len, found.rows.values())) >= EVENTS:
+            if end == size or share >= _BYTES_MAX or len(found.block().host) >= EVENTS:
                 break
             share *= 8
-    rows = [(host, row) for (_, host), its in found.rows.items() for row in its]
-    rows.sort(key=lambda each: each[1]["line"])
-    events = tuple(_understood(host, row) for host, row in rows[:EVENTS])
+    names, host, records = found.block()
+    shown = np.argsort(np.asarray(records["line"]), kind="stable")[:EVENTS]
+    rows = records.take(shown).to_pylist()
+    events = tuple(_understood(names[own], row, names) for own, row in zip(host[shown].tolist(), rows, strict=True))
     return Preview(choice.name, first.name, events, tuple(sorted(found.unused)))
 
 
-def _understood(host: str, row: dict[str, object]) -> Understood:
+def _understood(host: str, row: dict[str, object], names: Sequence[str]) -> Understood:
     causes, clock_hosts, clock_counts = (row.get(name) or [] for name in ("causes", "clock_hosts", "clock_counts"))
     assert isinstance(causes, list)
     assert isinstance(clock_hosts, list)
     assert isinstance(clock_counts, list)
-    after = ", ".join(causes) or ", ".join(f"{host} {count}" for host, count in zip(clock_hosts, clock_counts, strict=True))
+    after = ", ".join(causes) or ", ".join(
+        f"{names[one]} {count}" for one, count in zip(clock_hosts, clock_counts, strict=True)
+    )
     time_ns, line, kind = row.get("time_ns"), row["line"], row["kind"]
     assert isinstance(line, int)
     assert isinstance(kind, int)

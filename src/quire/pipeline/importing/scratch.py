@@ -8,6 +8,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from quire.pipeline.importing.records import NAMES
+
 _STAGES = ("records", "executions", "local", "learned", "keys", "joined", "edges", "again", "numbers", "times")
 
 
@@ -47,6 +49,13 @@ def load_table(path: str) -> pa.Table:
     """The table, read as it is used."""
     with pa.memory_map(path) as file:
         return pa.ipc.open_file(file).read_all()
+
+
+def load_records(path: str, number: int) -> tuple[list[str], pa.RecordBatch]:
+    """A batch of records, and the names of the hosts that are numbered in it."""
+    batch = load_batch(path, number)
+    names = msgspec.json.decode(batch.schema.metadata[NAMES], type=list[str])
+    return names, batch.replace_schema_metadata(None)
 
 
 def load_batch(path: str, number: int) -> pa.RecordBatch:

@@ -23,5 +23,6 @@ IMPORT = job_of(
         NumberTask: (number, Numbered),
         StampTask: (stamp, Stamped),
         WriteTask: (write, Written),
-    }
+    },
+    alike=True,
 )

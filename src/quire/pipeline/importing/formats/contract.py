@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +14,9 @@ from quire.pipeline.importing.chunks import Chunk
 from quire.pipeline.importing.inputs import Input
 from quire.pipeline.importing.request import ImportRequest
 from quire.trace.kinds import LOCAL
+
+if TYPE_CHECKING:
+    from quire.pipeline.importing.records import Block
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
@@ -63,8 +66,9 @@ class Found:
     """The events of a piece, as they are found."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[int, str], list[dict[str, Any]]] = {}
-        """By execution and host."""
+        self._hosts: list[str] = []
+        self._rows: list[dict[str, Any]] = []
+        self._blocks: list[Block] = []
         self.executions: list[str] = []
         """Their labels."""
         self._numbers: dict[str, int] = {}
@@ -92,13 +96,37 @@ class Found:
         return number
 
     def add(self, execution: int, host: str, line: int, record: dict[str, Any]) -> None:
-        record["line"] = line
+        """One event more."""
+        record["line"], record["execution"] = line, execution
         if (text := record.pop("untimed", None)) is not None:
             self.untimed.append((line, host, text))
-        self.rows.setdefault((execution, host), []).append(record)
+        self._hosts.append(host)
+        self._rows.append(record)
         self.dests.update((execution, dest) for dest in record.get("dests") or ())
         self.clocked = self.clocked or "clock_hosts" in record
         self.caused = self.caused or (record["kind"] == LOCAL and "key" in record)
+
+    def add_block(self, block: Block) -> None:
+        """Many events more, in columns. What `add` finds out about an event is for the caller to say."""
+        self._close()
+        if len(block.host):
+            self._blocks.append(block)
+
+    def block(self) -> Block:
+        """All events, in the order in which they were added."""
+        from quire.pipeline.importing.records import as_block, join_blocks
+
+        self._close()
+        return join_blocks(self._blocks or [as_block((), ())])
+
+    def _close(self) -> None:
+        from quire.pipeline.importing.records import (
+            as_block,  # Here, as this module is loaded for the help of the command, too.
+        )
+
+        if self._rows:
+            self._blocks.append(as_block(self._hosts, self._rows))
+            self._hosts, self._rows = [], []
 
 
 class Format(ABC, Generic[Settings]):

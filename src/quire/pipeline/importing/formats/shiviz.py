@@ -18,40 +18,41 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow.compute as pc
 import re2
 
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import RECORD_MAX, decode_text, read_chunk
+from quire.pipeline.importing.clock_texts import read_clocks
 from quire.pipeline.importing.formats.contract import Format, Found, Likeness, Log, Piece, starts_like_json
-from quire.pipeline.importing.records import check_name
+from quire.pipeline.importing.layouts import CLOCK, COLUMNS, END, EVENT, HOST, PARSERS, START, TIME, compiled_search
+from quire.pipeline.importing.records import Block, as_batch, as_block, check_name, replace_rows
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.texts import cut_texts, read_times
 from quire.pipeline.importing.values import parse_clock, parse_time
 from quire.trace.kinds import LOCAL
-
-PARSERS = {
-    "two-lines": r"(?<event>.*)\n(?<host>\S*) (?<clock>\{.*\})",
-    "clock-first": r"(?<host>\S*) (?<clock>\{.*\})\n(?<event>.*)",
-    "one-line": r"^(?<host>\S+) (?<clock>\{[^}]*\}) (?<event>.*)$",
-    "timed": r"(?<timestamp>\d+) (?<event>.*)\n(?<host>\w+) (?<clock>\{.*\})",
-    "akka": r"\[\w+\] \[(?<date>[^ ]+ [^ ]+)\] [^ ]+ \[akka://[^/]*/user/(?<host>\w+)\] (?<clock>\{.*\}) (?<event>.*)",
-}
-"""The layouts that are met most: ShiViz's own, that of the GoVector and JVector loggers, on one line, TSViz's, and Akka's."""
 
 SECONDS_MAX = 60.0
 """For a chunk; it takes one or two. RE2 searches in linear time, but a search for each letter of a chunk would not end."""
 
-_GROUPS = ("event", "host", "clock")
+_GROUPS = ("host", "clock", "event")
+_TIMES = ("date", "timestamp")
+_NEWLINE = ord("\n")
 
 
 class Layout:
     """A regular expression for events, and one for what separates executions, if there are several."""
 
     def __init__(self, regex: str, delimiter: str | None) -> None:
+        self.regex = regex
         self.event = _compile(regex, "--regex")
-        self.groups = {name.decode(): index for name, index in self.event.groupindex.items()}
+        groups = {name.decode(): index for name, index in self.event.groupindex.items()}
         for name in _GROUPS:
-            if name not in self.groups:
+            if name not in groups:
                 raise BadInput(f"--regex needs a group (?<{name}>…), so that it says where an event's {name} is")
+        self.groups = [groups[name] for name in _GROUPS]
+        self.times = [groups[name] for name in _TIMES if name in groups]
         self.delimiter = None if delimiter is None else _compile(delimiter, "--delimiter")
         labels = {} if self.delimiter is None else {name.decode(): index for name, index in self.delimiter.groupindex.items()}
         self.label = labels.get("trace")
@@ -70,14 +71,6 @@ def _compile(regex: str, option: str) -> Any:
     return compiled
 
 
-class Match(msgspec.Struct, frozen=True):
-    """A match: where it begins and ends, and its groups."""
-
-    start: int
-    end: int
-    groups: dict[str, bytes]
-
-
 def delimiters(layout: Layout, data: bytes, own: int) -> list[tuple[int, int, str]]:
     """Where executions are separated, and the label of the one that follows."""
     if layout.delimiter is None:
@@ -94,8 +87,8 @@ def delimiters(layout: Layout, data: bytes, own: int) -> list[tuple[int, int, st
     return found
 
 
-def scan(layout: Layout, data: bytes, first: int, own: int, whole: bool, ends: list[int]) -> Iterator[Match]:
-    """The matches that begin between `first` and `own`; none goes over an end in `ends`. `whole`: the file ends with `data`."""
+def scan(layout: Layout, data: bytes, first: int, own: int, ends: list[int]) -> Iterator[list[int]]:
+    """The matches that begin between `first` and `own`, as rows of what `layouts` finds; none goes over an end in `ends`."""
     deadline = time.monotonic() + SECONDS_MAX
     stops = [*ends, len(data)]
     at = first
@@ -105,28 +98,37 @@ def scan(layout: Layout, data: bytes, first: int, own: int, whole: bool, ends: l
             if match is None or match.start() >= own:
                 break
             start, end = match.span()
-            if (end == len(data) and not whole) or end - start > RECORD_MAX:
-                raise BadInput(f"--regex matches more than {RECORD_MAX >> 20} MiB at once, so it does not find single events")
             if time.monotonic() > deadline:
                 raise BadInput(f"--regex takes more than {SECONDS_MAX:.0f} s for {len(data) >> 20} MiB; write it more strictly")
             # A group that took no part is at (-1, -1), which is nothing.
-            yield Match(start, end, {name: data[slice(*match.span(index))] for name, index in layout.groups.items()})
+            time_span = next((span for span in map(match.span, layout.times) if span[0] < span[1]), (0, 0))
+            yield [start, end, *(edge for index in layout.groups for edge in match.span(index)), *time_span]
             at = max(end, start + 1)
         at = max(at, stop)
 
 
-def as_record(found: Match, where: str) -> tuple[str, dict[str, Any]]:
+def find_matches(layout: Layout, data: bytes, first: int, own: int, ends: list[int]) -> np.ndarray:
+    """The same in one array; without an object for each match, where the layout is one of the usual ones."""
+    search = None if ends else compiled_search(layout.regex)
+    if search is None:
+        return np.array(list(scan(layout, data, first, own, ends)), np.int64).reshape(-1, COLUMNS)
+    found = np.empty(((len(data) - first) // 5 + 1, COLUMNS), np.int64)
+    kept: np.ndarray = found[: search(np.frombuffer(data, np.uint8), first, own, found)]
+    return kept
+
+
+def as_record(found: Sequence[int], data: bytes, where: str) -> tuple[str, dict[str, Any]]:
     """The host and the record of a match."""
     texts = {}
-    for name, value in found.groups.items():
+    for column in (EVENT, HOST, CLOCK, TIME):
         try:
-            texts[name] = value.decode()
+            texts[column] = data[slice(*found[column : column + 2])].decode()
         except UnicodeDecodeError as error:
             raise BadInput(f"{where} holds bytes that are not UTF-8") from error
-    host = check_name(texts["host"], "host", where)
-    clock = parse_clock(texts["clock"], where)
-    record = {"kind": LOCAL, "text": texts["event"].strip(), "clock_hosts": list(clock), "clock_counts": list(clock.values())}
-    record["time_ns"] = parse_time(texts.get("date") or texts.get("timestamp"))
+    host = check_name(texts[HOST], "host", where)
+    clock = parse_clock(texts[CLOCK], where)
+    record = {"kind": LOCAL, "text": texts[EVENT].strip(), "clock_hosts": list(clock), "clock_counts": list(clock.values())}
+    record["time_ns"] = parse_time(texts[TIME])
     return host, record
 
 
@@ -169,19 +171,51 @@ class Shiviz(Format[ShivizSettings]):
         found.executions = ["", *(label for *_, label in inside)]
         begin = 0 if piece.first is None else piece.first - start
         found.first, found.resume = start + own, start + max(begin, own)
-        line, counted = piece.first_line, 0
-        passed = 0
-        for match in scan(layout, data, begin, own, whole, [at for at, *_ in borders]):
-            while passed < len(inside) and inside[passed][0] <= match.start:
-                passed += 1
-            if passed and match.start < inside[passed - 1][1]:
-                continue  # A delimiter is not an event, even if it looks like one.
-            line += data.count(b"\n", counted, match.start)
-            counted = match.start
-            host, record = as_record(match, f"{piece.name} line {line}")
-            found.add(passed, host, line, record)
-            found.first = min(found.first, start + match.start)
-            found.resume = max(found.resume, start + match.end)
+        matches = find_matches(layout, data, begin, own, [at for at, *_ in borders])
+        too_long = _too_long(matches, None if whole else len(data))
+        matches = matches[: too_long[0]] if len(too_long) else matches
+        passed = np.searchsorted([at for at, *_ in inside], matches[:, START], "right")
+        # A delimiter is not an event, even if it looks like one.
+        is_event = matches[:, START] >= np.array([0, *(end for _, end, _ in inside)])[passed]
+        matches, passed = matches[is_event], passed[is_event].astype(np.int32)
+        newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+        lines = piece.first_line + np.searchsorted(newlines, matches[:, START])
+        if len(matches):
+            found.clocked = True
+            found.first, found.resume = start + int(matches[0, START]), max(found.resume, start + int(matches[-1, END]))
+            found.add_block(_records(matches, data, own, passed, lines, piece.name))
+        if len(too_long):
+            raise BadInput(f"--regex matches more than {RECORD_MAX >> 20} MiB at once, so it does not find single events")
+
+
+def _too_long(matches: np.ndarray, cut: int | None) -> np.ndarray:
+    """Which matches are longer than an event can be, or go on where the data was cut."""
+    long = matches[:, END] - matches[:, START] > RECORD_MAX
+    return np.flatnonzero(long if cut is None else long | (matches[:, END] == cut))
+
+
+def _records(
+    matches: np.ndarray, data: bytes, own: int, execution: np.ndarray, lines: np.ndarray, name: str
+) -> Block:  # fmt: skip
+    """The records of matches: in columns, and one by one those with something unusual about them."""
+    letters = np.frombuffer(data, np.uint8)
+    clocks = read_clocks(letters, matches[:, HOST : HOST + 2], matches[:, CLOCK : CLOCK + 2])
+    # Whether what comes after the piece is text, nobody has looked.
+    odd = (clocks.host < 0) | (clocks.lengths < 0) | (matches[:, END] > own)
+    times = cut_texts(letters, matches[:, TIME : TIME + 2])
+    columns = {
+        "execution": execution, "line": lines, "kind": np.full(len(lines), LOCAL, np.int8),
+        "text": pc.utf8_trim_whitespace(cut_texts(letters, matches[:, EVENT : EVENT + 2], ~odd)),
+        "time_ns": read_times(times), **clocks.columns(),
+    }  # fmt: skip
+    block = Block(clocks.names, clocks.host, as_batch(len(lines), columns))
+    rows = np.flatnonzero(odd).tolist()
+    if not rows:
+        return block
+    records = [as_record(matches[row].tolist(), data, f"{name} line {lines[row]}") for row in rows]
+    for row, (_, record) in zip(rows, records, strict=True):
+        record.update(execution=int(execution[row]), line=int(lines[row]))
+    return replace_rows(block, rows, as_block(*zip(*records, strict=True)))
 
 
 FORMAT = Shiviz()

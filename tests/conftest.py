@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
+from xdist.scheduler import LoadGroupScheduling
 
 from quire.cli.warming import warm_up
 from quire.pipeline.class_archive import use_archive
@@ -17,6 +18,8 @@ from quire.pipeline.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 
 # A shell lets what it runs in the background ignore Ctrl-C, and nohup a terminal's end; so would all processes that tests start
@@ -33,6 +36,10 @@ FIRST = (
 """What takes longest, so that no worker is left with it when the others are done. Whole files go to one worker."""
 
 
+SESSIONS = 2
+"""How many workers run tests on Spark. A session is as expensive as many tests on it, and fast only after a while."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Before there are any workers, who take this over: let Java start fast."""
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", default=None):
@@ -42,11 +49,28 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", use_archive(ensure_java()))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((index for index, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
 
     items.sort(key=rank)
+    on_spark = list(dict.fromkeys(item.path for item in items if "spark" in getattr(item, "fixturenames", ())))
+    for item in items:
+        if item.path in on_spark:
+            item.add_marker(pytest.mark.xdist_group(f"spark-{on_spark.index(item.path) % SESSIONS}"))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    return FilesAndSessions(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+class FilesAndSessions(LoadGroupScheduling):  # type: ignore[misc]  # It has no types.
+    """Whole files go to one worker, and all files that use Spark to few of them, each of which has a session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope: str = super()._split_scope(nodeid)
+        return nodeid.split("::", 1)[0] if scope == nodeid else scope
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -202,8 +202,7 @@ class DynamicGroup:
         while self._submitting.is_full() and not self._ending:
             self._quorum.check()
             await self._submitting.changed()
-        number = self._accept(payloads)
-        return number - 1
+        return self._accept(payloads) - 1
 
     def submit(self, payload: BytesLike) -> asyncio.Future[ViewMessage]:
         """Send a message at once; the future is done when it is delivered here. Any number may be outstanding, except that

@@ -162,6 +162,22 @@ def without_destinations(*logs: str) -> Trace:
     return trace._replace(logs=[[event._replace(dests=None) for event in log] for log in trace.logs])
 
 
+@pytest.mark.parametrize(
+    ("logs", "crashed", "verdict"),
+    [
+        (("s0>0", "", ""), (0,), Verdict.HOLDS),
+        (("s0>0", "d0:0", ""), (0, 1), Verdict.HOLDS),
+        (("s0>0", "d0:0", ""), (0,), Verdict.UNDECIDED),
+        (("s0>0", "", ""), (1,), Verdict.UNDECIDED),
+    ],
+)
+def test_what_a_crashed_member_sent_and_nobody_correct_delivered_needs_no_destinations(
+    tmp_path: Path, logs: tuple[str, ...], crashed: tuple[int, ...], verdict: Verdict
+) -> None:
+    trace = without_destinations(*logs)._replace(crashed=frozenset(crashed))
+    assert audit_with(HERE, write(tmp_path / "run", trace)).checks[Guarantee.AGREEMENT].verdict is verdict
+
+
 def test_without_destinations_only_agreement_is_undecided(tmp_path: Path) -> None:
     run = write(tmp_path / "run", without_destinations("s0>01 d0:0", "d0:0"), promises=())
 

@@ -16,7 +16,7 @@ from quire.report.run_report import audit_here
 from quire.report.write import write_report
 from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
-from tests.faults.chaos import make_round
+from tests.faults.chaos.groups import make_round
 
 ISSUED = "kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s"
 
@@ -79,7 +79,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", ["single-phase", "causal-vector", "fifo"])
 @pytest.mark.parametrize("seed", range(4))
 def test_random_faults_lose_nothing(tmp_path: Path, protocol: str, seed: int) -> None:
-    round = make_round(seed, 8, apart=True)
+    round = make_round(seed, 8, True)
     check(config(render_faults(round.faults), round.members, seed, protocol), tmp_path / "run")
 
 

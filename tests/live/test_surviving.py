@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import quire
+from quire.live.network.transports.memory import MemoryNetwork
 from quire.live.runs.collecting import collect
 from quire.live.runs.fleet import free_addresses
 from quire.live.services.sequencers import Connected, connect, serve
 from quire.live.services.surviving.joining import read_register
 from quire.live.services.surviving.server import SurvivingServer
+from quire.live.settings import read_address
 from quire.model.errors import BadInput
 from quire.pipeline import audit
 from quire.protocols.sequencing.failover.configurations import Configuration
@@ -171,6 +173,43 @@ def test_a_client_that_comes_while_a_sequencer_is_down_is_served() -> None:
             await late.multicast("tea", b"late")
             await reader.until(1)
             assert reader.messages == [(late.me, b"late")]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+class Cut:
+    """The ways to sequencers, and to their part of the register, are cut for a while."""
+
+    def __init__(self, service: Crew, *sequencers: int) -> None:
+        register = read_register(service.sequencers, None)
+        self._network = MemoryNetwork.of(asyncio.get_running_loop())
+        self._addresses = [read_address(each[me]) for me in sequencers for each in (service.sequencers, register)]
+
+    async def during(self, seconds: float) -> None:
+        for address in self._addresses:
+            self._network.cut_off(address)
+        await asyncio.sleep(seconds)
+        for address in self._addresses:
+            self._network.mend(address)
+
+
+@pytest.mark.parametrize("cut_off", range(COUNT))
+def test_clients_stay_in_their_groups_when_a_sequencer_was_cut_off_and_is_back(cut_off: int) -> None:
+    async def main() -> None:
+        async with crew() as service, AsyncExitStack() as stack:
+            clients = [service.connect() for _ in range(2)]
+            readers = await members(stack, clients)
+            await Cut(service, cut_off).during(3 * SOON_S)
+            await asyncio.sleep(3 * SOON_S)
+            for number, client in enumerate(clients):
+                await client.multicast("tea", b"%d" % number)
+            for reader in readers:
+                await reader.until(2)
+            assert {*clients[0].client.views["tea"]} == {client.me for client in clients}
+            # Whoever is next to be lost, the one that was cut off can take its place.
+            await service.lose((cut_off + 1) % COUNT)
+            await clients[0].multicast("tea", b"2")
+            await readers[1].until(3)
 
     run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
 

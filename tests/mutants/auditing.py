@@ -15,6 +15,15 @@ ISOLATION = "tests/audit/test_isolation.py"
 
 MUTATIONS = [
     Mutation(
+        name="what a crashed member sent needs no destinations, whoever delivered it",
+        module="pipeline/auditing/destinations.py",
+        right="messages = int((correct[process[sends[unaddressed]]] | reached).sum())",
+        wrong="messages = int(correct[process[sends[unaddressed]]].sum())",
+        tests=(
+            "tests/audit/test_spark.py::test_what_a_crashed_member_sent_and_nobody_correct_delivered_needs_no_destinations",
+        ),
+    ),
+    Mutation(
         name="two members are not together at the moment at which a log ends",
         module="pipeline/auditing/groups.py",
         right="low[:, None, :]) <= np.minimum(",

@@ -14,7 +14,7 @@ MUTATIONS = [
     Mutation(
         name="messages without destinations are taken for messages to those that delivered them",
         module="pipeline/auditing/destinations.py",
-        right="messages = int((events.dest_count[own[first]] < 0).sum())",
+        right="messages = int((correct[process[sends[unaddressed]]] | reached).sum())",
         wrong="messages = 0",
         tests=("tests/audit/test_spark.py::test_without_destinations_only_agreement_is_undecided",),
     ),

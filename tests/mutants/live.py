@@ -14,8 +14,30 @@ UNREAD = "tests/live/test_unread.py"
 TRANSPORTS = "tests/live/test_transports.py"
 
 LOSSES = "tests/live/test_losses.py"
+ABSENCES = "tests/live/test_absences.py"
 
 MUTATIONS = [
+    Mutation(
+        name="a sequencer that was cut off blames its clients for it",
+        module="live/services/surviving/absences.py",
+        right="now - max(at, self._excused_at) > self._timeout_s",
+        wrong="now - at > self._timeout_s",
+        tests=(f"{ABSENCES}::test_a_sequencer_that_was_cut_off_or_stopped_gives_everybody_time_to_come",),
+    ),
+    Mutation(
+        name="a client that was sent away is suspected only once",
+        module="live/services/surviving/absences.py",
+        right="return sorted({*late, *ended, *self._sent_away})",
+        wrong="return sorted({*late, *ended})",
+        tests=(f"{ABSENCES}::test_a_client_that_was_sent_away_is_suspected_until_it_is_evicted",),
+    ),
+    Mutation(
+        name="a silent client of sequencers with backups is sent away before it is evicted",
+        module="live/services/visiting.py",
+        right="if self.waits_for_visitors and isinstance(error, MemberUnreachable):",
+        wrong="if False and isinstance(error, MemberUnreachable):",
+        tests=("tests/live/test_surviving.py::test_clients_stay_in_their_groups_when_a_sequencer_was_cut_off_and_is_back",),
+    ),
     Mutation(
         name="who leaves right after the start is not believed before it",
         module="live/network/failure_notices.py",

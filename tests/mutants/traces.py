@@ -10,6 +10,13 @@ LAST_KNOWN = f"{COLLECTING}::test_what_a_crashed_process_is_known_to_have_sent_i
 
 MUTATIONS = [
     Mutation(
+        name="what a client sent and did not record is missing in the numbers of its groups",
+        module="trace/parts/survey.py",
+        right="self._find_unrecorded() if Guarantee.MEMBERSHIPS in self.identity.promises else {}",
+        wrong="{}",
+        tests=("tests/trace/test_unrecorded.py::test_numbers_are_right_where_a_sender_did_not_record_what_others_delivered",),
+    ),
+    Mutation(
         name="the last message that a crashed process is known to have sent is left out",
         module="trace/parts/survey.py",
         right="[covered] <= ends[run[covered]]",

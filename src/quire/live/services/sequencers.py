@@ -95,13 +95,13 @@ def serve(
         observer=observer_of(given),
     )  # fmt: skip
     hub.host.observed = ObservedSequencer(hub.host, node)
-    _part_with_the_lost(hub, node)
+    hub.on_lost = lambda client: hub.host.act(node.suspect(client))
+    _part_with_laggards(hub, node)
     return hub
 
 
-def _part_with_the_lost(hub: HubHost, node: Sequencer | CombinedSequencer | ServingProcess) -> None:
-    """Clients that are lost, or hold others up for too long, are removed from their groups."""
-    hub.on_lost = lambda client: hub.host.act(node.suspect(client))
+def _part_with_laggards(hub: HubHost, node: Sequencer | CombinedSequencer | ServingProcess) -> None:
+    """Clients that hold others up for too long are removed from their groups."""
     laggards = Laggards(hub.settings.timeout_s)
 
     def evict_laggards() -> None:
@@ -121,7 +121,7 @@ def _survivor(settings: Settings, options: SurvivingOptions, register: Sequence[
         settings, node, group, made, recording=recording, on_event=given.on_event, observer=observer_of(given)
     )  # fmt: skip
     server.hub.host.observed = ObservedProcess(server.hub.host, node)
-    _part_with_the_lost(server.hub, node)
+    _part_with_laggards(server.hub, node)
     return server
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import TracebackType
 
-from quire.live.errors import Dismissed, GroupFailed
+from quire.live.errors import Dismissed, GroupFailed, MemberUnreachable
 from quire.live.events import Event, Listener
 from quire.live.network.hub import OpenRoster
+from quire.live.network.peers import Peer
 from quire.live.observing.observer import Observer
 from quire.live.recording import LEFT_EARLY, Recording
 from quire.live.services.nodes import Host, OnNotice
@@ -45,6 +46,8 @@ class HubHost:
         self.host.on_failed = self._failed
         self.on_lost: Callable[[int], None] | None = None
         """Called with each visitor that is lost and never comes back."""
+        self.waits_for_visitors = False
+        """Whether a visitor that is silent may come back, until it is dismissed."""
         self._roster = roster
 
     async def __aenter__(self) -> HubHost:
@@ -76,6 +79,10 @@ class HubHost:
             self.host.report(Event("evicted", (visitor,), why=why))
             self.on_lost(visitor)
 
+    def visitors(self) -> list[Peer]:
+        """Those that are here, or were and may come back."""
+        return [peer for number, peer in self._roster.peers.items() if self._roster.is_visitor(number) and not peer.gone]
+
     async def close(self) -> None:
         """A visitor leaves when nothing of its own is unfinished; a member at once."""
         await self.host.leave(self._roster.unheard, CLOSE_S)
@@ -84,7 +91,10 @@ class HubHost:
 
     def _failed(self, by: int | None, error: GroupFailed) -> bool:
         if by is not None and self._roster.is_visitor(by):
-            self.dismiss(by, str(error))
+            if self.waits_for_visitors and isinstance(error, MemberUnreachable):
+                self._roster.peers[by].away = True
+            else:
+                self.dismiss(by, str(error))
         elif isinstance(error, Dismissed):
             self.host.fail(Evicted(error.why))
         else:

@@ -3,7 +3,7 @@
 In groups whose members change, they were for those in whose membership of the group their numbers fall: a sender that is
 no member of a group never learns what number its message got, and one that ended before its message came back did not
 either, but whoever delivered it knows. Of other messages only those are known to be destinations that delivered them. That
-is enough to judge the order of what was delivered, and nothing can be said of what was not.
+is enough to judge the order of what was delivered. Nothing can be said of what was not, unless its sender crashed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def with_destinations(events: Events, rows: Labelled) -> Events:
     return _fill(events, missing, send, process)
 
 
-def with_deliverers(events: Events) -> tuple[Events, int]:
-    """The events with whoever delivers a message as its destination, where that is not recorded; and how many messages that
-    concerns. The events are those of a whole trace."""
+def with_deliverers(events: Events, correct: np.ndarray) -> tuple[Events, int]:
+    """The events with whoever delivers a message as its destination, where that is not recorded; and of how many messages more
+    should be known. The events are those of a whole trace."""
     process = np.repeat(np.arange(len(events.start) - 1), np.diff(events.start))
     sends, delivers = np.flatnonzero(events.kind == SEND), np.flatnonzero(events.kind == DELIVER)
     missing = np.flatnonzero(events.dest_count < 0)
@@ -42,7 +42,10 @@ def with_deliverers(events: Events) -> tuple[Events, int]:
     # A message is sent by who sends it under its own name, and for the first time.
     own = np.flatnonzero(events.origin[sends] == process[sends])
     _, first = np.unique(ids[sends[own]], return_index=True)
-    messages = int((events.dest_count[own[first]] < 0).sum())
+    unaddressed = own[first][events.dest_count[own[first]] < 0]
+    # What a process that crashed sent, and nobody correct delivered, nobody had to deliver, whomever it was for.
+    reached = np.isin(ids[sends[unaddressed]], ids[delivers[correct[process[delivers]]]])
+    messages = int((correct[process[sends[unaddressed]]] | reached).sum())
     members = len(events.start) - 1
     pairs = np.unique(ids[delivers] * members + process[delivers])
     first = np.searchsorted(pairs, asked * members)

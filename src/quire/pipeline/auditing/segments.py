@@ -148,7 +148,7 @@ def judge_events(task: SegmentTask, found_in: InViews) -> Summary:
     """The part of `judge_segment` that needs no files."""
     unrecorded = 0
     if task.whole and (found_in.events.dest_count < 0).any():
-        filled, unrecorded = with_deliverers(found_in.events)
+        filled, unrecorded = with_deliverers(found_in.events, correct_members(task.world))
         found_in = msgspec.structs.replace(found_in, events=filled)
     events = found_in.events
     base = task.start.base.copy() if task.start else np.full(task.world.members, 0 if task.whole else -1, np.int64)

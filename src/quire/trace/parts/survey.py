@@ -2,7 +2,8 @@
 
 A part may end early: its process was killed, is still running, or left before its group was closed. Then others may have
 delivered messages of which it is not recorded that they were sent. They are left out of a run that promises integrity, because
-nobody can tell them from messages that came from nowhere.
+nobody can tell them from messages that came from nowhere. Where the numbers of a group's messages depend on them, they are
+taken to have been sent.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from quire.trace.parts.description import PartEnd
 from quire.trace.parts.reader import Part, Piece
 from quire.trace.parts.rewriting import Counting, Rewriting
 from quire.trace.parts.runs import RunParts
+from quire.trace.parts.unrecorded import deliveries_of, unrecorded_sends
 from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS
 from quire.trace.tables import Integers
 
@@ -41,6 +43,8 @@ class PartSurvey:
         """Processes that it had to do with."""
         self.lamport: int | None = None
         """The logical time of its first event."""
+        self.last_lamport = self.last_ns = 0
+        """The logical time of its last event, and the time."""
         sends, names = [_NOTHING], Names()
         for piece in part.read():
             if isinstance(piece, PartEnd):
@@ -49,12 +53,16 @@ class PartSurvey:
             names, kind = piece.names, piece.records[:, KIND]
             if self.lamport is None and len(piece.records):
                 self.lamport = int(piece.records[0, LAMPORT])
+            if len(piece.records):
+                self.last_lamport = int((piece.records[:, LAMPORT] + piece.records[:, COUNT]).max()) - 1
+                self.last_ns = int(piece.records[-1, TIME_NS])
             sends.append(piece.records[kind == SEND])
             self.mentioned.update(np.unique(piece.records[np.isin(kind, (SEND, DELIVER, VIEW)), ORIGIN]).tolist())
         for address in names.addresses:
             self.mentioned.update(address.dests or ())
             if address.group is not None:
                 self.groups.setdefault(address.group, set()).update(address.dests or ())
+        self.names = names
         self.sends = np.concatenate(sends)
 
     @property
@@ -83,7 +91,7 @@ class RunSurvey:
         """Of each process, its number in the run."""
         unrecorded = sorted(everybody - recorded - set(self.identity.relays))
         # Of a process that was started again, only the last part may reach to the end.
-        last = {survey.part.process: survey for survey in self.parts}
+        last = self._last = {survey.part.process: survey for survey in self.parts}
         self.ended_early: Mapping[int, str] = {
             **{self.numbers[process]: NOT_THERE for process in unrecorded},
             **{self.numbers[process]: each.why_early for process, each in last.items() if each.why_early},
@@ -95,6 +103,9 @@ class RunSurvey:
         self._sends = {
             process: np.concatenate([each.sends for each in self.parts if each.part.process == process]) for process in recorded
         }
+        self._unrecorded = self._find_unrecorded() if Guarantee.MEMBERSHIPS in self.identity.promises else {}
+        for process, piece in self._unrecorded.items():
+            self._sends[process] = np.concatenate((self._sends[process], piece.records))
         self._counting = Counting(self._sends) if self.identity.views else None
         began = [survey.lamport for survey in self.parts if survey.lamport is not None]
         self._lamport = min(began, default=1) - 1 if self.identity.views else 0
@@ -137,6 +148,8 @@ class RunSurvey:
                     self.left_out += int(piece.records[~known, COUNT].sum())
                     piece = Piece(piece.names, piece.records[known])
                 yield piece if rewrite is None else rewrite(piece)
+        if survey is self._last[survey.part.process] and (more := self._unrecorded.get(survey.part.process)) is not None:
+            yield more if rewrite is None else rewrite(more)
 
     def notes(self) -> Sequence[str]:
         """What a reader of the run should know, in sentences."""
@@ -149,6 +162,19 @@ class RunSurvey:
         if self.left_out:
             notes.append(f"{self.left_out} deliveries of messages that such a process sent later are left out")
         return notes
+
+    def _find_unrecorded(self) -> dict[int, Piece]:
+        """Of processes that ended early, what they sent and did not record."""
+        origins = [process for process in self._uncertain if process in self._last]
+        if not origins:
+            return {}
+        pieces = (piece for each in self.parts for piece in each.part.read() if isinstance(piece, Piece))
+        return {
+            process: unrecorded_sends(
+                process, self._sends[process], delivered, (end := self._last[process]).names, end.last_lamport, end.last_ns
+            )
+            for process, delivered in deliveries_of(origins, pieces).items()
+        }
 
     def _number(self, everybody: set[int]) -> dict[int, int]:
         """Clients have large numbers that say nothing; in the run they follow the members in the order in which they came."""

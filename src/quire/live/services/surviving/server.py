@@ -14,13 +14,14 @@ from types import TracebackType
 from typing import Any
 
 from quire.live import clock
-from quire.live.dynamic.events import View
+from quire.live.dynamic.events import Blocked, Excluded, Unblocked, View
 from quire.live.dynamic.group import DynamicGroup
 from quire.live.events import Listener
 from quire.live.network.hub import HubRoster
 from quire.live.observing.observer import Observer
 from quire.live.recording import Recording
 from quire.live.services.nodes import Host
+from quire.live.services.surviving.absences import Absences
 from quire.live.services.surviving.process import ForRegister, ServingProcess
 from quire.live.services.surviving.register import ANSWERS, QUESTIONS, RegisterObject, Said
 from quire.live.services.visiting import HubHost
@@ -52,12 +53,17 @@ class SurvivingServer:
             settings, node, self._on_notice, HubRoster(settings), recording=recording, survives=True, on_event=on_event,
             observer=observer,
         )  # fmt: skip
+        self.hub.waits_for_visitors = True
+        self.hub.on_lost = self._sent_away
         self.host = self.hub.host
         self._node = node
         self._group = group
         self._register = register
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
+        self._absences = Absences(settings.timeout_s)
+        self._cut_off = False
+        """Whether it cannot agree with the others."""
         self._asked: set[tuple[int, bytes]] = set()
         """What the register was told and has not answered: the same again would only be the same again."""
 
@@ -166,6 +172,8 @@ class SurvivingServer:
         async for event in self._group.events():
             if isinstance(event, View):
                 self._miss_the_missing()
+            if isinstance(event, View | Blocked | Unblocked | Excluded):
+                self._cut_off = isinstance(event, Blocked | Excluded)
 
     def _miss_the_missing(self) -> None:
         """Whoever is in no view any more runs nothing; one process says so."""
@@ -177,11 +185,28 @@ class SurvivingServer:
             if name.address not in present:
                 self._say(ForRegister(self._node.address, wire.Missing(name)))
 
+    # Clients.
+
+    def _sent_away(self, client: int) -> None:
+        self._absences.sent_away(client)
+        self.host.act(self._node.suspect(client))
+
+    def _suspect_the_absent(self) -> None:
+        if self._cut_off:
+            self._absences.excuse()
+        evicted = self._register.register().directory.evicted
+        for client in self._absences.look(self.hub.visitors(), self._node.clients(), evicted):
+            if client in evicted:
+                self.hub.dismiss(client, "it was silent for too long")
+            else:
+                self.host.act(self._node.suspect(client))
+
     async def _keep_time(self) -> None:
         """The register has no clock: the senior member tells it when something is due."""
         while True:
             await asyncio.sleep(self._node.options.tick_ms / 1000)
             self._miss_the_missing()
+            self._suspect_the_absent()
             due, view = self._register.register().due(), self._group.view
             if due is not None and due <= clock.wall_ns() and view is not None and view.senior == self._group.me:
                 with suppress(QuireError):

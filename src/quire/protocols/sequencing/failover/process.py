@@ -117,8 +117,15 @@ class SequencerProcess(Node):
 
     def holding_up(self) -> dict[int, tuple[str, int]]:
         """The clients by which others are held up, in whatever unit that works here."""
-        working = [each.sequencer for each in self.replicas.values() if each.live and each.sequencer is not None]
-        return {client: why for sequencer in working for client, why in sequencer.holding_up().items()}
+        return {client: why for sequencer in self._working() for client, why in sequencer.holding_up().items()}
+
+    def clients(self) -> frozenset[int]:
+        """Everybody who is in a group of a unit that works here, or leaves one."""
+        groups = (state for sequencer in self._working() for state in sequencer.groups.values())
+        return frozenset(client for state in groups for client in state.reached)
+
+    def _working(self) -> list[Sequencer]:
+        return [each.sequencer for each in self.replicas.values() if each.live and each.sequencer is not None]
 
     def suspect(self, client: int) -> Effects:
         """The client is lost; the register decides for all."""

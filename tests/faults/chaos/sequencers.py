@@ -1,0 +1,146 @@
+"""Sequencers with a backup, and clients in two groups that they join and leave.
+
+One sequencer may be lost at a time, so one is killed only when all are there and back each other up; they are stopped and cut
+off at any time, and the clients killed, stopped and cut off.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from quire.live.runs.collecting import collect
+from quire.model.faults import Kill
+from quire.model.moments import Moment
+from tests.faults.chaos.processes import ServiceProcesses, Stage, stage
+from tests.faults.chaos.rounds import TIMEOUT_MS, Judge, Maker, Outcome, Round, check_promises
+from tests.faults.chaos.worker import read_notes
+
+SEQUENCERS = range(3)
+CLIENTS = range(3, 6)
+
+Entry = tuple[Any, ...]
+"""What has a number in a group: a message with its origin, or a change with whom it is about."""
+
+
+def make_round(seed: int, seconds: float, apart: bool) -> Round:
+    choose = random.Random(seed)
+    maker = Maker(choose, len(SEQUENCERS) + len(CLIENTS), seconds)
+
+    def kill_sequencer(at_ms: int) -> int:
+        at_ms = maker.quiet_ms(at_ms, SEQUENCERS)
+        maker.kill([choose.choice(SEQUENCERS)], at_ms)
+        return at_ms
+
+    def kill_client(at_ms: int) -> None:
+        maker.kill(maker.free(at_ms, CLIENTS)[:1], at_ms)
+
+    kinds: list[Callable[[int], int | None]] = [
+        kill_sequencer,
+        kill_sequencer,
+        kill_client,
+        maker.stop_shortly,
+        maker.stop_for_long,
+    ]
+    kinds += [maker.part, maker.cut] * apart
+    options: dict[str, object] = {"order": choose.choice(("total", "hybrid", "causal-total"))}
+    return Round(seed, len(maker.members), maker.make(kinds), options)
+
+
+class SequencerProcesses(ServiceProcesses):
+    module = "tests.faults.chaos.sequencer_process"
+
+    def __init__(self, round: Round, place: Stage, directory: Path) -> None:
+        super().__init__(round, place, directory)
+        self._directory = directory
+        self._sequencers = place.addresses(7400)[: len(SEQUENCERS)]
+        self._register = place.addresses(8400)[: len(SEQUENCERS)]
+
+    def settings(self, number: int) -> dict[str, Any]:
+        return {
+            "me": number if number in SEQUENCERS else None,
+            "sequencers": [*self._sequencers],
+            "register": [*self._register],
+            "options": self.round.options,
+            "timeout_s": TIMEOUT_MS / 1000,
+            "trace": str(self._directory / "parts"),
+            "notes": str(self._directory / "notes"),
+        }
+
+    async def may_happen(self, moment: Moment) -> None:
+        if isinstance(moment.fault, Kill) and moment.fault.member in SEQUENCERS:
+            await self.until_said("whole", SEQUENCERS, "before the next sequencer is killed")
+
+    async def take_part(self) -> None:
+        await self.until_said("ready", range(self.count), "at the start")
+        self.begin()
+        await self.have_faults_happen()
+        await self.until_said("whole", SEQUENCERS, "after the last fault")
+        await self.until_said("ready", CLIENTS, "after the last fault")
+        self.signal(signal.SIGINT, CLIENTS)
+        await self.until_said("ended", CLIENTS, "at the end")
+
+
+class Log:
+    """What was numbered in each group, as all clients were told; raises AssertionError where two were told different things."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, int], Entry] = {}
+        self.acknowledged = 0
+        self.clients = 0
+
+    def take(self, notes: list[list[Any]]) -> None:
+        """What one client noted, from when it connected."""
+        me = next((about[0] for what, *about in notes if what == "came"), None)
+        last: dict[str, int] = {}
+        seen: set[Entry] = set()
+        for group, number, entry in _numbered(notes):
+            assert self.entries.setdefault((group, number), entry) == entry, f"two entries {number} of {group}: {entry}"
+            assert number == last.get(group, number - 1) + 1, f"client {me} has {number} after {last.get(group)} of {group}"
+            last[group] = number
+            assert (group, *entry) not in seen, f"client {me} has {entry} of {group} twice"
+            seen.add((group, *entry))
+            self.acknowledged += entry[0] == me and isinstance(entry[1], int)
+            if entry == (me, f"leave {number}"):
+                del last[group]
+        self.clients += me is not None
+
+    def has_all_of(self, notes: list[list[Any]]) -> None:
+        """Of a client that left: whatever was accepted of it has one number, in the order in which it was sent."""
+        me = notes[0][1]
+        for group in {about[0] for what, *about in notes if what == "accepted"}:
+            accepted = [about[1] for what, *about in notes if what == "accepted" and about[0] == group]
+            numbered = [entry[1] for (of, _), entry in sorted(self.entries.items()) if of == group and entry[0] == me]
+            sent = [each for each in numbered if isinstance(each, int)]
+            assert sent == accepted, f"client {me} sent {accepted} to {group}, where there are {sent}"
+
+
+def _numbered(notes: list[list[Any]]) -> Iterator[tuple[str, int, Entry]]:
+    for what, *about in notes:
+        if what == "changed":
+            group, number, change, who = about
+            yield group, number, (who, f"{change} {number}")
+        elif what == "delivered":
+            group, first, messages = about
+            yield from ((group, number, tuple(message)) for number, message in enumerate(messages, first))
+
+
+def play(round: Round, directory: Path, judge: Judge) -> Outcome:
+    began = time.monotonic()
+    (directory / "notes").mkdir()
+    with stage(round) as place:
+        SequencerProcesses(round, place, directory).play(directory)
+    collected = collect(directory / "parts", directory / "run")
+    check_promises(judge(directory / "run"))
+    log, noted = Log(), [read_notes(path) for path in sorted((directory / "notes").iterdir())]
+    for notes in noted:
+        log.take(notes)
+    for notes in noted:
+        if notes and notes[-1][0] in ("flushed", "left"):
+            log.has_all_of(notes)
+    what = f"{log.clients} clients came, {collected.deliveries} deliveries"
+    return Outcome(round, log.acknowledged, len(log.entries), what, time.monotonic() - began)

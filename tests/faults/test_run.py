@@ -60,6 +60,16 @@ def test_a_group_goes_on_without_those_who_stay_away(tmp_path: Path) -> None:
     assert whats(said)[-1] == ("view 4", "2, 3, 4")
 
 
+def test_a_hierarchy_goes_on_without_its_agents(tmp_path: Path) -> None:
+    faults = ("--faults", "kill 0@300ms, restart 0@1s", "--protocol", "hierarchy", "--clusters", "a,a,b,b", "--members", "4")
+    done = CliRunner().invoke(app, ["run", *faults, "--rate", "100", "--no-audit", "--json", "--out", str(tmp_path / "run")])
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    audit = audit_here(tmp_path / "run")
+    assert {"causal", "virtual-synchrony", "once"} <= set(audit.expected)
+    assert {audit.checks[name].verdict for name in audit.expected} == {"holds"}
+    assert ("view 3", "1, 2, 3") in whats(json.loads(done.stdout))
+
+
 def test_members_that_cannot_reach_each_other_come_together_again(tmp_path: Path) -> None:
     with hosts(1):
         pass  # Where there can be no hosts of their own, this says so.
@@ -97,6 +107,10 @@ def test_a_member_whose_disk_is_full_ends_and_comes_back_when_there_is_room(tmp_
         ),
         (("--faults", "kill 1@1s", "--protocol", "sequencer"), "groups of sequencer are fixed"),
         (("--faults", "kill 1@1s", "--hosts", "some.toml"), "--faults needs all members on this machine"),
+        (("--protocol", "hierarchy", "--clusters", "a,b"), "clusters needs one name for each of the 3 members, not 2"),
+        (("--protocol", "two-phase", "--clusters", "a,a,b"), "two-phase knows no clusters; choose the protocol hierarchy"),
+        (("--protocol", "fifo", "--clusters", "a,a,b"), "fifo knows no clusters; choose the protocol hierarchy"),
+        (("--protocol", "hierarchy", "--clusters", "x//y,a,a"), "a cluster's name has 1 to 64 printable characters"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -14,7 +15,7 @@ from quire.model.errors import BadInput
 from quire.model.faults import render_faults
 from quire.report.run_report import audit_here
 from quire.report.write import write_report
-from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, WorkloadConfig
+from quire.simulation.config import FaultConfig, NetworkConfig, Pause, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
 from tests.faults.chaos.groups import make_round
 
@@ -81,6 +82,19 @@ def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_random_faults_lose_nothing(tmp_path: Path, protocol: str, seed: int) -> None:
     round = make_round(seed, 8, True)
     check(config(render_faults(round.faults), round.members, seed, protocol), tmp_path / "run")
+
+
+def test_a_hierarchy_goes_on_without_its_agents_and_is_made_anew_with_those_who_are_there(tmp_path: Path) -> None:
+    given = config("kill 0@1s, kill 3@2s, restart 0@4s, stop 1@5s for 3s", 6, protocol="hierarchy")
+    result = check(msgspec.structs.replace(given, options={"branching": 2, "leaf": 3}), tmp_path / "run")
+    assert result.crashed == (3,)
+    assert "causal" in audit_here(tmp_path / "run").expected
+
+
+def test_a_hierarchy_that_is_paused_or_parted_and_has_no_crash_is_a_fixed_group() -> None:
+    given = config("", 4, protocol="hierarchy")
+    faults = FaultConfig(pauses=(Pause(1, 100.0, 50.0),))
+    assert not simulate(msgspec.structs.replace(given, faults=faults)).happened
 
 
 def test_who_is_killed_for_good_has_crashed_and_a_blocking_load_waits(tmp_path: Path) -> None:

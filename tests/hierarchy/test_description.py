@@ -10,7 +10,17 @@ import pytest
 from quire.model.errors import BadInput
 from quire.protocols.clusters.errors import DuplicateSite, InvalidHierarchy, NotInCluster, UnknownSite
 from quire.protocols.clusters.tree import Tree, routes_of
-from quire.protocols.hierarchy.description import Description, Layer, build, describe, layer_count, read_toml, split, tree_of
+from quire.protocols.hierarchy.description import (
+    Description,
+    Layer,
+    build,
+    describe,
+    grouped,
+    layer_count,
+    read_toml,
+    split,
+    tree_of,
+)
 from quire.protocols.registry import create
 from tests.hierarchy.trees import GOLDEN, named_tree, random_tree
 
@@ -148,3 +158,38 @@ def test_in_any_hierarchy_there_is_one_simple_path_between_two_sites_and_relayin
 def test_an_unknown_site_has_no_route() -> None:
     with pytest.raises(UnknownSite, match="there is no site 9"):
         routes_of(tree_of(build(4, 2, 3))).next_hop(0, 9)
+
+
+def clusters_by_name(*names: str) -> list[tuple[tuple[int, ...], int]]:
+    return [(cluster.sites, cluster.agent) for cluster in tree_of(grouped(names)).clusters]
+
+
+def test_the_first_of_a_cluster_by_name_is_its_agent() -> None:
+    assert clusters_by_name("a", "b", "a", "b", "b") == [((0, 2), 0), ((1, 3, 4), 1), ((0, 1), -1)]
+    assert clusters_by_name("a", "a", "a") == [((0, 1, 2), -1)]
+    assert clusters_by_name("a", "b", "c") == [((0, 1, 2), -1)]
+    assert clusters_by_name("", "b", "") == [((0, 2), 0), ((1,), 1), ((0, 1), -1)]
+
+
+def test_clusters_inside_clusters_make_layers() -> None:
+    assert clusters_by_name("eu/rome", "us", "eu/bonn", "eu/rome", "eu/bonn", "us", "eu") == [
+        ((0, 3), 0), ((1, 5), 1), ((2, 4), 2), ((6,), 6),
+        ((0, 2, 6), 0), ((1,), 1),
+        ((0, 1), -1),
+    ]  # fmt: skip
+    assert clusters_by_name("eu/rome", "eu/rome", "eu/bonn") == [((0, 1), 0), ((2,), 2), ((0, 2), -1)]
+
+
+def test_whatever_names_sites_have_they_are_in_one_hierarchy_with_the_others_of_their_name() -> None:
+    random = Random(7)
+    for _ in range(300):
+        names = [random.choice(("", "a", "a/x", "a/x/p", "a/y", "b", "b/z")) for _ in range(random.randint(1, 9))]
+        tree = tree_of(grouped(names))
+        routes = routes_of(tree)
+        assert routes.everyone == tuple(range(len(names)))
+        for cluster in tree.clusters:
+            assert cluster.agent in (-1, min(cluster.sites))
+        for one, name in enumerate(names):
+            for other in (other for other, same in enumerate(names) if same == name and other != one):
+                assert routes.homes[one][0] == routes.homes[other][0]
+                assert len(routes.route(one, other)) == 1

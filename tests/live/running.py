@@ -19,14 +19,14 @@ from quire.live.network_options import Network
 from quire.live.settings import Settings, read_settings
 from quire.model.messages import Message
 from quire.protocols.registry import PROTOCOLS
-from quire.views.core import IN_VIEWS
+from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 from tests.kit.patience import PATIENCE_S
 
 LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-FIXED = [name for name in PROTOCOLS if name not in IN_VIEWS]
+FIXED = [name for name in PROTOCOLS if name not in IN_VIEWS or name in FIXED_UNLESS_ASKED]
 """The protocols whose groups are fixed."""
 SECRET = "correct horse battery staple"
 

@@ -17,6 +17,7 @@ from tests.mutants import (
     traces,
     transactions,
     view_changes,
+    view_clusters,
     view_members,
     view_processes,
     watching,
@@ -26,6 +27,7 @@ from tests.mutants.mutation import Mutation
 MUTATIONS: list[Mutation] = [
     *groups.MUTATIONS,
     *view_changes.MUTATIONS,
+    *view_clusters.MUTATIONS,
     *view_members.MUTATIONS,
     *view_processes.MUTATIONS,
     *hierarchy.MUTATIONS,

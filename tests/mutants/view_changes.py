@@ -77,7 +77,7 @@ AGREEING = [
     staying = [member for member in view.members if member.name in reports and not reports[member.name].leaving]
     if not staying:
         staying = [member for member in view.members if member.name == leader]
-    members = [Participant(member.name, reports[member.name].incarnation, member.weight) for member in staying]
+    members = [_as_reported(member, reports[member.name]) for member in staying]
 """,
         wrong="""\
     members = list(view.members)
@@ -228,8 +228,8 @@ GOING_ON = [
     Mutation(
         name="a process that is started again with its journal is the incarnation that it was",
         module="views/membership.py",
-        right="Participant(found.name, found.incarnation + 1, found.weight)",
-        wrong="Participant(found.name, found.incarnation, found.weight)",
+        right="Participant(found.name, found.incarnation + 1, found.weight, found.cluster)",
+        wrong="Participant(found.name, found.incarnation, found.weight, found.cluster)",
         tests=(f"{SCENARIOS}::test_old_incarnation_in_view",),
     ),
     Mutation(

@@ -173,7 +173,7 @@ def test_a_crash_blocks_nobody_for_long() -> None:
     assert result.latency.origin.max < 200, "a crash is detected by the ends of connections, before any timeout"
 
 
-@pytest.mark.parametrize("protocol", ["two-phase", "coordinator", "matrix", "hierarchy"])
+@pytest.mark.parametrize("protocol", ["two-phase", "coordinator", "matrix"])
 def test_a_protocol_whose_groups_are_fixed_refuses_crashes(protocol: str) -> None:
     with pytest.raises(BadInput, match=f"groups of {protocol} are fixed and end with their first fault; choose one of single-"):
         run(protocol=protocol, crashes=(Crash(0, 150),))

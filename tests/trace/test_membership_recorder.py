@@ -1,4 +1,4 @@
-"""What a process that goes on with its journal records of what it had delivered before."""
+"""What a process records that goes on with its journal, is alone, or passes on what others sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from quire.protocols.single_phase.packets import Operations
 from quire.trace.log import EventLog
 from quire.trace.membership_recorder import MembershipRecorder
 from quire.views.core import GroupSettings
-from quire.views.effects import Deliver, Effect, Save
+from quire.views.effects import Deliver, Effect, Install, Save, Send
 from quire.views.introductions import Introduction
 from quire.views.member import Member
 from quire.views.packets import Data
@@ -86,3 +86,15 @@ def test_who_is_alone_has_sent_what_it_has_written_though_it_delivers_it_only_af
 
     assert any(isinstance(effect, Save) and isinstance(effect.record, Sent) for effect in written)
     assert (log.sends, log.deliveries) == ([(2, 3)], [])
+
+
+def test_what_a_process_passes_on_it_has_not_sent() -> None:
+    member = Member(RULES, FOUNDERS[2], "session 2", founds=True)
+    me = Introduction(group="test", name="2", life=7, incarnation=1, address="127.0.0.1:7002", facts="", addresses={})
+    process, log = Process(member, me), Log()
+    recorder = MembershipRecorder(process, log, lambda: 1, lambda _: None)
+    recorder.saw(Install(View(2, FOUNDERS, {}), joined=False))
+    recorder.saw(Send(data(0, 3), ("1",)))
+    recorder.saw(Send(data(2, 2), ("0",)))
+    recorder.saw(Send(data(2, 2), ("1",)))
+    assert log.sends == [(2, 2)]

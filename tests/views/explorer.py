@@ -273,7 +273,8 @@ class Explorer:
             held = member.membership.ordering.stock.holds(accepted.value.cut)
             assert held, f"{process.name} votes, and lacks something of the cut"
         if isinstance(packet, Data):
-            return replace(process.received(packet), sent=packet.run.end)
+            own = packet.run.origin == member.membership.ordering.rank
+            return replace(process.received(packet), sent=packet.run.end if own else process.sent)
         return process
 
     # The end of a run.

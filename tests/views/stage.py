@@ -24,12 +24,14 @@ class Stage(World):
         *,
         joiners: int = 0,
         weights: Collection[int] = (),
+        clusters: Collection[str] = (),
         protocol: str = "single-phase",
         seed: int = 0,
         **settings: object,
     ) -> None:
         names = [f"m{number}" for number in range(founders)] + [f"j{number}" for number in range(joiners)]
-        people = [Participant(name, 1, weight) for name, weight in zip(names, weights or [1] * len(names), strict=True)]
+        given = zip(names, weights or [1] * len(names), clusters or [""] * len(names), strict=True)
+        people = [Participant(name, 1, weight, cluster) for name, weight, cluster in given]
         chosen: dict[str, object] = {
             "protocol": protocol,
             "causal": protocol != "fifo",

@@ -46,10 +46,13 @@ def explore(stage: Stage, *, every: int = 1, **what: Any) -> set[tuple[str, ...]
 
 
 CAUSAL: dict[str, Any] = {"protocol": "causal-vector"}
+CLUSTERS: dict[str, Any] = {"protocol": "hierarchy", "clusters": ("north", "south", "south", "north")}
+"""What m2 sends goes by way of m1, the agent of its cluster."""
 LEADER: dict[str, Any] = {"ballots": {"m0": 1}, "may_crash": "m0", "heirs": ["m1"]}
 """The leader may crash, and then another may lead."""
 OTHER: dict[str, Any] = {"ballots": {"m0": 1}, "may_crash": "m2", "heirs": ["m0"]}
 """Another member may crash, and then the leader may try again."""
+AGENT: dict[str, Any] = {"ballots": {"m0": 1}, "may_crash": "m1", "heirs": ["m0"]}
 
 
 Case = tuple[dict[str, Any], dict[str, Any]]
@@ -65,6 +68,12 @@ LARGER: dict[str, Case] = {
     "uniform": ({"uniform": True, **CAUSAL}, {"submissions": {"m2": 2}, **OTHER}),
     "total order": ({}, {"submissions": {"m2": 2}, **OTHER}),
     "total order, uniform": ({"uniform": True}, {"submissions": {"m0": 1, "m2": 1}, **OTHER}),
+    "an agent may crash": (CLUSTERS, {"submissions": {"m2": 2}, **AGENT}),
+    "an agent that sends may crash": (CLUSTERS, {"submissions": {"m1": 1, "m2": 1}, **AGENT}),
+    "a coordinator may crash, uniform": (
+        {"uniform": True, "options": {"inside": "coordinator"}, **CLUSTERS},
+        {"submissions": {"m2": 2}, **AGENT},
+    ),
     "requests to join arrive at any time": ({"asked": False, **CAUSAL}, {"submissions": {"m2": 2}, **OTHER}),
 }
 CASES = SMALL | LARGER if FULL else SMALL

@@ -18,6 +18,8 @@ from quire.simulation.membership.chaos import Chaos, ChaosConfig
 from quire.views.effects import Effect, ProcessEffect
 from tests.kit.effort import runs
 
+CLUSTERS = ("a", "b", "b/east", "b/west")
+
 CONFIGURATIONS = {
     "fast": ChaosConfig(),
     "uniform": ChaosConfig(uniform=True),
@@ -27,6 +29,24 @@ CONFIGURATIONS = {
     "causal, uniform": ChaosConfig(protocol="causal-vector", uniform=True),
     "causal, journal, uniform": ChaosConfig(protocol="causal-vector", journal=True, uniform=True),
     "fifo": ChaosConfig(protocol="fifo"),
+    "hierarchy": ChaosConfig(protocol="hierarchy", options={"branching": 2, "leaf": 3}, founders=(3, 7)),
+    "clusters": ChaosConfig(protocol="hierarchy", clusters=CLUSTERS, moves=2, leaves=1, founders=(3, 6)),
+    "clusters, uniform": ChaosConfig(protocol="hierarchy", uniform=True, clusters=CLUSTERS, moves=2, founders=(3, 6)),
+    "clusters, journal": ChaosConfig(
+        protocol="hierarchy", options={"inside": "mixed"}, journal=True, total_crashes=True, clusters=CLUSTERS, moves=2
+    ),
+    "coordinators, journal, uniform": ChaosConfig(
+        protocol="hierarchy", options={"inside": "coordinator"}, journal=True, uniform=True, clusters=CLUSTERS, moves=4
+    ),
+    "clusters, heavy": ChaosConfig(
+        protocol="hierarchy",
+        options={"inside": "mixed"},
+        founders=(5, 5),
+        heavy=True,
+        clusters=CLUSTERS,
+        moves=2,
+        outstanding=4,
+    ),
     "weights, uniform": ChaosConfig(weights=True, uniform=True),
     "two founders, uniform": ChaosConfig(founders=(2, 2), uniform=True),
     "strict, uniform": ChaosConfig(tie="strict", uniform=True),

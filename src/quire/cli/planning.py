@@ -14,7 +14,7 @@ from quire.model.errors import BadInput
 from quire.model.faults import Fault, check_faults, end_ms, parse_faults
 from quire.protocols.registry import convert_options
 from quire.simulation.config import parse_members, parse_options
-from quire.views.core import IN_VIEWS
+from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 
 MEMBERS_MAX = 64
 MESSAGES = 10_000
@@ -28,7 +28,14 @@ JOIN_S = 60.0
 
 
 def override(
-    plan: Plan, *, protocol: str | None, option: Sequence[str] | None, senders: str | None, insecure: bool, **given: object
+    plan: Plan,
+    *,
+    protocol: str | None,
+    option: Sequence[str] | None,
+    senders: str | None,
+    insecure: bool,
+    clusters: str | None = None,
+    **given: object,
 ) -> Plan:
     """The plan with what the command line says instead, and single-phase where nobody says what to run."""
     if protocol is not None:
@@ -39,6 +46,7 @@ def override(
     given["options"] = parse_options(option) if option else None
     given["senders"] = None if senders is None else parse_members(senders)
     given["insecure"] = insecure or None
+    given["clusters"] = None if clusters is None else tuple(clusters.split(","))
     return msgspec.structs.replace(plan, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -72,6 +80,8 @@ def plan_faults(plan: Plan, text: str) -> tuple[Plan, tuple[Fault, ...]]:
     """The plan of a group that has faults, with a load that lasts for as long as they do; and the faults. Raises BadInput."""
     faults = parse_faults(text)
     check_faults(faults, len(plan.members))
+    if plan.protocol in FIXED_UNLESS_ASKED:
+        plan = msgspec.structs.replace(plan, delivery=plan.delivery or "fast")
     if not plan.is_dynamic():
         name = plan.protocol
         raise BadInput(f"groups of {name} are fixed and end with their first fault; choose one of {', '.join(IN_VIEWS)}")

@@ -21,6 +21,9 @@ def run(
     protocol: Annotated[str | None, typer.Option(help="Name of the protocol; single-phase if not given.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the protocol; repeatable.")] = None,
     members: Annotated[int | None, typer.Option(help="How many members the group has; 3 if not given.")] = None,
+    clusters: Annotated[
+        str | None, typer.Option(help="The cluster of each member of a hierarchy that survives faults, like a,a,b/c,b/c.")
+    ] = None,
     messages: Annotated[int | None, typer.Option(help="How many messages each sender sends; 10000 if not given.")] = None,
     size: Annotated[int | None, typer.Option(help="Bytes of each message; 64 if not given.")] = None,
     senders: Annotated[str | None, typer.Option(help="Who sends, like 0,2; all members if not given.")] = None,
@@ -74,7 +77,7 @@ def run(
         check_spark(", or skip the audit with --no-audit")
     plan = override(
         make_plan(hosts, members), protocol=protocol, option=option, senders=senders, insecure=insecure,
-        messages=messages, size=size, rate=rate, timeout_s=timeout, join_s=join,
+        clusters=clusters, messages=messages, size=size, rate=rate, timeout_s=timeout, join_s=join,
     )  # fmt: skip
     if hosts is None and join is None:
         # All are started at once, so that nobody has to be waited for any longer.

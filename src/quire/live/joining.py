@@ -17,9 +17,10 @@ from quire.live.network_options import Network, NetworkOptions, takes_network_op
 from quire.live.observing.observer import observer_of
 from quire.live.settings import choose_protocol
 from quire.model.errors import BadInput
-from quire.views.core import IN_VIEWS
+from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 
 FixedProtocol = Literal["two-phase", "coordinator", "matrix", "hierarchy"]
+"""Groups of hierarchy are fixed unless something else is asked for, as by `cluster`."""
 DynamicProtocol = Literal["single-phase", "causal-vector", "fifo"]
 
 
@@ -33,6 +34,7 @@ class _DynamicOptions(NetworkOptions, total=False):
     delivery: Delivery | None
     weights: Mapping[str, int] | None
     rejoin: bool
+    cluster: str
 
 
 @overload
@@ -113,6 +115,7 @@ def join(
     delivery: Delivery | None = None,
     weights: Mapping[str, int] | None = None,
     rejoin: bool = True,
+    cluster: str = "",
     **network: Unpack[NetworkOptions],
 ) -> Group | DynamicGroup:
     """One member of a live group. Use it in `async with`, which waits until this process has joined.
@@ -132,19 +135,24 @@ def join(
     (whatever any member delivered, all members of the next view deliver; the default for a total order) or "fast". With
     `journal`, a directory for this member alone, a restarted process continues where it stopped. `state` is a
     `quire.Replicated`, several by name, or any object with `snapshot` and `restore`. `weights` gives members more than one
-    vote. See docs/survival.md for what is promised.
+    vote. With hierarchy, `cluster` names the cluster that this member is in ("eu/berlin" is inside "eu"); `group.move` changes
+    that. See docs/survival.md for what is promised.
 
-    Groups of two-phase, coordinator, matrix and hierarchy are fixed: they take a list of addresses, wait for all members, and
+    Groups of two-phase, coordinator and matrix are fixed, and those of hierarchy if none of `cluster`, `journal`, `delivery`,
+    `weights`, `rejoin`, names of members, `at` and `contact` is given: they take a list of addresses, wait for all members, and
     end when one is lost. Entering the block raises MemberUnreachable if a member does not join within `join_s`. A member that
     is silent for `timeout_s` (default: 10 s) counts as lost: iterating then raises MemberUnreachable, whose `common` says how
     far the survivors are known to agree. Their `state` is a `quire.Replicated`, or several by name, and needs a total order.
     """
     name, _ = choose_protocol(order, protocol)
-    if name not in IN_VIEWS:
-        if journal is not None or delivery is not None or weights is not None or not rejoin or at is not None or contact:
+    wishes = journal, delivery, weights, at
+    asked = any(wish is not None for wish in wishes) or bool(contact or cluster) or not rejoin
+    by_name = not isinstance(me, int) or members is None or isinstance(members, Mapping)
+    if name not in IN_VIEWS or (name in FIXED_UNLESS_ASKED and not (asked or by_name)):
+        if asked:
             raise BadInput(
-                f"groups of {name} are fixed, so that journal, delivery, weights, rejoin, at and contact are not for them; "
-                f"choose one of {', '.join(IN_VIEWS)}"
+                f"groups of {name} are fixed, so that journal, delivery, weights, rejoin, cluster, at and contact are not for "
+                f"them; choose one of {', '.join(IN_VIEWS)}"
             )
         if not isinstance(me, int) or members is None or isinstance(members, Mapping):
             raise BadInput(
@@ -166,6 +174,7 @@ def join(
         delivery=delivery,
         weights=weights,
         rejoin=rejoin,
+        cluster=cluster,
         network=given,
     )
     observer = observer_of(given)

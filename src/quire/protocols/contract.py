@@ -18,7 +18,7 @@ The effects are values, so that tests can compare them and a driver needs no kno
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
 
@@ -83,6 +83,11 @@ class Protocol(ABC):
     """The classes of all packets that it sends, each with a tag of its own, so that they can be read from bytes."""
     changes_views: ClassVar[bool] = False
     """Whether members may join and leave while it runs: it has a `remainder`, and starts anew in each view."""
+    relays: ClassVar[bool] = False
+    """Whether members pass on what others sent. A run is then in another packet on each hop, so that packets alone do not say
+    in which order the rest of a view is delivered: whoever runs the views knows the causes of each run, and says it."""
+    clustered: ClassVar[bool] = False
+    """Whether it matters in which cluster each member is: then it can be made with their names."""
     addressed: ClassVar[bool] = False
     """Whether messages may be sent to some of the members."""
     wakes_on_packets: ClassVar[bool] = False
@@ -151,6 +156,10 @@ class Protocol(ABC):
     def passes_on(self, source: int) -> tuple[int, ...]:  # noqa: ARG002
         """The neighbours to whom this member may pass on what comes from that one."""
         return ()
+
+    def nearest(self, source: int, members: Collection[int]) -> tuple[int, ...]:  # noqa: ARG002
+        """Of members that lack what `source` sent, those to whom none of the others has to pass it on."""
+        return tuple(members)
 
     def role(self) -> str:
         """What this member is among the others, for tables that show who bears which load."""

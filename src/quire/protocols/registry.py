@@ -6,7 +6,7 @@ place that says what exists and what it may be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -121,9 +121,18 @@ def convert_options(name: str, kind: type[OptionsType], given: Mapping[str, obje
     return kind(**values)
 
 
-def create(name: str, me: int, members: int, options: msgspec.Struct | Mapping[str, object] | None = None) -> Protocol:
-    """One member's protocol object. `options` is a mapping of names to values or what `read_options` returned."""
+def create(
+    name: str,
+    me: int,
+    members: int,
+    options: msgspec.Struct | Mapping[str, object] | None = None,
+    clusters: Sequence[str] = (),
+) -> Protocol:
+    """One member's protocol object. `options` is a mapping of names to values or what `read_options` returned; `clusters` are
+    the names of the members' clusters, for a protocol to which they matter."""
     entry = find(name)
     if not isinstance(options, msgspec.Struct):
         options = read_options(name, options or {})
+    if any(clusters) and entry.protocol.clustered:
+        return entry.protocol(me, members, options, tuple(clusters))  # type: ignore[call-arg]
     return entry.protocol(me, members, options)  # type: ignore[call-arg]

@@ -45,7 +45,7 @@ from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, TIME_NS
 from quire.trace.schema import Outcome
 from quire.trace.store import RunWriter
 from quire.trace.tables import Integers, as_records
-from quire.views.core import IN_VIEWS, GroupSettings
+from quire.views.core import IN_VIEWS, GroupSettings, check_may_change
 from quire.views.timing import Timing
 from quire.views.view import Participant, View
 
@@ -59,6 +59,7 @@ class DynamicRun(Run):
     def __init__(self, config: SimulationConfig) -> None:
         _check(config)
         options = registry.read_options(config.protocol, config.options)
+        check_may_change(options)
         workload = fill_shares(config.workload, addressed=False)
         super().__init__(msgspec.structs.replace(config, workload=workload), options, config.members)
         self._faults = _all_faults(config.faults)

@@ -23,7 +23,7 @@ from quire.simulation.workload import Senders
 from quire.trace.schema import Outcome
 from quire.trace.statistics import Arrivals, arrivals_of
 from quire.trace.store import RunWriter
-from quire.views.core import IN_VIEWS
+from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 
 __all__ = ["Progress", "SimulationResult", "simulate"]
 
@@ -51,7 +51,8 @@ def _make_run(config: SimulationConfig) -> Run:
     service, faults = SERVICES.get(config.protocol), config.faults
     if service is not None and not faults.words:
         return ServiceRun(config, service)
-    if faults.words or faults.crashes or (config.protocol in IN_VIEWS and (faults.pauses or faults.partitions)):
+    changes = config.protocol in IN_VIEWS and config.protocol not in FIXED_UNLESS_ASKED
+    if faults.words or faults.crashes or (changes and (faults.pauses or faults.partitions)):
         return DynamicRun(config)
     return _GroupRun(config)
 

@@ -63,6 +63,8 @@ class MembershipRecorder:
         self._incarnation = process.member.core.me.incarnation
         self._epoch = 0
         """The view that the process is in; 0 while it is in none."""
+        self._rank: int | None = None
+        """Its position in that view."""
         self._dests: tuple[int, ...] = ()
         self._sent = 0
         """How many of its messages in this view are recorded."""
@@ -95,8 +97,10 @@ class MembershipRecorder:
         kind = type(effect)
         if kind is Send:
             assert isinstance(effect, Send)
-            if isinstance(effect.packet, Data) and effect.packet.epoch == self._epoch:
-                self._record_send(effect.packet.run, effect.packet.session, effect.packet.number)
+            data = effect.packet
+            if isinstance(data, Data) and data.epoch == self._epoch and data.run.origin == self._rank:
+                # What this process passes on, others have sent.
+                self._record_send(data.run, data.session, data.number)
         elif kind is Save:
             # Who is alone in a view sends to nobody, and may deliver what it has written only when it is started again.
             assert isinstance(effect, Save)
@@ -131,7 +135,7 @@ class MembershipRecorder:
             self._incarnation = incarnation
         # A view may name the process that was here before: what that one sent, it has recorded.
         self._sent = 0 if incarnation == self._incarnation else _EVERYTHING
-        self._epoch, self._replayed = effect.view.epoch, ()
+        self._epoch, self._replayed, self._rank = effect.view.epoch, (), effect.view.rank(self._name)
         members = _members(effect.view)
         self._began(members)
         self._dests = tuple(sorted(member.process for member in members))

@@ -218,7 +218,7 @@ class Agreement:
     def _report(self) -> Report:
         core = self._core
         held, drained = tuple(self._ordering.stock.count), core.closing and core.operations.is_drained()
-        return Report(core.me.incarnation, held, core.leaving, self.admissible(), core.closing, drained)
+        return Report(core.me.incarnation, held, core.leaving, self.admissible(), core.closing, drained, core.me.cluster)
 
     def admissible(self) -> tuple[Joiner, ...]:
         """Those who ask to be members and can be: no incarnation comes in twice, nor one that is older."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from quire.views.closure import closed
-from quire.views.packets import Accepted, Promise
+from quire.views.packets import Accepted, Promise, Report
 from quire.views.stock import Stock
 from quire.views.view import Ballot, Joiner, Participant, Tie, Value, View
 
@@ -80,13 +82,18 @@ def choose(campaign: Campaign, view: View, stock: Stock, leader: str, *, causal:
     staying = [member for member in view.members if member.name in reports and not reports[member.name].leaving]
     if not staying:
         staying = [member for member in view.members if member.name == leader]
-    members = [Participant(member.name, reports[member.name].incarnation, member.weight) for member in staying]
+    members = [_as_reported(member, reports[member.name]) for member in staying]
     joiners = _admitted(members, requests)
     members += [joiner.participant for joiner in joiners]
     latest = dict(view.latest)
     for member in members:
         latest[member.name] = max(latest.get(member.name, 0), member.incarnation)
     return Value(tuple(members), cut, latest, joiners, closing=closing)
+
+
+def _as_reported(member: Participant, report: Report) -> Participant:
+    """A member that goes on, as it is now: it may have been started again, or have moved to another cluster."""
+    return Participant(member.name, report.incarnation, member.weight, report.cluster)
 
 
 def _requests(campaign: Campaign, view: View) -> list[Joiner]:
@@ -112,5 +119,5 @@ def _admitted(survivors: Collection[Participant], requests: dict[str, Joiner]) -
             one = joiner.participant
             given = min(one.weight, weight)
             weight -= given
-            admitted.append(Joiner(Participant(one.name, one.incarnation, given), joiner.position))
+            admitted.append(Joiner(msgspec.structs.replace(one, weight=given), joiner.position))
     return tuple(admitted)

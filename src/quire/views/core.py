@@ -8,15 +8,20 @@ from typing import Literal
 
 import msgspec
 
+from quire.model.errors import BadInput
+from quire.protocols.hierarchy.protocol import HierarchyOptions
 from quire.views.effects import Deliver, Effect, ReadReady, Save, Send, Settled, Sync
 from quire.views.history import DeliveryHistory
 from quire.views.operations import Operations
 from quire.views.packets import Entry, GroupPacket
-from quire.views.records import Record
+from quire.views.records import Record, Started
 from quire.views.view import Participant, Position, Tie, View
 
-IN_VIEWS = ("single-phase", "causal-vector", "fifo")
+IN_VIEWS = ("single-phase", "causal-vector", "fifo", "hierarchy")
 """The protocols whose groups can change."""
+FIXED_UNLESS_ASKED = ("hierarchy",)
+"""Those of them whose groups are fixed where nothing is asked for that only a group that changes has."""
+
 
 Mode = Literal["normal", "frozen", "joining", "left", "closed"]
 """normal: messages are ordered and delivered. frozen: the next view is being agreed upon. joining: no member (any more).
@@ -59,6 +64,12 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     timer runs often, so that this takes about as long as it takes to suspect somebody who is silent."""
     patience: int = 3
     """How often it runs after that before a ballot that came to nothing is tried again, and others join in."""
+
+
+def check_may_change(options: msgspec.Struct) -> None:
+    """Raise BadInput where a protocol has these options, so that it is for a group whose members are known beforehand."""
+    if isinstance(options, HierarchyOptions) and options.description:
+        raise BadInput("a description numbers the sites of a fixed group; where members change, each names its cluster instead")
 
 
 class Core:
@@ -209,6 +220,16 @@ class Core:
             self.out.append(Settled(self.session, number))
         if self.settings.uniform:
             self.operations.release(number)
+
+    def started(self, *, founds: bool) -> Started:
+        """Who this process is, for the journal."""
+        me = self.me
+        return Started(me.incarnation, self.session, me.name, me.weight, founds, me.cluster)
+
+    def has_moved(self) -> bool:
+        """Whether the view has this process in another cluster than it wants to be in."""
+        rank = self.view.rank(self.me.name)
+        return rank is not None and self.view.members[rank].cluster != self.me.cluster
 
     def cross_boundary(self) -> None:
         """A view has begun: whatever was executed before it is in every later one."""

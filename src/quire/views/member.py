@@ -1,6 +1,6 @@
 """One member of a group that changes, as a state machine: everything that it decides, and nothing that it does.
 
-Inputs are its methods: `submit`, `read`, `leave`, `close`; `receive`, for a packet; `tick`, when some time has passed;
+Inputs are its methods: `submit`, `read`, `leave`, `move`, `close`; `receive`, for a packet; `tick`, when some time has passed;
 `suspect` and `trust`, for what is thought of others; `synced`, when the journal is durable up to a record; `checkpointed`,
 with a snapshot that was asked for. Each returns effects, in order. There is no clock, socket, file or randomness in here.
 
@@ -79,6 +79,14 @@ class Member:
             self.membership.come_back(core.me.incarnation + 1)
             core.mode = "left"
             core.out.append(Leave(core.view.epoch))
+        return self._effects()
+
+    def move(self, cluster: str) -> list[Effect]:
+        """Be in another cluster, from the next view on."""
+        core = self.core
+        if core.closing or core.leaving or core.mode in ("left", "closed"):
+            raise BadInput("the group is closing, or this member is leaving, so it cannot move any more")
+        self.membership.move(cluster)
         return self._effects()
 
     def close(self) -> list[Effect]:
@@ -198,7 +206,7 @@ class Member:
     def has_cause(self) -> bool:
         """Whether a member should try for the next view."""
         core = self.core
-        if core.mode == "frozen" or core.leaving:
+        if core.mode == "frozen" or core.leaving or core.has_moved():
             return True
         changed = any(core.heard.get(member.name, 0) > member.incarnation for member in core.view.members)
         lost = any(name in core.suspects for name in core.view.names() if name != core.me.name)

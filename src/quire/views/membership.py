@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+import msgspec
+
 from quire.views.aftermath import Aftermath
 from quire.views.agreement import Agreement
 from quire.views.catching_up import Donor, Learner
 from quire.views.core import Core, GroupSettings
 from quire.views.effects import Close, Exclude, Install, Leave, ReadFailed, Restore
-from quire.views.ordering import Hindrance, Ordering
+from quire.views.hindrance import Hindrance
+from quire.views.ordering import Ordering
 from quire.views.packets import Decide, Fetch, Installed, Stale, Welcome
-from quire.views.records import Decided, Entered, Record, Started
+from quire.views.records import Decided, Entered, Record
 from quire.views.restarting import Recovered, recover
 from quire.views.view import Participant, Position, Value, View, founding_view
 
@@ -43,7 +46,9 @@ class Membership:
     def recover(cls, settings: GroupSettings, records: Iterable[Record]) -> Membership:
         """Of a process whose journal has these records: it is where it was, but nothing happens until the next view."""
         found = recover(founding_view(settings.founders), records)
-        core = Core(settings, Participant(found.name, found.incarnation + 1, found.weight), found.session, found.view)
+        core = Core(
+            settings, Participant(found.name, found.incarnation + 1, found.weight, found.cluster), found.session, found.view
+        )
         membership = cls(core)
         core.continue_after(found.records)
         core.table, core.closing = dict(found.table), found.closing
@@ -190,12 +195,19 @@ class Membership:
     def come_back(self, incarnation: int) -> None:
         """Be another incarnation from now on."""
         core = self.core
-        core.me = Participant(core.me.name, incarnation, core.me.weight)
+        core.me = msgspec.structs.replace(core.me, incarnation=incarnation)
         self._say_who(founds=False)
+
+    def move(self, cluster: str) -> None:
+        """Want to be in another cluster. The next view has this member there, if it reports after this."""
+        core = self.core
+        if core.me.cluster != cluster:
+            core.me = msgspec.structs.replace(core.me, cluster=cluster)
+            self._say_who(founds=core.view.epoch == 1 and self.takes_part())
 
     def _say_who(self, *, founds: bool) -> None:
         core = self.core
-        core.save(Started(core.me.incarnation, core.session, core.me.name, core.me.weight, founds=founds))
+        core.save(core.started(founds=founds))
 
     def told_stale(self, packet: Stale) -> None:
         """A view goes on of which this process is no member."""

@@ -12,29 +12,16 @@ from quire.model.messages import Run, make_run
 from quire.model.packets import Packet
 from quire.protocols import contract
 from quire.protocols.registry import create
+from quire.views.closure import causes_first
 from quire.views.core import Core
 from quire.views.effects import Send
+from quire.views.hindrance import Hindrance
 from quire.views.knowledge import Knowledge, origin_suffices, witnesses
 from quire.views.packets import Control, Data, Entry, Have, Known, Previous
 from quire.views.reads import Reads
-from quire.views.records import Delivered, Kept, Sent, Started, Took
+from quire.views.records import Delivered, Kept, Sent, Took
 from quire.views.stock import Stock
 from quire.views.view import View
-
-
-class Hindrance(msgspec.Struct, frozen=True):
-    """Messages that are held back: `count` of a member, from number `first` of its session on, whom they wait for, and why."""
-
-    origin: str
-    first: int
-    count: int
-    waits_for: tuple[str, ...]
-    because: str
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The same while it waits: of what waits together, the beginning may be delivered before the rest."""
-        return self.origin, self.first + self.count
 
 
 class Ordering:
@@ -42,7 +29,7 @@ class Ordering:
         settings, members = core.settings, len(view.members)
         self.view, self.rank = view, rank
         # Whoever joins by a contact knows of no founders, and has nothing to order before it is in a view.
-        self.protocol = create(settings.protocol, rank, max(1, members), dict(settings.options))
+        self.protocol = create(settings.protocol, rank, max(1, members), dict(settings.options), view.clusters())
         self.stock = Stock(members)
         self.knowledge = Knowledge(view, rank, settings.tie)
         self.reads = Reads(view, settings.tie)
@@ -104,10 +91,12 @@ class Ordering:
     def known(self) -> Known:
         return self.knowledge.mine()
 
-    def _known_to_all(self) -> Known:
+    def _known_to(self, to: tuple[int, ...] | None) -> Known:
+        """What is told with a packet to these members, or to all."""
         known = self.knowledge.mine()
-        self._told = list(known.delivered)
-        self._untold.clear()
+        if to is None:
+            self._told = list(known.delivered)
+            self._untold.clear()
         return known
 
     def _perform(self, effects: contract.Effects) -> None:
@@ -115,17 +104,21 @@ class Ordering:
         for effect in effects:
             if isinstance(effect, contract.Deliver):
                 self._queue.append(effect.run)
-            elif effect.packet.carried() is not None:
-                self._unsaid = None
-                self._send_data(effect.packet)
-            elif effect.to is None and effect.packet.latest_counts:
-                self._unsaid = effect.packet
+            elif (run := effect.packet.carried()) is None:
+                self._say(effect)
+            elif run.origin == self.rank:
+                self._send_data(effect)
             else:
-                self._send_control(effect.packet, effect.to)
+                self._pass_on(effect, run)
+
+    def _say(self, effect: contract.Send) -> None:
+        if effect.to is None and effect.packet.latest_counts:
+            self._unsaid = effect.packet
+        else:
+            self._send_control(effect.packet, effect.to)
 
     def _send_control(self, packet: Packet, to: tuple[int, ...] | None) -> None:
-        known = self._known_to_all() if to is None else self.known()
-        self._to_members(Control(self.view.epoch, packet, known), to)
+        self._to_members(Control(self.view.epoch, packet, self._known_to(to)), to)
 
     def end_turn(self) -> None:
         """Nothing more comes at once: say what has waited for more to say."""
@@ -137,19 +130,28 @@ class Ordering:
             self._untold.clear()
         self._tell_delivered()
 
-    def _send_data(self, packet: Packet) -> None:
+    def _send_data(self, effect: contract.Send) -> None:
+        """Send a run of this member. The protocol may send it to some at a time, in a packet for each."""
+        packet, to = effect.packet, effect.to
         session, base = self._sessions[self.rank]
         run = packet.carried()
         assert run is not None
+        if to is None:
+            self._unsaid = None
         causes = tuple(self.delivered) if self._core.settings.causal else ()
         if causes:
             causes = (*causes[: self.rank], run.first, *causes[self.rank + 1 :])
         floor = self.knowledge.stable(self.rank)
-        data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to_all())
-        self.stock.add(data)
-        if self._journal:
+        data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to(to))
+        if self.stock.add(data) and self._journal:
             self._core.save(Sent(_without_messages(data)))
-        self._to_members(data, None)
+        self._to_members(data, to)
+
+    def _pass_on(self, effect: contract.Send, run: Run) -> None:
+        """Send a run of another member on its way. It stays what its origin said of it, in another packet."""
+        data = self.stock.find(run)
+        passed_on = msgspec.structs.replace(data, packet=effect.packet, known=self._known_to(effect.to))
+        self._to_members(passed_on, effect.to)
 
     def _to_members(self, packet: Data | Control | Have, ranks: tuple[int, ...] | None) -> None:
         for other in self._others if ranks is None else [self._others[rank] for rank in ranks]:
@@ -171,19 +173,30 @@ class Ordering:
     def _took(self, source: int, packet: Data | Control) -> bool:
         """Give a packet to the protocol; whether it had room for it."""
         data = packet if isinstance(packet, Data) else None
-        if data is not None and ((run := data.run).origin != source or run.first != self.stock.count[source]):
-            raise ProtocolViolation(source, f"it sent message {run.first}, not {self.stock.count[source]}")
+        if data is not None:
+            self._check(source, data.run)
         try:
             effects = self.protocol.receive(source, packet.packet)
         except HoldBackFull:
             return False
         if data is not None:
+            origin = data.run.origin
             self.keep(data)
-            self.knowledge.learn_floor(source, data.floor)
-            if self._witness_of[source] and not self._journal:
-                self._untold.add(source)
+            self.knowledge.learn_floor(origin, data.floor)
+            if self._witness_of[origin] and not self._journal:
+                self._untold.add(origin)
         self._perform(effects)
         return True
+
+    def _check(self, source: int, run: Run) -> None:
+        """Raise ProtocolViolation where this is not the next run of whoever sent it, or if it is passed on, of its origin. A
+        run of this member itself may come back to it."""
+        origin, relays = run.origin, self.protocol.relays
+        if not (0 <= origin < len(self.delivered)) or (origin != source and not relays):
+            raise ProtocolViolation(source, f"it passed on a run of member {origin}")
+        expected = self.stock.count[origin]
+        if run.end > expected if origin == self.rank else run.first != expected:
+            raise ProtocolViolation(source, f"it sent message {run.first} of member {origin}, not {expected}")
 
     def keep(self, data: Data) -> bool:
         """Hold a run, whoever it came from."""
@@ -302,8 +315,13 @@ class Ordering:
     def deliver_remainder(self, cut: tuple[int, ...]) -> None:
         """The view ends: deliver the rest of what belongs to it."""
         self._queue.clear()
-        packets = [data.packet for data in self.stock.within(cut)]
-        for delivery in self.protocol.remainder(packets, self.delivered):
+        left = self.stock.within(cut)
+        if self.protocol.relays:
+            for data in causes_first(left):
+                if data.run.first >= self.delivered[data.run.origin]:
+                    self.deliver(data.run)
+            return
+        for delivery in self.protocol.remainder([data.packet for data in left], self.delivered):
             self.deliver(delivery.run)
 
     def operation_before(self, origin: int, count: int) -> int:
@@ -329,10 +347,10 @@ class Ordering:
 
     def to_keep(self, previous: Previous | None) -> Kept:
         """What of the records so far still counts, while messages are ordered here."""
-        core, stock, me = self._core, self.stock, self._core.me
+        core, stock = self._core, self.stock
         return Kept(
             # Whoever has been in a view has no vote in the founding one.
-            started=Started(me.incarnation, core.session, me.name, me.weight, founds=False),
+            started=core.started(founds=False),
             view=self.view,
             previous=previous,
             position=core.position,
@@ -350,14 +368,18 @@ class Ordering:
         unknown = "its position in the order is unknown without a message from"
         found = [self._hindrance(each.run, each.members, unknown) for each in self.protocol.waiting()]
         for run in self._queue:
-            lacking = self.knowledge.lacking(run.origin, run.end)
+            lacking = self._nearest(run.origin, self.knowledge.lacking(run.origin, run.end))
             found.append(self._hindrance(run, lacking, "it is not known to be held by a majority without word from"))
         if not self._has_room():
-            behind = self._names(self.knowledge.behind(self.rank))
+            behind = self._names(self._nearest(self.rank, self.knowledge.behind(self.rank)))
             why = f"so much is under way that more waits until it is delivered by {', '.join(behind)}"
             first = self.operation_before(self.rank, self.sent)
             found.append(Hindrance(self._core.me.name, first, max(0, self._core.operations.last - first), behind, why))
         return found
+
+    def _nearest(self, origin: int, ranks: Iterable[int]) -> tuple[int, ...]:
+        """Of others who lack what a member sent, those who are to blame for it themselves."""
+        return self.protocol.nearest(origin, [rank for rank in ranks if rank != self.rank])
 
     def _hindrance(self, run: Run, ranks: Iterable[int], why: str) -> Hindrance:
         names = self._names(ranks)

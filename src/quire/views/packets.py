@@ -33,17 +33,19 @@ class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Data(GroupPacket, Generic[P], frozen=True, tag="data"):
-    """A run of its sender's messages, in the packet of the ordering protocol."""
+    """A run of a member's messages, in the packet of the ordering protocol. It comes from that member, its origin, unless the
+    protocol has others pass it on."""
 
     packet: P
     session: str
     number: int
     """The operation of the session that is the first message of the run."""
     causes: Counts
-    """How many messages of each member the sender had delivered when it sent the run."""
+    """How many messages of each member the origin had delivered when it sent the run."""
     floor: int
-    """How many of the sender's own messages everybody has delivered, as far as it knows."""
+    """How many of the origin's own messages everybody has delivered, as far as it knew."""
     known: Known | None
+    """What whoever sent this packet has."""
 
     @property
     def run(self) -> Run:
@@ -91,6 +93,8 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     closing: bool
     drained: bool
     """Whether it knows that the group is closing, and has nothing left to send."""
+    cluster: str = ""
+    """In which cluster it wants to be."""
 
 
 class Promise(GroupPacket, frozen=True, tag="promise"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from quire.views.effects import Report
-from quire.views.ordering import Hindrance
+from quire.views.hindrance import Hindrance
 from quire.views.peers import Peer
 from quire.views.timing import Timing
 

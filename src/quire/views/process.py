@@ -103,6 +103,9 @@ class Process:
     def leave(self, now: float) -> list[ProcessEffect]:
         return self._done(now, self.member.leave() + self.member.tick())
 
+    def move(self, now: float, cluster: str) -> list[ProcessEffect]:
+        return self._done(now, self.member.move(cluster) + self.member.tick())
+
     def close(self, now: float) -> list[ProcessEffect]:
         return self._done(now, self.member.close() + self.member.tick())
 
@@ -219,8 +222,7 @@ class Process:
 
     def received(self, now: float, connection: int, frames: Iterable[Frame]) -> list[ProcessEffect]:
         """Frames have come together. The body of each is not needed any more when the next one is asked for."""
-        self._now = now
-        out: list[ProcessEffect] = []
+        out = self._begin(now)
         for frame in frames:
             peer = self._on.get(connection)
             if peer is None:

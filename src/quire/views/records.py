@@ -11,13 +11,14 @@ from quire.views.view import Ballot, Position, Value, View
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag="started"):
-    """This incarnation began, in this session."""
+    """This incarnation began, in this session, or wants to be in another cluster."""
 
     incarnation: int
     session: str
     name: str
     weight: int
     founds: bool
+    cluster: str = ""
 
 
 class Entered(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="entered"):

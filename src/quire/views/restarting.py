@@ -37,6 +37,7 @@ class Recovered(msgspec.Struct):
     name: str = ""
     incarnation: int = 0
     weight: int = 1
+    cluster: str = ""
     founds: bool = False
     """Whether it may vote for the first view."""
     entered: bool = False
@@ -85,6 +86,7 @@ def _apply(found: Recovered, record: Record) -> None:
         case Started():
             found.incarnation, found.session = record.incarnation, record.session
             found.name, found.weight, found.founds = record.name, record.weight, record.founds
+            found.cluster = record.cluster
         case Entered():
             found.view, found.table, found.previous = record.view, dict(record.table), record.previous
             found.entered, found.ended = True, None

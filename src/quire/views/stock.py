@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from quire.model.messages import Run
 from quire.views.packets import Data
 
 
@@ -48,6 +49,10 @@ class Stock:
     def between(self, origin: int, first: int, last: int) -> Iterator[Data]:
         """The runs of a member that begin at message `first` or later, and end at `last` or before."""
         return (data for data in self._runs[origin] if first <= data.run.first and data.run.end <= last)
+
+    def find(self, run: Run) -> Data:
+        """The run as it came, which is kept here."""
+        return next(data for data in reversed(self._runs[run.origin]) if data.run.first == run.first)
 
     def within(self, cut: Sequence[int]) -> Iterator[Data]:
         """Every run that lies in the cut."""

@@ -18,6 +18,8 @@ class Participant(msgspec.Struct, frozen=True, array_like=True):
     name: str
     incarnation: int
     weight: int = 1
+    cluster: str = ""
+    """The name of the cluster that it is in, where the protocol knows clusters."""
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
@@ -37,6 +39,10 @@ class View(msgspec.Struct, frozen=True, array_like=True):
             if member.name == name:
                 return rank
         return None
+
+    def clusters(self) -> tuple[str, ...]:
+        """In which cluster each member is."""
+        return tuple(member.cluster for member in self.members)
 
     def incarnation(self, name: str) -> int | None:
         rank = self.rank(name)

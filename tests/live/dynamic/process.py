@@ -1,6 +1,7 @@
 """A member in a process of its own, which sends all the time and prints what happens, one JSON object a line.
 
-Started with its settings as JSON in its only argument. A line on its standard input ends it: `leave`, or `close`.
+Started with its settings as JSON in its only argument. Lines on its standard input say what to do: `move` and a cluster; and
+what ends it, `leave` or `close`.
 """
 
 from __future__ import annotations
@@ -26,19 +27,34 @@ def say(**what: Any) -> None:
 
 async def main(settings: dict[str, Any]) -> None:
     sending = settings.pop("sending", True)
-    group: quire.DynamicGroup = quire.join("test", order="total", **settings)
+    if "protocol" not in settings:
+        settings["order"] = "total"
+    group: quire.DynamicGroup = quire.join("test", **settings)
     loop = asyncio.get_running_loop()
     end: asyncio.Future[str] = loop.create_future()
-    threading.Thread(
-        target=lambda: loop.call_soon_threadsafe(end.set_result, sys.stdin.readline().strip()), daemon=True
-    ).start()
+
+    async def move(cluster: str) -> None:
+        await group.move(cluster)
+        say(moved=cluster)
+
+    def obey() -> None:
+        for line in sys.stdin:
+            what, _, cluster = line.strip().partition(" ")
+            if what != "move":
+                loop.call_soon_threadsafe(end.set_result, what)
+                return
+            asyncio.run_coroutine_threadsafe(move(cluster), loop)
+
+    threading.Thread(target=obey, daemon=True).start()
 
     async def read() -> None:
         async for event in group.events():
             if isinstance(event, quire.ViewMessage):
                 say(delivered=[event.origin, event.seq, event.payload.decode()])
+            elif isinstance(event, quire.View):
+                say(view=list(event.members), agents=event.agents)
             else:
-                say(**{type(event).__name__.lower(): list(event.members) if isinstance(event, quire.View) else event.view})
+                say(**{type(event).__name__.lower(): event.view})
 
     async def send() -> None:
         number = 0
@@ -118,10 +134,13 @@ class Started:
         self._reader.join()
         self._close()
 
-    def end(self, how: str) -> None:
+    def tell(self, what: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(how + "\n")
+        self._process.stdin.write(what + "\n")
         self._process.stdin.flush()
+
+    def end(self, how: str) -> None:
+        self.tell(how)
         self.until(lambda one: bool(one.all("ended")))
         self._process.wait()
         self._reader.join()

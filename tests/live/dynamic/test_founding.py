@@ -190,7 +190,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "two-phase": ({"protocol": "two-phase"}, "groups of two-phase are fixed"),
     "coordinator": ({"protocol": "coordinator"}, "groups of coordinator are fixed"),
     "matrix": ({"protocol": "matrix"}, "groups of matrix are fixed"),
-    "hierarchy": ({"protocol": "hierarchy"}, "groups of hierarchy are fixed"),
     "no order": ({"order": None}, "give either an order or a protocol"),
     "unknown order": ({"order": "alphabetical"}, "there is no order"),
     "delivery": ({"delivery": "slow"}, "choose uniform or fast"),

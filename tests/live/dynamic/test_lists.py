@@ -12,13 +12,13 @@ import pytest
 import quire
 from quire.live.runs.fleet import free_addresses
 from quire.live.runs.plan import Plan
-from quire.views.core import IN_VIEWS
+from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 from tests.live.dynamic.kit import Member, crash, run, together
 from tests.live.running import SECRET, trusted
 from tests.live.running import folders as folders
 
 ADDRESSES = [f"127.0.0.1:{7000 + number}" for number in range(5)]
-FIXED = ("two-phase", "coordinator", "matrix", "hierarchy")
+FIXED = ("two-phase", "coordinator", "matrix")
 
 
 def member(me: int, count: int = 3, **chosen: Any) -> quire.DynamicGroup:
@@ -38,7 +38,7 @@ def names(*numbers: int) -> tuple[str, ...]:
     return tuple(map(str, numbers))
 
 
-@pytest.mark.parametrize("protocol", IN_VIEWS)
+@pytest.mark.parametrize("protocol", [name for name in IN_VIEWS if name not in FIXED_UNLESS_ASKED])
 def test_members_of_a_list_have_their_numbers_as_names_and_the_others_go_on_when_one_is_lost(protocol: str) -> None:
     async def main() -> None:
         async with together(group_of(protocol=protocol)) as members:
@@ -214,7 +214,7 @@ def test_members_with_other_settings_are_named_at_once() -> None:
 @pytest.mark.parametrize("protocol", FIXED)
 @pytest.mark.parametrize(
     "wish",
-    [{"journal": "j"}, {"delivery": "fast"}, {"weights": {"0": 2}}, {"rejoin": False}],
+    [{"journal": "j"}, {"delivery": "fast"}, {"weights": {"0": 2}}, {"rejoin": False}, {"cluster": "a"}],
     ids=lambda wish: next(iter(wish)),
 )
 def test_fixed_protocols_say_plainly_that_their_groups_are_fixed(protocol: str, wish: dict[str, Any]) -> None:

@@ -32,11 +32,22 @@ class View(msgspec.Struct, frozen=True):
     number: int
     members: tuple[str, ...]
     """By seniority: members that continue keep their order, and those that join come last."""
+    clusters: tuple[str, ...] = ()
+    """Of a hierarchy, the cluster of each member, in the same order; empty for a member that named none."""
 
     @property
     def senior(self) -> str:
         """The longest-standing member. If a view splits into equal halves, the half with this member continues."""
         return self.members[0]
+
+    @property
+    def agents(self) -> dict[str, str]:
+        """The agent of each cluster that has a name: its senior, who relays what comes from other clusters and goes there."""
+        found: dict[str, str] = {}
+        for member, cluster in zip(self.members, self.clusters, strict=bool(self.clusters)):
+            if cluster:
+                found.setdefault(cluster, member)
+        return found
 
 
 class Blocked(msgspec.Struct, frozen=True):

@@ -7,12 +7,13 @@ this member read nothing more. A member that cannot reach a majority waits, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
 from quire.live.dynamic.events import Excluded, GroupEvent, MemberExcluded, Restored, View, ViewMessage
-from quire.live.dynamic.joining import DynamicSettings
+from quire.live.dynamic.iterating import Iterated
+from quire.live.dynamic.joining import DynamicSettings, check_cluster
 from quire.live.dynamic.node import Node
 from quire.live.dynamic.quorum import Quorum
 from quire.live.dynamic.recording import MemberRecording
@@ -39,7 +40,7 @@ LINGER_S = 5.0
 _CLOSING = "the group is closing, so nothing more can be sent"
 
 
-class DynamicGroup:
+class DynamicGroup(Iterated):
     """One member's end of a group whose members change. Use it in `async with`, which waits until this process is a member.
     Leaving the block leaves the group, and the others continue. All calls belong to the event loop that entered it."""
 
@@ -112,6 +113,16 @@ class DynamicGroup:
         """End the group for all members, once everything that was submitted anywhere is delivered everywhere. Raises
         NotDelivered if that is not done in time. Closing twice does nothing."""
         await self._end(_CLOSING, self._close)
+
+    async def move(self, cluster: str) -> None:
+        """Be in another cluster of a hierarchy, and return when a view has this member there. Nothing that is under way is lost
+        or overtaken by that. Raises GroupClosed if this member leaves, or the group ends, before."""
+        check_cluster(cluster, self.settings.rules.protocol)
+        self._check_open()
+        self._node.move(cluster)
+        await self._until(lambda: not self._node.has_moved())
+        if self._node.has_moved():
+            raise self._failure or GroupClosed(self._ending)
 
     async def _end(self, why: str, how: Callable[[], Awaitable[None]]) -> None:
         self._ending = self._ending or why
@@ -230,15 +241,18 @@ class DynamicGroup:
 
     def accept(self, messages: Messages) -> int:
         """Take operations of this process's session; returns the number of the first."""
-        if self._failure is not None:
-            raise self._failure
-        if self._ending or self._node.is_closing():
-            raise GroupClosed(self._ending or _CLOSING)
+        self._check_open()
         number = self._submitting.accept(messages)
         if not self._flush_scheduled:
             self._flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
         return number
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._ending or self._node.is_closing():
+            raise GroupClosed(self._ending or _CLOSING)
 
     def _flush(self) -> None:
         self._flush_scheduled = False
@@ -248,29 +262,6 @@ class DynamicGroup:
             self._submitting.wake()
 
     # Receiving.
-
-    async def __aiter__(self) -> AsyncIterator[ViewMessage]:
-        """Every message as it is delivered, this member's own included. Ends when the group has closed or this member has left
-        it; raises GroupFailed when it cannot go on, after everything that was delivered here."""
-        async for waiting in self.run_events():
-            if isinstance(waiting, DeliveredRun):
-                for message in waiting.messages():
-                    yield message
-
-    async def events(self) -> AsyncGenerator[GroupEvent, None]:
-        """Every message and, at their positions among the messages, views and changes of this member's own status."""
-        async for waiting in self.run_events():
-            if isinstance(waiting, DeliveredRun):
-                for message in waiting.messages():
-                    yield message
-            else:
-                yield waiting
-
-    async def runs(self) -> AsyncGenerator[DeliveredRun, None]:
-        """Whole runs of messages as they are delivered, without an object per message."""
-        async for waiting in self.run_events():
-            if isinstance(waiting, DeliveredRun):
-                yield waiting
 
     async def run_events(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
         """What `events` has, with whole runs of messages in place of each."""
@@ -365,7 +356,8 @@ class DynamicGroup:
         self._submitting.wake()
 
     def _installed(self, effect: effects.Install) -> None:
-        self.view = View(effect.view.epoch, effect.view.names())
+        clusters = effect.view.clusters()
+        self.view = View(effect.view.epoch, effect.view.names(), clusters if any(clusters) else ())
         self._is_member.set()
         self._tell(self.view)
         self._replica.installed(self.view, joined=effect.joined)

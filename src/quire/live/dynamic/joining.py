@@ -14,7 +14,8 @@ from quire.live.settings import Address, Settings, check_group_name, choose_prot
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee, implied_by
 from quire.protocols import registry
-from quire.views.core import IN_VIEWS, GroupSettings
+from quire.protocols.hierarchy.description import PART
+from quire.views.core import IN_VIEWS, GroupSettings, check_may_change
 from quire.views.view import Participant
 
 Delivery = Literal["uniform", "fast"]
@@ -39,6 +40,7 @@ class DynamicSettings(msgspec.Struct, frozen=True, kw_only=True):
     addresses: dict[str, str]
     """Of the founders, by name."""
     weight: int
+    cluster: str
     journal: Path | None
     rejoin: bool
 
@@ -82,6 +84,7 @@ def read_dynamic_settings(
     delivery: Delivery | None = None,
     weights: Mapping[str, int] | None = None,
     rejoin: bool = True,
+    cluster: str = "",
     network: Network,
 ) -> DynamicSettings:
     """Check what a caller wants; raises BadInput in one sentence."""
@@ -133,6 +136,7 @@ def read_dynamic_settings(
         contacts=tuple(map(str, known)),
         addresses={name: str(address) for name, address in founders.items()},
         weight=weight_of.get(me, 1),
+        cluster=check_cluster(cluster, name) if cluster else "",
         journal=None if journal is None else Path(journal),
         rejoin=rejoin,
     )
@@ -143,7 +147,9 @@ def _protocol(order: str | None, protocol: str | None, options: Mapping[str, obj
     registry.find(name)
     if name not in IN_VIEWS:
         raise BadInput(f"groups of {name} are fixed: give the members as a list, or choose one of {', '.join(IN_VIEWS)}")
-    return name, registry.read_options(name, options or usual)
+    chosen = registry.read_options(name, options or usual)
+    check_may_change(chosen)
+    return name, chosen
 
 
 def _named(me: int | str, members: Sequence[str] | Mapping[str, str] | None) -> tuple[str, Mapping[str, str] | None]:
@@ -186,6 +192,24 @@ def check_member_name(name: object) -> str:
             f"a member's name has 1 to {_NAME_LENGTH_MAX} printable characters without spaces or commas, not {name!r}"
         )
     return name
+
+
+def check_cluster(cluster: object, protocol: str) -> str:
+    """The name of a cluster, where the protocol knows any; raises BadInput."""
+    if not registry.find(protocol).protocol.clustered:
+        raise BadInput(f"{protocol} knows no clusters; choose the protocol hierarchy")
+    if (
+        not isinstance(cluster, str)
+        or not 0 < len(cluster) <= _NAME_LENGTH_MAX
+        or not cluster.isprintable()
+        or set(cluster) & {" ", ","}
+        or not all(cluster.split(PART))
+    ):
+        raise BadInput(
+            f"a cluster's name has 1 to {_NAME_LENGTH_MAX} printable characters without spaces or commas, "
+            f"and one {PART} between a cluster and one inside it, not {cluster!r}"
+        )
+    return cluster
 
 
 def _weights(given: Mapping[str, int], members: Mapping[str, Address]) -> Mapping[str, int]:

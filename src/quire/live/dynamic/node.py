@@ -135,7 +135,7 @@ class Node:
             if self.journal.found:
                 return Member.restart(settings.rules, self.journal.found)
         # Later than any that was here before, and than any that the founding view names.
-        me = Participant(settings.me, clock.wall_ns(), settings.weight)
+        me = Participant(settings.me, clock.wall_ns(), settings.weight, settings.cluster)
         return Member(settings.rules, me, f"{settings.me}-{secrets.token_hex(8)}", founds=settings.founds)
 
     async def stop(self) -> None:
@@ -325,6 +325,13 @@ class Node:
 
     def leave(self) -> None:
         self.do(self.process.leave(self._now()))
+
+    def move(self, cluster: str) -> None:
+        self.do(self.process.move(self._now(), cluster))
+
+    def has_moved(self) -> bool:
+        """Whether this process is not, or not yet, in the cluster that it wants to be in."""
+        return self.process.member.core.has_moved()
 
     def close(self) -> None:
         self.do(self.process.close(self._now()))

@@ -20,7 +20,7 @@ from quire.live.services.registry import SERVICES
 from quire.live.settings import Settings, choose_protocol, read_settings
 from quire.model.errors import BadInput
 from quire.protocols.registry import convert_options
-from quire.views.core import IN_VIEWS
+from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 
 MESSAGES_MAX = 1_000_000_000
 SIZE_MAX = 1 << 20
@@ -55,10 +55,15 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     journal: str | None = None
     """Directory for what the member must not forget, if anything."""
     delivery: Delivery | None = None
+    clusters: tuple[str, ...] = ()
+    """In which cluster each member of a hierarchy is, if its members may come and go."""
 
     def is_dynamic(self) -> bool:
         """Whether members of this group may come and go. Otherwise its members are fixed, or it is a service."""
-        return choose_protocol(self.order, self.protocol)[0] in IN_VIEWS
+        name = choose_protocol(self.order, self.protocol)[0]
+        if name in FIXED_UNLESS_ASKED:
+            return self.journal is not None or self.delivery is not None or bool(self.clusters)
+        return name in IN_VIEWS
 
     def settings(self, me: int) -> Settings:
         """What a member of a fixed group, or a process of a service, needs to join; raises BadInput in one sentence where the
@@ -67,6 +72,8 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
         name, _ = choose_protocol(self.order, self.protocol)
         if self.journal is not None or self.delivery is not None:
             raise BadInput(f"{name} keeps no journal and knows no delivery; choose one of {', '.join(IN_VIEWS)}")
+        if self.clusters:
+            raise BadInput(f"{name} knows no clusters; choose the protocol hierarchy")
         service = SERVICES.get(name)
         return read_settings(
             self.group,
@@ -91,6 +98,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
             options=self.options,
             journal=journal,
             delivery=self.delivery,
+            cluster=self.clusters[me] if self.clusters else "",
             network=self.network(me),
         )
 
@@ -135,6 +143,8 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def _check(self) -> None:
         if self.observe and len(self.observe) != len(self.members):
             raise BadInput(f"observe needs one address for each of the {len(self.members)} members, not {len(self.observe)}")
+        if self.clusters and len(self.clusters) != len(self.members):
+            raise BadInput(f"clusters needs one name for each of the {len(self.members)} members, not {len(self.clusters)}")
         if self.messages is not None and not 1 <= self.messages <= MESSAGES_MAX:
             raise BadInput(f"messages must be from 1 to {MESSAGES_MAX}, not {self.messages}")
         if not 0 <= self.size <= SIZE_MAX:

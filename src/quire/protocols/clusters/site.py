@@ -12,13 +12,14 @@ This is what `matrix`, `coordinator` and `hierarchy` have in common; the first t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from quire.model.errors import BadInput, ProtocolViolation, WindowFull
 from quire.model.messages import Run
 from quire.model.orders import RELIABLE, Guarantee
 from quire.model.packets import Packet
+from quire.protocols.clusters import encoding as tags
 from quire.protocols.clusters.coordinator import Coordinated
 from quire.protocols.clusters.errors import BufferOverflow, GapTimeout, UnknownDestination, UnknownSite
 from quire.protocols.clusters.held import Arrival, Ordering, held_in
@@ -38,6 +39,7 @@ class Site(Protocol):
     links = Links.RELIABLE
     packets: ClassVar[tuple[type[Packet], ...]] = (Tagged, Up, Down)
     addressed = True
+    relays = True
     wakes_on_packets = True  # A relay frees its buffers without delivering anything, and a note may end a change.
     slack = 0
     """How many members of a cluster a peer may know that are not known here."""
@@ -98,6 +100,10 @@ class Site(Protocol):
                 onward |= present
         return tuple(sorted(onward))
 
+    def nearest(self, source: int, members: Collection[int]) -> tuple[int, ...]:
+        late = set(members) - {source}
+        return tuple(one for one in members if not any(self.routes.touches(source, one, other) for other in late - {one}))
+
     def role(self) -> str:
         return self.routes.role(self.site)
 
@@ -111,7 +117,12 @@ class Site(Protocol):
 
     def submit(self, run: Run) -> Effects:
         everyone = self.routes.everyone
-        return self._post(run, EVERYBODY if everyone is self.founders else everyone)
+        effects = self._post(run, EVERYBODY if everyone is self.founders else everyone)
+        if self.members == 1:
+            # There is nobody to send it to, but whoever keeps what is sent has it in a packet.
+            alone = Tagged(0, 0, 0, self.site, (), run, b"", tags.DENSE, ())
+            return [Send(alone, ()), *effects]
+        return effects
 
     def send(self, run: Run, to: tuple[int, ...]) -> Effects:
         """Send a run to these members; raises UnknownDestination if one of them is not in the hierarchy."""

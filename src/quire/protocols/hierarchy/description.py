@@ -25,6 +25,8 @@ from quire.protocols.clusters.errors import DuplicateSite, InvalidHierarchy, Not
 from quire.protocols.clusters.tree import COORDINATOR, MATRIX, NO_AGENT, Cluster, Tree
 
 MIXED = "mixed"
+PART = "/"
+"""Between the name of a cluster and that of one inside it."""
 
 
 class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,6 +139,26 @@ def build(n: int, b: int, d: int) -> Description:
         found.append(Layer(tuple(clusters), agents))
         clusters = [agents[start : start + b] for start in range(0, len(agents), b)]
     return Description((*found, Layer(tuple(clusters))))
+
+
+def grouped(names: Sequence[str]) -> Description:
+    """Sites, numbered from 0, in clusters of these names; the first site of a cluster is its agent. `eu/berlin` is a cluster
+    inside `eu`, with whatever else is in there, and so on. A layer that brings nobody together is left out."""
+    paths = [tuple(filter(None, name.split(PART))) for name in names]
+    depth = max(map(len, paths))
+    found: list[Layer] = []
+    sites: Sequence[int] = range(len(names))
+    for length in range(depth, -1, -1):
+        clusters: dict[tuple[str, ...], list[int]] = {}
+        for site in sites:
+            # Whoever is in a cluster but in none inside it stands beside these, in one without a name.
+            clusters.setdefault((paths[site] + ("",) * depth)[:length], []).append(site)
+        if len(clusters) == 1:
+            break
+        if len(clusters) < len(sites):
+            sites = [members[0] for members in clusters.values()]
+            found.append(Layer(tuple(map(tuple, clusters.values())), tuple(sites)))
+    return Description((*found, Layer((tuple(sites),))))
 
 
 def describe(tree: Tree) -> Description:

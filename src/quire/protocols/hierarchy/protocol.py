@@ -8,7 +8,8 @@ on in the order in which its clusters delivered them, its own messages among the
 cluster is before it in the next. So each header has the size of a cluster, not of the group.
 
 Source: L.-H. Yen, K.-H. Chi and T.-L. Huang, "A Scalable Scheme for Causal Message Ordering", sections II and III.
-Assumes: links that lose nothing; they may repeat and reorder. No site crashes. Membership changes one step at a time.
+Assumes: links that lose nothing; they may repeat and reorder. No site crashes. Membership changes one step at a time. In the
+views of a group that changes (docs/decisions/hierarchies.md) sites crash, join, leave and move; each view is a new hierarchy.
 Guarantees: integrity, agreement, causal order (and with it sender order), whomever messages are addressed to.
 Departures, by the names of docs/papers.md: the paper's relay keeps one queue for each pair of clusters. That is not enough
 (Y1): a message that waits in such a queue is overtaken by one that the same site sends after delivering a later message.
@@ -31,7 +32,7 @@ import msgspec
 
 from quire.protocols.clusters.errors import InvalidHierarchy
 from quire.protocols.clusters.tree import Tree
-from quire.protocols.hierarchy.description import build, read_toml, tree_of
+from quire.protocols.hierarchy.description import build, grouped, read_toml, tree_of
 from quire.protocols.hierarchy.membership import DynamicSite
 
 
@@ -63,9 +64,18 @@ def hierarchy_of(members: int, options: HierarchyOptions) -> Tree:
     return tree
 
 
-class Hierarchy(DynamicSite):
-    """One site of a hierarchy."""
+@lru_cache(maxsize=16)
+def tree_by_clusters(clusters: tuple[str, ...], inside: str) -> Tree:
+    """The tree in which each site is in the cluster of this name, with the first of each cluster as its agent."""
+    return tree_of(grouped(clusters), inside)
 
-    def __init__(self, me: int, members: int, options: HierarchyOptions) -> None:
-        super().__init__(me, members, hierarchy_of(members, options), options.encoding, options.held)
+
+class Hierarchy(DynamicSite):
+    """One site of a hierarchy. Where the sites say in which `clusters` they are, it follows from that."""
+
+    clustered = True
+
+    def __init__(self, me: int, members: int, options: HierarchyOptions, clusters: tuple[str, ...] = ()) -> None:
+        tree = tree_by_clusters(clusters, options.inside) if clusters else hierarchy_of(members, options)
+        super().__init__(me, members, tree, options.encoding, options.held)
         self.options = options

@@ -38,6 +38,9 @@ class ChaosConfig(msgspec.Struct, frozen=True, kw_only=True):
     closes: float = 0.0
     reads: float = 0.0
     part_bytes: int = 24
+    clusters: tuple[str, ...] = ()
+    """Where members may be, and move to."""
+    moves: float = 0.0
 
 
 class ChaosResult(msgspec.Struct):
@@ -59,8 +62,12 @@ class Chaos:
         people = [Participant(name, 1, self.random.randint(0, 3) if config.weights else 1) for name in names]
         if not any(one.weight for one in people[: len(founders)]):
             people[0] = Participant(people[0].name, 1, 1)
+        founding = tuple(people[: len(founders)])
+        if config.clusters:
+            people = [msgspec.structs.replace(one, cluster=self.random.choice(config.clusters)) for one in people]
         self.settings = GroupSettings(
-            founders=tuple(people[: len(founders)]),
+            # Nobody knows at the start in which cluster the others are.
+            founders=founding,
             protocol=config.protocol,
             options=config.options,
             uniform=config.uniform,
@@ -130,6 +137,7 @@ class Chaos:
             (self._pause, 0.5),
             (self._resume, 1.0),
             (self._leave, self.config.leaves),
+            (self._move, self.config.moves),
             (self._close, self.config.closes),
             (self._read, self.config.reads),
             (self._total_crash, 0.2 if self.config.total_crashes else 0),
@@ -268,6 +276,10 @@ class Chaos:
     def _leave(self) -> None:
         if (name := self._any()) is not None:
             self.world.leave(name)
+
+    def _move(self) -> None:
+        if (name := self._any()) is not None:
+            self.world.move(name, self.random.choice(self.config.clusters))
 
     def _close(self) -> None:
         if (name := self._any()) is not None:

@@ -25,9 +25,11 @@ Operation = tuple[str, int]
 class Host:
     """A name, and what is left of its processes: at most one runs at a time."""
 
-    def __init__(self, name: str, weight: int) -> None:
+    def __init__(self, name: str, weight: int, cluster: str) -> None:
         self.name = name
         self.weight = weight
+        self.cluster = cluster
+        """Where it wants to be, in whatever life."""
         self.member: Member | None = None
         self.life = 0
         """How often it was started."""
@@ -52,7 +54,7 @@ class Host:
 class Hosts:
     def __init__(self, settings: GroupSettings, names: Sequence[Participant]) -> None:
         self.settings = settings
-        self.processes = {one.name: Host(one.name, one.weight) for one in names}
+        self.processes = {one.name: Host(one.name, one.weight, one.cluster) for one in names}
         self.observer = Observer(settings)
         self.codec = GroupCodec(settings.protocol)
         """Records go through bytes, as they do on disks, and packets as they do over sockets."""
@@ -66,7 +68,7 @@ class Hosts:
         host.incarnation += 1
         host.log = []
         host.journal, host.dropped, host.synced = [], 0, 0
-        me = Participant(name, host.incarnation, host.weight)
+        me = Participant(name, host.incarnation, host.weight, host.cluster)
         host.member = Member(self._settings_of(name), me, f"{name}.{host.life}", founds=founds)
         self._started(host)
 

@@ -65,8 +65,9 @@ class Observer:
         return self._seen.setdefault(name, _Seen())
 
     def sent(self, name: str, data: Data) -> None:
-        run = data.run
-        self._of(name).sent = run.end
+        run, view = data.run, self.views.get(data.epoch)
+        if view is None or view.members[run.origin].name == name:
+            self._of(name).sent = run.end
         self._causes.setdefault((data.epoch, run.origin, run.first), data.causes)
         for step in range(run.count):
             operation = (data.session, data.number + step)

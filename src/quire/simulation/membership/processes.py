@@ -105,6 +105,12 @@ class ProcessWorld(Hosts):
         if not self.member(name).core.closing:
             self._run(name, self.process(name).leave(self.now))
 
+    def move(self, name: str, cluster: str) -> None:
+        core = self.member(name).core
+        if not (core.closing or core.leaving or core.mode in ("left", "closed")):
+            self.processes[name].cluster = cluster
+            self._run(name, self.process(name).move(self.now, cluster))
+
     def close(self, name: str) -> None:
         if not self.member(name).core.leaving:
             self._run(name, self.process(name).close(self.now))

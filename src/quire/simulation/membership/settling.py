@@ -103,6 +103,8 @@ class Rest:
         if set(view.names()) != set(members):
             return f"the view is {view.names()}, and {sorted(members)} run"
         for name, member in members.items():
+            if member.core.has_moved():
+                return f"{name} is not in its cluster {member.core.me.cluster!r}: {view.clusters()}"
             if member.core.operations.unsettled():
                 return f"{member.core.operations.unsettled()} operations of {name} are not executed"
         logs = [p.log if world.settings.total else sorted(p.log) for p in running.values()]

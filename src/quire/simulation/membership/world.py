@@ -70,6 +70,10 @@ class World(Hosts):
         if not member.core.closing:
             self._run(name, member.leave())
 
+    def move(self, name: str, cluster: str) -> None:
+        self.processes[name].cluster = cluster
+        self._run(name, self._member(name).move(cluster))
+
     def close(self, name: str) -> None:
         member = self._member(name)
         if not member.core.leaving:

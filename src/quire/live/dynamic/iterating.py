@@ -1,0 +1,38 @@
+"""The ways in which an application goes through what it is told: message by message, event by event, or whole runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from quire.live.dynamic.deliveries import DeliveredRun
+from quire.live.dynamic.events import GroupEvent, ViewMessage
+
+
+class Iterated(ABC):
+    @abstractmethod
+    def run_events(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
+        """What `events` has, with whole runs of messages in place of each."""
+
+    async def __aiter__(self) -> AsyncIterator[ViewMessage]:
+        """Every message as it is delivered, this member's own included. Ends when the group has closed or this member has left
+        it; raises GroupFailed when it cannot go on, after everything that was delivered here."""
+        async for waiting in self.run_events():
+            if isinstance(waiting, DeliveredRun):
+                for message in waiting.messages():
+                    yield message
+
+    async def events(self) -> AsyncGenerator[GroupEvent, None]:
+        """Every message and, at their positions among the messages, views and changes of this member's own status."""
+        async for waiting in self.run_events():
+            if isinstance(waiting, DeliveredRun):
+                for message in waiting.messages():
+                    yield message
+            else:
+                yield waiting
+
+    async def runs(self) -> AsyncGenerator[DeliveredRun, None]:
+        """Whole runs of messages as they are delivered, without an object per message."""
+        async for waiting in self.run_events():
+            if isinstance(waiting, DeliveredRun):
+                yield waiting

@@ -9,9 +9,10 @@ import pytest
 
 from quire.model.faults import Kill, Restart, Stop, check_faults, parse_faults
 from quire.report.run_report import audit_here
-from tests.faults.chaos import sequencers
+from tests.faults.chaos import objects, sequencers, stores
 from tests.faults.chaos.groups import make_round, play
 from tests.faults.chaos.rounds import TIMEOUT_MS, Round
+from tests.faults.chaos.store_process import REPLICAS
 from tests.live.hosts import hosts
 
 
@@ -64,4 +65,39 @@ def test_a_seed_kills_one_sequencer_at_a_time() -> None:
 def test_clients_of_sequencers_lose_nothing_when_one_is_killed_and_others_are_stopped(tmp_path: Path) -> None:
     faults = parse_faults("kill 0@200ms, stop 4@250ms for 100ms, restart 0@500ms, stop 1@700ms for 200ms, kill 3@800ms")
     outcome = sequencers.play(Round(0, 6, faults, {"order": "total"}), tmp_path, audit_here)
+    assert outcome.acknowledged > 0
+
+
+def test_a_seed_has_replicas_killed_at_once_and_restarted_without_their_disks() -> None:
+    rounds = [stores.make_round(seed, 10, True) for seed in range(50)]
+    assert rounds == [stores.make_round(seed, 10, True) for seed in range(50)]
+    kinds = {type(fault).__name__ for each in rounds for fault in each.faults}
+    assert kinds == {"Kill", "Restart", "Stop", "Full", "Partition", "Cut"}
+    assert max(map(together, rounds)) == REPLICAS
+    assert any(each.blank for each in rounds)
+    for each in rounds:
+        left = {*stores.TELLERS} - {fault.member for fault in each.faults if isinstance(fault, Kill)}
+        assert left, "somebody must be there to count"
+
+
+def test_a_store_loses_nothing_when_a_disk_is_lost_and_then_all_replicas_are_killed_at_once(tmp_path: Path) -> None:
+    faults = parse_faults(
+        "kill 0@100ms, stop 4@150ms for 100ms, restart 0@200ms, kill 5@1.2s, kill 0@1.3s, kill 1@1.3s, kill 2@1.3s, "
+        "restart 0@1.4s, restart 1@1.4s, restart 2@1.5s"
+    )
+    outcome = stores.play(Round(0, 6, faults, blank=(Restart(0, 200),)), tmp_path, audit_here)
+    assert outcome.acknowledged > 0
+    assert outcome.what == "1 disks lost"
+
+
+def test_a_seed_loses_few_enough_hosts_that_the_others_can_agree() -> None:
+    rounds = [objects.make_round(seed, 10, True) for seed in range(50)]
+    assert rounds == [objects.make_round(seed, 10, True) for seed in range(50)]
+    lost = [[fault for fault in each.faults if objects.loses(fault) is not None] for each in rounds]
+    assert {type(fault).__name__ for each in lost for fault in each} == {"Kill", "Stop", "Partition"}
+    assert max(map(len, lost)) == objects.LOST_MAX
+
+
+def test_hosts_of_objects_go_on_when_one_is_killed_and_another_stopped(tmp_path: Path) -> None:
+    outcome = objects.play(Round(0, 5, parse_faults("stop 1@100ms for 200ms, kill 2@300ms")), tmp_path, audit_here)
     assert outcome.acknowledged > 0

@@ -18,6 +18,20 @@ ABSENCES = "tests/live/test_absences.py"
 
 MUTATIONS = [
     Mutation(
+        name="a node that is restarted does not say which process was there before it",
+        module="live/services/disk.py",
+        right="return {} if self._before is None else {process: self._before}",
+        wrong="return {}",
+        tests=("tests/live/test_node_disk.py::test_a_process_knows_the_one_before_it_also_when_the_journal_began_anew",),
+    ),
+    Mutation(
+        name="a journal of a node that begins anew forgets who writes it",
+        module="live/services/disk.py",
+        right="head = [*(self._as_entry(Save(record)) for record in self._own()), *head]",
+        wrong="head = [self._as_entry(Save(_Clock(self.clock))), *head]",
+        tests=("tests/live/test_node_disk.py::test_a_process_knows_the_one_before_it_also_when_the_journal_began_anew",),
+    ),
+    Mutation(
         name="a sequencer that was cut off blames its clients for it",
         module="live/services/surviving/absences.py",
         right="now - max(at, self._excused_at) > self._timeout_s",

@@ -20,7 +20,7 @@ from quire.model.errors import BadInput, TooLarge
 
 TYPES = (
     "incarnation", "view", "promise", "accept", "held", "op", "delivered", "decision", "session", "snapshot",
-    "read", "horizon", "state", "clock",
+    "read", "horizon", "state", "clock", "process",
 )  # fmt: skip
 """The types of records, from 1: of members of groups, of replicas of stores, and of both."""
 

@@ -70,12 +70,13 @@ class Maker:
         self._apart_ms = 0
         """Until when some cannot reach others."""
 
-    def make(self, kinds: Sequence[Callable[[int], int | None]]) -> tuple[Fault, ...]:
-        """Faults of these kinds, each of which is called with a time, and returns another if it is put off until then."""
+    def make(self, kinds: Sequence[Callable[[int], int | None]], pause_ms: int = 1500) -> tuple[Fault, ...]:
+        """Faults of these kinds, each of which is called with a time, and returns another if it is put off until then. They
+        come together, or with a pause of up to so long."""
         at_ms = self.choose.randint(100, 600)
         while at_ms < self._end_ms:
             at_ms = self.choose.choice(kinds)(at_ms) or at_ms
-            at_ms += self.choose.choice((self.choose.randint(0, 50), self.choose.randint(200, 1500)))
+            at_ms += self.choose.choice((self.choose.randint(0, 50), self.choose.randint(200, pause_ms)))
         faults = tuple(in_time(self.faults))
         check_faults(faults, len(self.members))
         return faults

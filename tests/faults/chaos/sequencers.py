@@ -48,7 +48,7 @@ def make_round(seed: int, seconds: float, apart: bool) -> Round:
     ]
     kinds += [maker.part, maker.cut] * apart
     options: dict[str, object] = {"order": choose.choice(("total", "hybrid", "causal-total"))}
-    return Round(seed, len(maker.members), maker.make(kinds), options)
+    return Round(seed, len(maker.members), maker.make(kinds, pause_ms=3000), options)
 
 
 class SequencerProcesses(ServiceProcesses):

@@ -33,6 +33,16 @@ class _Clock(msgspec.Struct, frozen=True):
     bound: int
 
 
+_LIFE = 1 + TYPES.index("process")
+_OWN = (_CLOCK, _LIFE)
+
+
+class _Life(msgspec.Struct, frozen=True):
+    """This process writes from now on."""
+
+    incarnation: int
+
+
 class NodeDisk(Generic[Found]):
     """Opened in a running event loop; `read` makes `found` of what an earlier process had written. `entry`: a record as a
     journal takes it."""
@@ -40,11 +50,16 @@ class NodeDisk(Generic[Found]):
     def __init__(self, path: Path, read: Callable[[Recovered], Found], entry: Callable[[Any], Entry]) -> None:
         self.clock = 0
         """What the logical clock of no earlier process has reached."""
+        self._before: int | None = None
+        """The incarnation of the last process that wrote here."""
 
         def split(recovered: Recovered) -> Found:
-            of_clock = [record for record in recovered.records if record.type == _CLOCK]
-            self.clock = max((int.from_bytes(record.body, "little") for record in of_clock), default=0)
-            return read(recovered._replace(records=[record for record in recovered.records if record.type != _CLOCK]))
+            found = {
+                own: [int.from_bytes(each.body, "little") for each in recovered.records if each.type == own] for own in _OWN
+            }
+            self.clock = max(found[_CLOCK], default=0)
+            self._before = max(found[_LIFE], default=None)
+            return read(recovered._replace(records=[each for each in recovered.records if each.type not in _OWN]))
 
         self._journal = ProcessJournal(path, split)
         self.found = self._journal.found
@@ -52,17 +67,24 @@ class NodeDisk(Generic[Found]):
         """Asked when the journal has grown long."""
         self._entry = entry
         self._gate = Gate()
+        self._life: _Life | None = None
         self._soon: asyncio.Handle | None = None
 
-    def begin(self, perform: Callable[[Effects], None], failed: Callable[[QuireError], None]) -> None:
+    def begin(self, incarnation: int, perform: Callable[[Effects], None], failed: Callable[[QuireError], None]) -> None:
         """Write from now on. `perform`: these had to wait, and need not any longer."""
+        self._life = _Life(incarnation)
         self._journal.begin(lambda number: perform(self._gate.synced(number)), failed)
+
+    def earlier(self, process: int) -> dict[int, int]:
+        """The process that wrote here before, if there was one: should this one be killed before it meets anybody, that shows
+        to which run it belongs."""
+        return {} if self._before is None else {process: self._before}
 
     def admit(self, clock: int, effects: Effects) -> Effects:
         """Write what is to be written; returns what may be done at once. `clock`: the process's logical clock."""
         if clock + _CLOCK_STEP > self.clock:
             self.clock = clock + 2 * _CLOCK_STEP
-            effects = [Save(_Clock(self.clock)), *effects]
+            effects = [*map(Save, self._own()), *effects]
         before = number = self._gate.saved
         now: list[Effect] = []
         for effect in self._gate.admit(effects):
@@ -81,12 +103,21 @@ class NodeDisk(Generic[Found]):
         self._journal.sync()
         if self.checkpoint is not None and self._journal.is_long():
             head, chunks = self.checkpoint()
-            head = [self._as_entry(Save(_Clock(self.clock))), *head]
+            head = [*(self._as_entry(Save(record)) for record in self._own()), *head]
             self._journal.begin_anew(head, _now(chunks)).add_done_callback(self._kept)
 
+    def _own(self) -> list[_Clock | _Life]:
+        """What the process itself must not forget, beside its node."""
+        return [_Clock(self.clock), *([] if self._life is None else [self._life])]
+
     def _as_entry(self, save: Save) -> Entry:
-        record = save.record
-        return (_CLOCK, record.bound.to_bytes(8, "little")) if isinstance(record, _Clock) else self._entry(record)
+        match save.record:
+            case _Clock(bound):
+                return _CLOCK, bound.to_bytes(8, "little")
+            case _Life(incarnation):
+                return _LIFE, incarnation.to_bytes(8, "little")
+            case record:
+                return self._entry(record)
 
     def _kept(self, task: asyncio.Task[None]) -> None:
         """A disk that has no room for a checkpoint may have room for records; if it has not, that shows by itself."""

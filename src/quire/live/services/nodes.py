@@ -91,7 +91,7 @@ class Host(EventRecorder):
     async def __aenter__(self) -> Host:
         self._clock = clock.reader()
         if self._disk is not None:
-            self._disk.begin(self._released, self.fail)
+            self._disk.begin(self._mesh.incarnation, self._released, self.fail)
         try:
             if self._observer is not None and self.observed is not None:
                 self._observer.tail.lamport = self._logical_time
@@ -102,7 +102,8 @@ class Host(EventRecorder):
             await self._unobserved()
             raise
         if self._recording is not None:
-            self._recording.begin(self._mesh.incarnation, self._mesh.incarnations(), self._mesh.report)
+            known = self._mesh.incarnations() | ({} if self._disk is None else self._disk.earlier(self.settings.me))
+            self._recording.begin(self._mesh.incarnation, known, self._mesh.report)
         self.act(())
         return self
 

@@ -1,0 +1,154 @@
+"""Objects at five hosts, some with a replica at each.
+
+Hosts are killed, or stopped or cut off for so long that the others go on without them, one when the others have agreed about
+the last; in between they are stopped and cut off for a short time. None comes back. Such groups keep no trace: what is audited
+is the order in which each replica ran the calls, which their objects note, as a run of its own for each object.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quire.model.faults import Fault, Kill, Partition, Stop
+from quire.model.moments import Moment
+from quire.model.orders import Guarantee
+from tests.audit.oracle import Event, Logs
+from tests.audit.traces import Trace, write
+from tests.faults.chaos.object_process import SHARED, own
+from tests.faults.chaos.processes import ServiceProcesses, Stage, stage
+from tests.faults.chaos.rounds import TIMEOUT_MS, Judge, Maker, Outcome, Round, check_promises
+from tests.faults.chaos.worker import read_notes
+from tests.kit.patience import PATIENCE_S
+
+HOSTS = range(5)
+LOST_MAX = 2
+PROMISED = (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.TOTAL)
+
+
+def make_round(seed: int, seconds: float, apart: bool) -> Round:
+    choose = random.Random(seed)
+    maker = Maker(choose, len(HOSTS), seconds)
+    ways = [maker.kill_for_good, maker.stop_for_good, *[maker.isolate_for_good] * apart]
+
+    def lose(at_ms: int) -> int | None:
+        if len(maker.gone) == LOST_MAX:
+            return None
+        at_ms = maker.quiet_ms(at_ms, HOSTS)
+        choose.choice(ways)(maker.free(at_ms)[0], at_ms)
+        return at_ms
+
+    kinds: list[Callable[[int], int | None]] = [lose, maker.stop_shortly, maker.stop_shortly]
+    kinds += [maker.part_shortly] * apart
+    return Round(seed, len(HOSTS), maker.make(kinds))
+
+
+def loses(fault: Fault) -> int | None:
+    """Whom a fault removes from the group for good."""
+    match fault:
+        case Kill():
+            return fault.member
+        case Stop() if fault.for_ms > TIMEOUT_MS:
+            return fault.member
+        case Partition() if fault.for_ms > TIMEOUT_MS:
+            return fault.sides[0][0]
+    return None
+
+
+class ObjectProcesses(ServiceProcesses):
+    module = "tests.faults.chaos.object_process"
+
+    def __init__(self, round: Round, place: Stage, directory: Path) -> None:
+        super().__init__(round, place, directory)
+        self._directory = directory
+        self._members, self._views = [*place.addresses(7000)], [*place.addresses(7100)]
+
+    def settings(self, number: int) -> dict[str, Any]:
+        return {
+            "me": number,
+            "members": self._members,
+            "views": self._views,
+            "timeout_s": TIMEOUT_MS / 1000,
+            "notes": str(self._directory / "notes"),
+        }
+
+    def left(self) -> list[int]:
+        """Those who go on."""
+        return [host for host in HOSTS if host not in self.away and "excluded" not in self.said[host]]
+
+    async def may_happen(self, moment: Moment) -> None:
+        if moment.begins and loses(moment.fault) is not None:
+            await self._until_agreed("before the next host is lost")
+
+    async def _until_agreed(self, when: str) -> None:
+        def unagreed() -> str:
+            left = self.left()
+            views = [self.said[host].get("view") for host in left]
+            return "" if all(view == left for view in views) else f"of {left}, views are {views}"
+
+        await self.until(unagreed, PATIENCE_S, when)
+
+    async def take_part(self) -> None:
+        await self.until_said("ready", HOSTS, "at the start")
+        self.begin()
+        await self.have_faults_happen()
+        await self._until_agreed("after the last fault")
+        self.signal(signal.SIGINT, self.left())
+        await self.until_said("ended", HOSTS, "at the end")
+
+
+def run_of(name: str, notes: Sequence[list[list[Any]]], left: Sequence[int]) -> Trace:
+    """The calls of a shared object as messages to all hosts, each of which delivers them as its replica runs them."""
+    began = {caller: _about("began", name, noted) for caller, noted in enumerate(notes)}
+    numbers = {(caller, number): seq for caller, each in began.items() for seq, (number,) in enumerate(each)}
+    logs: Logs = []
+    for host, noted in enumerate(notes):
+        log: list[Event] = []
+        for what, of, *about in noted:
+            if of == name and what == "began":
+                log.append(Event("send", host, numbers[host, about[0]], tuple(range(len(notes)))))
+            elif of == name and what == "ran":
+                log.append(Event("deliver", about[0], numbers[tuple(about)]))
+        logs.append(log)
+    return Trace(logs, [[None] * len(log) for log in logs], frozenset(range(len(notes))) - frozenset(left))
+
+
+def _about(what: str, name: str, noted: list[list[Any]]) -> list[list[Any]]:
+    """What else a host noted of this kind, of this object."""
+    return [about for kind, of, *about in noted if kind == what and of == name]
+
+
+def check_calls(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> int:
+    """Of those who are left: whatever was answered was run once wherever it should be, and every call has ended. Returns how
+    many were answered."""
+    ran = [[tuple(about) for what, *about in noted if what == "ran"] for noted in notes]
+    answered = 0
+    for caller in left:
+        calls = {kind: [about for what, *about in notes[caller] if what == kind] for kind in ("began", "answered", "failed")}
+        assert len(calls["began"]) == len(calls["answered"]) + len(calls["failed"]), f"calls of {caller} are not answered"
+        assert not {name for name, _ in calls["failed"]} & {*SHARED, *map(own, left)}, f"calls of {caller} failed"
+        answered += len(calls["answered"])
+        for name, number in calls["answered"]:
+            for host in left if name in SHARED else [host for host in HOSTS if own(host) == name]:
+                times = ran[host].count((name, caller, number))
+                assert times == 1, f"host {host} ran call {number} of {caller} at {name} {times} times"
+    return answered
+
+
+def play(round: Round, directory: Path, judge: Judge) -> Outcome:
+    began = time.monotonic()
+    (directory / "notes").mkdir()
+    with stage(round) as place:
+        processes = ObjectProcesses(round, place, directory)
+        processes.play(directory)
+    left, notes = processes.left(), [read_notes(directory / "notes" / str(host)) for host in HOSTS]
+    answered = check_calls(notes, left)
+    for name in SHARED:
+        check_promises(judge(write(directory / name, run_of(name, notes, left), run=name, promises=PROMISED)))
+    failed = sum(noted[0] == "failed" for host in left for noted in notes[host])
+    what = f"{len(left)} of {len(HOSTS)} hosts left, {failed} calls of lost hosts failed"
+    return Outcome(round, answered, answered, what, time.monotonic() - began)

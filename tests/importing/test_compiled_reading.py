@@ -63,7 +63,7 @@ def test_a_clock_is_read_as_by_the_parser_of_json_or_left_to_it() -> None:
         spans = np.stack((ends - [len(text) for text in texts], ends), axis=1)
         hosts = np.tile(np.array([0, 1]), (len(texts), 1))
 
-        clocks = read_clocks(np.frombuffer(data, np.uint8), hosts, spans)
+        clocks = read_clocks(np.frombuffer(data, np.uint8), spans, hosts)
 
         columns = {name: column.to_pylist() for name, column in clocks.columns().items()}
         for row, text in enumerate(texts):
@@ -81,7 +81,7 @@ def test_a_clock_is_read_as_by_the_parser_of_json_or_left_to_it() -> None:
 def test_what_no_clock_is_or_an_unusual_one_is_left_to_the_parser(text: str) -> None:
     """So that whoever reads it says what is wrong."""
     data = np.frombuffer(b"h" + text.encode(), np.uint8)
-    clocks = read_clocks(data, np.array([[0, 1]]), np.array([[1, len(data)]]))
+    clocks = read_clocks(data, np.array([[1, len(data)]]))
 
     try:
         parse_clock(text, "here")
@@ -95,7 +95,7 @@ def test_a_clock_of_more_names_than_there_is_room_for_is_left_to_the_parser() ->
     text = json.dumps({f"host{number}": 1 for number in range(20_000)}).encode()
     data = np.frombuffer(b"h" + text, np.uint8)
 
-    clocks = read_clocks(data, np.array([[0, 1]]), np.array([[1, len(data)]]))
+    clocks = read_clocks(data, np.array([[1, len(data)]]))
 
     assert clocks.lengths[0] == -1
     assert len(parse_clock(text, "here")) == 20_000

@@ -82,6 +82,12 @@ def test_shiviz_logs_keep_their_causality_however_they_are_cut(tmp_path: Path, s
         assert contents(tmp_path / "run") == whole, f"chunks of {chunk_bytes} bytes"
 
 
+def test_an_entry_that_another_accounts_for_is_no_cause(tmp_path: Path) -> None:
+    imported = take_in(tmp_path, 'a {"a":1}\nx\nb {"a":1,"b":1}\ny\nc {"a":1,"b":1,"c":1}\nz\n')
+
+    assert imported.executions[0].links == 2  # Of a at b, and of b at c.
+
+
 LAYOUTS = {
     "two-lines": 'ready\na {"a":1}\n',
     "clock-first": 'a {"a":1}\nready\n',

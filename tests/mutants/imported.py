@@ -77,8 +77,8 @@ MUTATIONS = [
     Mutation(
         name="a name means an event of any execution that shares the run",
         module="pipeline/importing/keys.py",
-        right='names.setdefault((record["execution"], record["name"]), [])',
-        wrong='names.setdefault((0, record["name"]), [])',
+        right="    if not execution.any():\n        return names\n",
+        wrong="    return names\n",
         tests=(f"{MANY}::test_what_happened_before_what_in_an_execution_is_the_same",),
     ),
     Mutation(
@@ -101,5 +101,26 @@ MUTATIONS = [
         right="            heard[process] = True\n        if hit[row]:",
         wrong="            heard[process] = False\n        if hit[row]:",
         tests=(f"{MANY}::test_each_execution_is_asked_as_it_would_be_by_itself",),
+    ),
+    Mutation(
+        name="an entry of a clock is a cause, though another accounts for it",
+        module="pipeline/importing/clocks.py",
+        right="at[other] >= 0 and known >= count[at[other]]",
+        wrong="at[other] >= 0 and known > count[at[other]]",
+        tests=(f"{FORMATS}::test_an_entry_that_another_accounts_for_is_no_cause",),
+    ),
+    Mutation(
+        name="an entry that a clock has twice is read as the last",
+        module="pipeline/importing/clock_texts.py",
+        right="code == NAMES_MAX or last[code] == row or",
+        wrong="code == NAMES_MAX or",
+        tests=("tests/importing/test_compiled_reading.py::test_what_no_clock_is_or_an_unusual_one_is_left_to_the_parser",),
+    ),
+    Mutation(
+        name="a clock does not end with two braces",
+        module="pipeline/importing/layouts.py",
+        right="        if data[end - 1] == _CLOSE:\n            return end\n        end -= 1\n",
+        wrong="        if data[end - 1] == _CLOSE and data[end - 2] != _CLOSE:\n            return end\n        end -= 1\n",
+        tests=("tests/importing/test_compiled_reading.py::test_a_compiled_search_finds_what_re2_finds",),
     ),
 ]

@@ -171,7 +171,9 @@ def _told(
     members: int,
 ) -> np.ndarray:  # fmt: skip
     """Which pairs tell a process something new: the others follow from these, and from the order at each process."""
-    named = np.unique(cause[process[cause] != process[effect]])
+    is_named = np.zeros(len(process), np.bool_)
+    is_named[cause[process[cause] != process[effect]]] = True
+    named = np.flatnonzero(is_named)
     if len(named) * members > _VECTORS_MAX:
         return np.asarray(process[cause] != process[effect])
     row = np.full(len(process), -1, np.int64)
@@ -216,7 +218,7 @@ def _write(
 ) -> None:  # fmt: skip
     """The records of each process in their new order, and what they follow."""
     tables = [task.scratch.load("local", task.run, active) for active in task.active]
-    sizes = np.diff(graph.start)[list(task.active)]
+    sizes = np.diff(graph.start)
     at = np.full(len(graph.time), -1, np.int64)
     at[np.flatnonzero(np.isin(graph.process, task.active))] = np.arange(int(sizes.sum()))
     records = pa.concat_tables(tables)
@@ -229,7 +231,8 @@ def _write(
         mine = by_process[first[own] : first[own + 1]]
         if not len(mine) and own not in task.active:
             continue
-        _replace(task, "local", own, records.take(pa.array(at[mine])))
+        if task.lanes or len(mine) != sizes[own] or (mine != graph.start[own] + np.arange(len(mine))).any():
+            _replace(task, "local", own, records.take(pa.array(at[mine])))
         edges = slice(bounds[own], bounds[own + 1])
         columns = [
             pa.array(number[effect[edges]]), pa.array(process[cause[edges]].astype(np.int32)), pa.array(number[cause[edges]])

@@ -207,7 +207,7 @@ def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep
 def _messages(scratch: Scratch, run: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
     """The numbers of the messages that these records sent; what nobody sent keeps its name."""
     seq = index.copy()
-    for process in np.unique(source[source >= 0]).tolist():
+    for process in np.flatnonzero(np.bincount(source[source >= 0])).tolist():
         chosen = source == process
         seq[chosen] = scratch.load_numbers("numbers", run, process)[index[chosen]]
     return seq

@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quire.pipeline.compiled import compiled, piece
+from quire.pipeline.compiled import compiled
+from quire.pipeline.importing.json_bytes import NAMES_MAX, SLOTS, number_name, skip_space
 from quire.pipeline.importing.records import as_lists, is_name
-
-NAMES_MAX = 1 << 14
-"""Of different names in what is read at once; an import has fewer hosts than this."""
-_SLOTS = 4 * NAMES_MAX
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _OPEN, _CLOSE, _ZERO = 34, 92, 44, 58, 123, 125, 48
 _COUNT_DIGITS = 15
@@ -40,11 +37,12 @@ class Clocks(NamedTuple):
         return {"clock_hosts": as_lists(lengths, self.codes), "clock_counts": as_lists(lengths, self.counts)}
 
 
-def read_clocks(data: np.ndarray, host: np.ndarray, clock: np.ndarray) -> Clocks:
-    """The clocks of events, and their hosts: of both, where in the data they begin and end, two columns each."""
+def read_clocks(data: np.ndarray, clock: np.ndarray, host: np.ndarray | None = None) -> Clocks:
+    """The clocks of events, and their hosts, if these are wanted: where in the data they begin and end, two columns each."""
+    host = np.empty((0, 2), np.int64) if host is None else host
     room = int((clock[:, 1] - clock[:, 0]).sum()) // 4 + 1
     codes, counts = np.empty(room, np.int32), np.empty(room, np.int64)
-    own, lengths = np.empty(len(clock), np.int32), np.empty(len(clock), np.int32)
+    own, lengths = np.full(len(clock), -1, np.int32), np.empty(len(clock), np.int32)
     names = np.empty((NAMES_MAX, 2), np.int64)
     entries, known = _read(data, host, clock, own, lengths, codes, counts, names)
     texts = [_decode(data[begin:end]) for begin, end in names[:known].tolist()]
@@ -70,57 +68,26 @@ def _without(clocks: Clocks, bad: np.ndarray) -> Clocks:
     return Clocks(clocks.names, host, np.where(odd, -1, clocks.lengths), clocks.codes[kept], clocks.counts[kept])
 
 
-@piece
-def _number(
-    data: np.ndarray, begin: int, end: int, slots: np.ndarray, names: np.ndarray, known: int
-) -> int:  # fmt: skip
-    """The number of a name; `known` for one that is new, and has been written down if there was room."""
-    mixed = np.uint64(14695981039346656037)
-    for at in range(begin, end):
-        mixed = (mixed ^ np.uint64(data[at])) * np.uint64(1099511628211)
-    slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(_SLOTS))
-    while slots[slot] >= 0:
-        one = int(slots[slot])
-        first, length = names[one, 0], names[one, 1] - names[one, 0]
-        if length == end - begin:
-            same = 0
-            while same < length and data[first + same] == data[begin + same]:
-                same += 1
-            if same == length:
-                return one
-        slot = (slot + 1) % _SLOTS
-    if known < NAMES_MAX:
-        slots[slot] = known
-        names[known, 0], names[known, 1] = begin, end
-    return known
-
-
-@piece
-def _skip(data: np.ndarray, at: int, end: int) -> int:
-    while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
-        at += 1
-    return at
-
-
 @compiled
 def _read(
     data: np.ndarray, host: np.ndarray, clock: np.ndarray, own: np.ndarray, lengths: np.ndarray, codes: np.ndarray,
     counts: np.ndarray, names: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
     """How many entries and names there are."""
-    slots = np.full(_SLOTS, -1, np.int32)
+    slots = np.full(SLOTS, -1, np.int32)
     last = np.full(NAMES_MAX, -1, np.int64)
     known, entries = 0, 0
     for row in range(len(clock)):
-        code = _number(data, host[row, 0], host[row, 1], slots, names, known)
-        known = min(known + (code == known), NAMES_MAX)
-        own[row] = code if code < NAMES_MAX else -1
+        if len(host) > 0:
+            code = number_name(data, host[row, 0], host[row, 1], slots, names, known)
+            known = min(known + (code == known), NAMES_MAX)
+            own[row] = code if code < NAMES_MAX else -1
         lengths[row] = -1
         at, end = clock[row, 0], clock[row, 1]
         if at >= end or data[at] != _OPEN:
             continue
         begun = entries
-        at = _skip(data, at + 1, end)
+        at = skip_space(data, at + 1, end)
         whole = at + 1 == end and data[at] == _CLOSE
         while not whole and at < end and data[at] == _QUOTE:
             at += 1
@@ -129,25 +96,25 @@ def _read(
                 at += 1
             if at >= end or data[at] != _QUOTE:
                 break
-            code = _number(data, begin, at, slots, names, known)
+            code = number_name(data, begin, at, slots, names, known)
             known = min(known + (code == known), NAMES_MAX)
-            at = _skip(data, at + 1, end)
+            at = skip_space(data, at + 1, end)
             if code == NAMES_MAX or last[code] == row or at >= end or data[at] != _COLON:
                 break
             last[code] = row
-            at = _skip(data, at + 1, end)
+            at = skip_space(data, at + 1, end)
             begin, count = at, 0
             while at < end and 48 <= data[at] <= 57 and at - begin <= _COUNT_DIGITS:
-                count = count * 10 + data[at] - _ZERO
+                count = count * 10 + int(data[at]) - _ZERO
                 at += 1
             if at == begin or at - begin > _COUNT_DIGITS or (data[begin] == _ZERO and at - begin > 1):
                 break
             if count > 0:
                 codes[entries], counts[entries] = code, count
                 entries += 1
-            at = _skip(data, at, end)
+            at = skip_space(data, at, end)
             if at < end and data[at] == _COMMA:
-                at = _skip(data, at + 1, end)
+                at = skip_space(data, at + 1, end)
             else:
                 whole = at + 1 == end and data[at] == _CLOSE
                 break

@@ -6,15 +6,20 @@ Names are spread over buckets, and each bucket is joined by one task: no task se
 from __future__ import annotations
 
 from hashlib import blake2b
-from zlib import crc32
+from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from quire.pipeline.compiled import compiled
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
+from quire.pipeline.importing.json_bytes import mix_in
 from quire.pipeline.importing.records import schema_of
 from quire.pipeline.importing.scratch import EDGES, Scratch, load_batch
+from quire.pipeline.importing.texts import bytes_of
 from quire.trace.kinds import DELIVER, SEND, VIEW
 
 _KEYS = schema_of(
@@ -65,19 +70,66 @@ class Collected(msgspec.Struct):
 
 def save_keys(scratch: Scratch, run: int, process: int, table: pa.Table, buckets: int) -> None:
     """A process's names, a batch for each bucket."""
-    rows: list[list[dict[str, object]]] = [[] for _ in range(buckets)]
-    columns = (table[name].to_pylist() for name in ("execution", "key", "causes", "kind", "file", "line", "order", "text"))
-    for row, (execution, key, causes, kind, file, line, order, text) in enumerate(zip(*columns, strict=True)):
-        content = crc32(f"{order} {causes} {text}".encode())
-        for name, is_cause in [(key, False)] * (key is not None) + [(cause, True) for cause in causes or ()]:
-            record = {
-                "execution": execution, "name": name, "row": row, "kind": kind, "cause": is_cause, "file": file,
-                "line": line, "content": content,
-            }  # fmt: skip
-            rows[crc32(name.encode()) % buckets].append(record)
+    key, causes = table["key"].combine_chunks(), table["causes"].combine_chunks()
+    own = np.flatnonzero(np.asarray(pc.is_valid(key)))
+    asked = np.repeat(np.arange(table.num_rows), np.asarray(pc.list_value_length(causes).fill_null(0)))
+    row = np.concatenate((own, asked))
+    name = pa.concat_arrays([key.drop_null(), pc.list_flatten(causes)])
+    columns = {
+        "name": name, "row": pa.array(row), "cause": pa.array(np.arange(len(row)) >= len(own)),
+        "content": pa.array(_contents(table)[row]),
+        **{other: table[other].combine_chunks().take(row) for other in ("execution", "kind", "file", "line")},
+    }  # fmt: skip
+    keys = pa.record_batch([columns[field.name] for field in _KEYS], schema=_KEYS)
+    bucket = hash_texts(*bytes_of(name)) % buckets
+    # By row, so that what comes first in the log is found first.
+    order = np.lexsort((np.asarray(columns["cause"]), row, bucket))
+    keys, edges = keys.take(order), np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
     with pa.OSFile(scratch.path("keys", run, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
-        for bucket in rows:
-            writer.write_batch(pa.RecordBatch.from_pylist(bucket, _KEYS))
+        for begin, end in pairwise(edges):
+            writer.write_batch(keys.slice(begin, end - begin))
+
+
+def _contents(table: pa.Table) -> np.ndarray:
+    """A number for what each record says: the same for those that say the same."""
+    causes = table["causes"].combine_chunks()
+    order = table["order"].combine_chunks()
+    text: Any = table["text"].combine_chunks()
+    lengths = np.asarray(pc.list_value_length(causes).fill_null(-1))
+    said: np.ndarray = mix(
+        np.asarray(order.fill_null(-1)), np.asarray(order.is_null()), hash_texts(*bytes_of(text.fill_null(""))), lengths,
+        hash_texts(*bytes_of(pc.list_flatten(causes))),
+    )  # fmt: skip
+    return said
+
+
+@compiled
+def hash_texts(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """A number for each text, the same everywhere."""
+    hashes = np.empty(len(offsets) - 1, np.int64)
+    for row in range(len(hashes)):
+        mixed = 0
+        for at in range(offsets[row], offsets[row + 1]):
+            mixed = mix_in(mixed, letters[at])
+        hashes[row] = mixed
+    return hashes
+
+
+@compiled
+def mix(
+    order: np.ndarray, unordered: np.ndarray, text: np.ndarray, lengths: np.ndarray, causes: np.ndarray
+) -> np.ndarray:  # fmt: skip
+    """One number for each record, from the parts of what it says."""
+    mixed, at = np.empty(len(order), np.int64), 0
+    for row in range(len(order)):
+        said = mix_in(text[row], unordered[row])
+        said = mix_in(mix_in(said, order[row]), order[row] >> 32)
+        said = mix_in(said, lengths[row])
+        for _ in range(lengths[row]):
+            said = mix_in(said, causes[at])
+            at += 1
+        mixed[row] = said
+    return mixed
 
 
 class _Sender(msgspec.Struct, order=True):
@@ -91,50 +143,81 @@ class _Sender(msgspec.Struct, order=True):
 
 def join(task: JoinTask) -> Joined:
     defects = Defects([], {})
-    names: dict[tuple[int, str], list[_Sender]] = {}
-    batches = {process: load_batch(task.scratch.path("keys", task.run, process), task.bucket) for process in task.processes}
-    asked: list[tuple[int, dict[str, object]]] = []
-    for process, batch in batches.items():
-        for record in batch.to_pylist():
-            if record["cause"]:
-                asked.append((process, record))
-            else:
-                sender = _Sender(record["file"], record["line"], process, record["row"], record["kind"], record["content"])
-                names.setdefault((record["execution"], record["name"]), []).append(sender)
-    found: dict[int, list[tuple[int, int, int, bool]]] = {process: [] for process in task.processes}
-    for (_, name), senders in names.items():
-        # Who logged it first sent it; and of its own sends the first is the one that counts.
-        senders.sort()
-        first = min((sender for sender in senders if sender.process == senders[0].process), key=lambda sender: sender.row)
-        senders.remove(first)
-        senders.insert(0, first)
-        for sender in senders[1:]:
-            found[sender.process].append((sender.row, first.process, first.row, True))
-            if sender.kind != SEND:
-                same = (sender.process, sender.content) == (first.process, first.content)
-                other = f"{task.files[first.file]} {task.unit} {first.line}"
-                _report(
-                    task, defects, sender.process, sender.file, sender.line,
-                    DefectKind.REPEATED if same else DefectKind.CONTRADICTING,
-                    f"{name} repeats {other}" if same else f"{name} is also the name of {other}, which differs",
-                )  # fmt: skip
-    for process, record in asked:
-        row, name, kind = int(str(record["row"])), str(record["name"]), record["kind"]
-        senders = names.get((int(str(record["execution"])), name), [])
-        names_message = kind in (DELIVER, VIEW)
-        if senders and (task.caused or names_message or senders[0].process != process):
-            found[process].append((row, senders[0].process, senders[0].row, False))
-        elif not senders:
-            what = "it delivers" if kind == DELIVER else "it read" if kind == VIEW else "it names"
-            _report(task, defects, process, int(str(record["file"])), int(str(record["line"])), DefectKind.NOT_THERE,
-                  f"{what} {name}, which does not exist")  # fmt: skip
-            if names_message:
-                found[process].append((row, -1, _nobodys(name), False))
+    batches = [load_batch(task.scratch.path("keys", task.run, process), task.bucket) for process in task.processes]
+    process = np.repeat(np.array(task.processes, np.int32), [batch.num_rows for batch in batches])
+    keys = pa.Table.from_batches(batches, _KEYS).combine_chunks()
+    row, kind, is_cause = (np.asarray(keys[name]) for name in ("row", "kind", "cause"))
+    meaning = _number_names(keys)
+    first = np.full(int(meaning.max(initial=-1)) + 1, -1, np.int64)
+    senders = np.flatnonzero(~is_cause)
+    first[meaning[senders[::-1]]] = senders[::-1]
+    again = _choose_first(task, keys, process, meaning, senders, first, defects)
+    asked = np.flatnonzero(is_cause)
+    sender = first[meaning[asked]]
+    names_message = (kind[asked] == DELIVER) | (kind[asked] == VIEW)
+    links = (sender >= 0) & (task.caused | names_message | (process[sender] != process[asked]))
+    nowhere = asked[sender < 0]
+    for each in nowhere.tolist():
+        what = {DELIVER: "it delivers", VIEW: "it read"}.get(int(kind[each]), "it names")
+        _report(task, defects, process, keys, each, DefectKind.NOT_THERE, f"{what} {keys['name'][each]}, which does not exist")
+    lost = asked[(sender < 0) & names_message]
+    nobodys = np.array([_nobodys(keys["name"][each].as_py()) for each in lost.tolist()], np.int64)
+    found = np.concatenate((asked[links], lost, again))
+    to = np.concatenate((sender[links], np.full(len(lost), -1), first[meaning[again]]))
+    source, index = np.where(to < 0, -1, process[to]).astype(np.int32), row[to]
+    index[to < 0] = nobodys
+    is_again = np.arange(len(found)) >= len(found) - len(again)
+    order = np.lexsort((is_again, index, source, row[found], process[found]))
+    found, source, index, is_again = found[order], source[order], index[order], is_again[order]
+    edges = np.searchsorted(process[found], np.arange(len(task.hosts) + 1)).tolist()
+    joined = pa.record_batch([pa.array(column) for column in (row[found], source, index, is_again)], schema=_JOINED)
     path = task.scratch.path("joined", task.run, task.bucket)
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _JOINED) as writer:
-        for process in range(len(task.hosts)):
-            writer.write_batch(_batch(sorted(found.get(process, []))))
+        for begin, end in pairwise(edges):
+            writer.write_batch(joined.slice(begin, end - begin))
     return Joined(defects)
+
+
+def _number_names(keys: pa.Table) -> np.ndarray:
+    """The names of each execution, numbered as they come."""
+    names = np.asarray(keys["name"].combine_chunks().dictionary_encode().indices).astype(np.int64)
+    execution = np.asarray(keys["execution"]).astype(np.int64)
+    if not execution.any():
+        return names
+    _, numbers = np.unique(execution * (len(names) + 1) + names, return_inverse=True)
+    return np.asarray(numbers, np.int64)
+
+
+def _choose_first(
+    task: JoinTask, keys: pa.Table, process: np.ndarray, meaning: np.ndarray, senders: np.ndarray, first: np.ndarray,
+    defects: Defects,
+) -> np.ndarray:  # fmt: skip
+    """Where several records have a name: which of them is meant by it, in `first`; returns the others, and tells of them."""
+    counts = np.bincount(meaning[senders], minlength=len(first))
+    several = senders[counts[meaning[senders]] > 1]
+    by_name: dict[int, list[tuple[_Sender, int]]] = {}
+    columns = [np.asarray(keys[name]) for name in ("file", "line", "row", "kind", "content")]
+    for each in several.tolist():
+        file, line, row, kind, content = (int(column[each]) for column in columns)
+        by_name.setdefault(int(meaning[each]), []).append((_Sender(file, line, int(process[each]), row, kind, content), each))
+    again = []
+    for name, those in by_name.items():
+        # Who logged it first sent it; and of its own sends the first is the one that counts.
+        those.sort()
+        begun = those[0][0].process
+        one, first[name] = min((pair for pair in those if pair[0].process == begun), key=lambda pair: pair[0].row)
+        for sender, each in those:
+            if each == first[name]:
+                continue
+            again.append(each)
+            if sender.kind != SEND:
+                same = (sender.process, sender.content) == (one.process, one.content)
+                word, other = keys["name"][each], f"{task.files[one.file]} {task.unit} {one.line}"
+                _report(
+                    task, defects, process, keys, each, DefectKind.REPEATED if same else DefectKind.CONTRADICTING,
+                    f"{word} repeats {other}" if same else f"{word} is also the name of {other}, which differs",
+                )  # fmt: skip
+    return np.array(again, np.int64)
 
 
 def collect(task: CollectTask) -> Collected:
@@ -154,17 +237,13 @@ def collect(task: CollectTask) -> Collected:
     return Collected(most)
 
 
-def _batch(rows: list[tuple[int, int, int, bool]]) -> pa.RecordBatch:
-    columns = [[row[at] for row in rows] for at in range(4)]
-    return pa.record_batch(
-        [pa.array(column, field.type) for column, field in zip(columns, _JOINED, strict=True)], schema=_JOINED
-    )
-
-
 def _nobodys(name: str) -> int:
     """A number for a message that nobody sent: the same wherever it is delivered."""
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
 
 
-def _report(task: JoinTask, defects: Defects, process: int, file: int, line: int, kind: DefectKind, because: str) -> None:
-    defects.add(Defect(task.files[file], line, task.hosts[process], kind, because, task.unit))
+def _report(
+    task: JoinTask, defects: Defects, process: np.ndarray, keys: pa.Table, each: int, kind: DefectKind, because: str
+) -> None:  # fmt: skip
+    file, line = task.files[keys["file"][each].as_py()], keys["line"][each].as_py()
+    defects.add(Defect(file, line, task.hosts[process[each]], kind, because, task.unit))

@@ -133,7 +133,7 @@ def as_batch(rows: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=RECORDS)
 
 
-def as_lists(lengths: np.ndarray, values: np.ndarray, nulls: Any = None) -> Any:
+def as_lists(lengths: np.ndarray, values: Any, nulls: Any = None) -> Any:
     """A column of lists with these lengths, and these values one after the other."""
     offsets: Any = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, cast(Any, pa.array(values)), mask=nulls)

@@ -11,8 +11,18 @@ import pyarrow.compute as pc
 from quire.pipeline.compiled import compiled
 from quire.pipeline.importing.values import parse_time
 
-_WHOLE = r"^[0-9]{1,18}$"
-_ISO = r"^(1[7-9]|2[01])[0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]:[0-9][0-9](\.[0-9]{1,9})?$"
+_QUOTE = ord('"')
+_WHOLE = r"^([0-9]{1,18}|[0-8][0-9]{18})$"
+_ISO = r"^(1[7-9]|2[01])[0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]:[0-9][0-9](\.[0-9]{1,9})?Z?$"
+
+
+def is_text(data: bytes) -> bool:
+    """Whether it is UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def cut_texts(data: np.ndarray, spans: np.ndarray, wanted: np.ndarray | None = None) -> Any:
@@ -23,8 +33,44 @@ def cut_texts(data: np.ndarray, spans: np.ndarray, wanted: np.ndarray | None = N
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     letters = np.empty(offsets[-1], np.uint8)
     _copy(data, spans[:, 0], offsets, letters)
+    return _as_texts(offsets, letters)
+
+
+def cut_cells(data: np.ndarray, spans: np.ndarray, doubled: np.ndarray) -> Any:
+    """The same, where so many quotes in each of them are doubled."""
+    if not doubled.any():
+        return cut_texts(data, spans)
+    offsets = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0] - doubled))).astype(np.int32)
+    letters = np.empty(offsets[-1], np.uint8)
+    _copy_once(data, spans[:, 0], spans[:, 1], offsets, letters)
+    return _as_texts(offsets, letters)
+
+
+def bytes_of(texts: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of texts, and where each begins and the last ends."""
+    _, offsets, letters = texts.buffers()
+    if letters is None or not letters.size:
+        letters = pa.py_buffer(b"\0")
+    edges = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(letters, np.uint8), edges
+
+
+def _as_texts(offsets: np.ndarray, letters: np.ndarray) -> Any:
     buffers: list[Any] = [None, *(pa.py_buffer(cast(Any, values)) for values in (offsets, letters))]
-    return pa.Array.from_buffers(pa.string(), len(spans), buffers)
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+@compiled
+def _copy_once(data: np.ndarray, begin: np.ndarray, end: np.ndarray, offsets: np.ndarray, letters: np.ndarray) -> None:
+    """Of two quotes that follow each other, one."""
+    for row in range(len(begin)):
+        to, at = offsets[row], begin[row]
+        while at < end[row] and to < offsets[row + 1]:
+            letters[to] = data[at]
+            if data[at] == _QUOTE and end[row] - at > offsets[row + 1] - to:
+                at += 1
+            to += 1
+            at += 1
 
 
 @compiled
@@ -37,16 +83,15 @@ def _copy(data: np.ndarray, begin: np.ndarray, offsets: np.ndarray, letters: np.
 
 def read_times(texts: Any) -> Any:
     """What `parse_time` says of each of them: the usual forms all at once, and each of the others once."""
-    empty = pc.equal(texts, pa.scalar(""))
-    if pc.all(empty).as_py() is not False:
+    texts = pc.if_else(pc.equal(texts, pa.scalar("")), None, texts)
+    if texts.null_count == len(texts):
         return pa.nulls(len(texts), pa.int64())
-    texts = pc.if_else(empty, None, texts)
     whole = pc.match_substring_regex(texts, _WHOLE)
     found = pc.if_else(whole, texts, None).cast(pa.int64())
     dated = pc.match_substring_regex(texts, _ISO)
     if pc.any(dated).as_py():
         try:
-            moments = pc.if_else(dated, texts, None).cast(pa.timestamp("ns")).cast(pa.int64())
+            moments = pc.utf8_rtrim(pc.if_else(dated, texts, None), "Z").cast(pa.timestamp("ns")).cast(pa.int64())
             found = pc.coalesce(found, moments)
         except pa.ArrowInvalid:
             pass  # There is no such day or hour; which it is, is found out below.

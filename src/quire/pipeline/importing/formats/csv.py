@@ -13,12 +13,13 @@ import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
+from quire.pipeline.importing.cells import csv_rows, record_starts
 from quire.pipeline.importing.chunks import RECORD_MAX, decode_text, read_chunk
 from quire.pipeline.importing.formats.contract import (
     Event,
+    Format,
     Found,
     Likeness,
-    LineFormat,
     Log,
     Piece,
     SetApart,
@@ -28,9 +29,10 @@ from quire.pipeline.importing.formats.contract import (
 )
 from quire.pipeline.importing.mapping import usual_columns, with_following
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.tabular import add_parts, as_part
+from quire.pipeline.importing.texts import cut_cells
 
 SEPARATORS = ",\t;"
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
 
 
 class CsvSettings(msgspec.Struct, frozen=True):
@@ -42,7 +44,7 @@ class CsvSettings(msgspec.Struct, frozen=True):
     lenient: bool = False
 
 
-class Csv(LineFormat[CsvSettings]):
+class Csv(Format[CsvSettings]):
     settings = CsvSettings
 
     def recognise(self, log: Log) -> Likeness:
@@ -70,13 +72,35 @@ class Csv(LineFormat[CsvSettings]):
         compile_where(request.where)  # Says what is wrong with it.
         return CsvSettings(names, separator, given, 1 + request.skip_lines, request.where, request.lenient)
 
-    def events(self, piece: Piece, settings: CsvSettings, found: Found) -> Iterator[Event]:
+    def read(self, piece: Piece, settings: CsvSettings, found: Found) -> None:
         data, own, _ = read_chunk(piece.chunk, RECORD_MAX)
         found.used.update(settings.columns)
-        columns = usual_columns(settings.header, settings.columns).columns.values()
-        found.unused.update(name for name in settings.header if name not in columns)
+        columns = usual_columns(settings.header, settings.columns).columns
+        found.unused.update(name for name in settings.header if name not in columns.values())
         begin, end = own_records(data, own, piece.inside_quotes)
-        return _parse(data[begin:end], piece.name, piece.first_line + data.count(b"\n", 0, begin), settings, found)
+        records, first = data[begin:end], piece.first_line + data.count(b"\n", 0, begin)
+        decode_text(records, piece.name, first)
+        found.first = found.resume = piece.chunk.end
+        letters = np.frombuffer(records, np.uint8)
+        rows = csv_rows(letters, settings.separator, len(settings.header)) if settings.where is None else None
+        if rows is None:
+            add_parts(found, [], enumerate(_parse(records, piece.name, first, settings, found)))
+            return
+        lines = first + rows.lines
+        chosen = np.flatnonzero(~rows.odd & (lines != settings.header_line))
+        at = {name: number for number, name in enumerate(settings.header)}
+        fields = {
+            field: cut_cells(letters, rows.cells[chosen, at[name]], rows.doubled[chosen, at[name]])
+            for field, name in columns.items()
+        }
+        part, odd = as_part(chosen, lines[chosen], fields)
+        others = np.sort(np.concatenate((np.flatnonzero(rows.odd), chosen[odd]))).tolist()
+        add_parts(found, [part], (
+            (row, event)
+            for row in others for event in _parse(
+                records[slice(*rows.row[row])], piece.name, int(lines[row]), settings, found
+            )
+        ))  # fmt: skip
 
 
 def read_header(line: bytes, path: str) -> tuple[list[str], str]:
@@ -97,16 +121,12 @@ def own_records(data: bytes, own: int, inside: bool) -> tuple[int, int]:
     """Where the first record that begins in the chunk begins, and where the first that begins after it does."""
     if not inside and b'"' not in data[: own + 1]:
         return 0, own
-    letters = np.frombuffer(data, np.uint8)
-    quoted = (np.cumsum(letters == _QUOTE) + inside) % 2 == 1
-    starts = np.concatenate(([] if inside else [0], np.flatnonzero((letters == _NEWLINE) & ~quoted) + 1)).astype(np.int64)
-    later = starts[starts >= own]
-    first = int(starts[0]) if len(starts) else len(data)
-    return min(first, len(data)), int(later[0]) if len(later) else len(data)
+    starts: tuple[int, int] = record_starts(np.frombuffer(data, np.uint8), own, inside)
+    return starts
 
 
 def _parse(data: bytes, path: str, first_line: int, settings: CsvSettings, found: Found) -> Iterator[Event]:
-    """The events of whole records of a file; the header is none of them."""
+    """The events of whole records of a file, one by one; the header is none of them."""
     names = settings.header
     columns = usual_columns(names, settings.columns)
     text = decode_text(data, path, first_line)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from quire.model.errors import BadInput
+from quire.pipeline.importing.cells import CLOCK, NULL, JsonRows, json_rows
 from quire.pipeline.importing.chunks import read_chunk
 from quire.pipeline.importing.formats.contract import (
     Event,
+    Format,
     Found,
     Likeness,
-    LineFormat,
     Log,
     Piece,
     SetApart,
@@ -23,6 +27,8 @@ from quire.pipeline.importing.formats.contract import (
 )
 from quire.pipeline.importing.mapping import Columns, look_up, usual_columns, with_following
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.tabular import Part, add_parts, as_part
+from quire.pipeline.importing.texts import cut_texts, is_text
 from quire.pipeline.importing.values import NotJson, read_json
 
 
@@ -34,7 +40,7 @@ class JsonLinesSettings(msgspec.Struct, frozen=True):
     lenient: bool = False
 
 
-class JsonLines(LineFormat[JsonLinesSettings]):
+class JsonLines(Format[JsonLinesSettings]):
     settings = JsonLinesSettings
 
     def recognise(self, log: Log) -> Likeness:
@@ -61,30 +67,97 @@ class JsonLines(LineFormat[JsonLinesSettings]):
     def in_one_piece(self, settings: JsonLinesSettings) -> bool:
         return settings.array
 
-    def events(self, piece: Piece, settings: JsonLinesSettings, found: Found) -> Iterator[Event]:
+    def read(self, piece: Piece, settings: JsonLinesSettings, found: Found) -> None:
         data, own, _ = read_chunk(piece.chunk)
+        found.first = found.resume = piece.chunk.end
+        rows = _Rows(piece, settings, self.unit(settings), found)
         if settings.array:
-            texts: Iterator[tuple[int, Any]] = enumerate(_elements(data, piece), 1)
-        else:
-            texts = enumerate(data[:own].split(b"\n"), piece.first_line)
-        where, known = compile_where(settings.where), dict[tuple[str, ...], Columns]()
-        for number, text in texts:
-            if isinstance(text, bytes) and (not text.strip() or (where is not None and where.search(text) is None)):
+            add_parts(found, [], rows.events(enumerate(enumerate(_elements(data, piece), 1))))
+            return
+        data = data[:own]
+        if settings.where is not None or not is_text(data):
+            add_parts(found, [], rows.events(enumerate(enumerate(data.split(b"\n"), piece.first_line))))
+            return
+        letters = np.frombuffer(data, np.uint8)
+        found_rows = json_rows(letters)
+        lines = piece.first_line + found_rows.lines
+        odd = found_rows.shape < 0
+        parts = []
+        for shape, keys in enumerate(found_rows.shapes):
+            chosen = np.flatnonzero(found_rows.shape == shape)
+            names = [data[begin:end].decode() for begin, end in keys.tolist()]
+            place = rows.place(int(lines[chosen[0]]))
+            try:
+                columns = rows.columns(names, _object(data[slice(*found_rows.row[chosen[0]])], place), place)
+            except BadInput:
+                odd[chosen] = True  # No host, or a key twice: the first of them says so, if none before it says something else.
                 continue
-            place = f"{piece.name} {self.unit(settings)} {number}"
+            part, others = _as_part(letters, found_rows, chosen, lines[chosen], names, columns)
+            odd[chosen[others]] = True
+            parts.append(part)
+        texts = ((row, (int(lines[row]), data[slice(*found_rows.row[row])])) for row in np.flatnonzero(odd).tolist())
+        add_parts(found, parts, rows.events(texts))
+
+
+class _Rows:
+    """Rows of a piece, one by one."""
+
+    def __init__(self, piece: Piece, settings: JsonLinesSettings, unit: str, found: Found) -> None:
+        self._name, self._unit, self._settings, self._found = piece.name, unit, settings, found
+        self._where, self._known = compile_where(settings.where), dict[tuple[str, ...], Columns]()
+
+    def place(self, number: int) -> str:
+        return f"{self._name} {self._unit} {number}"
+
+    def columns(self, names: Sequence[str], row: Mapping[str, Any], place: str) -> Columns:
+        """The columns of rows with these names, of which one is given."""
+        known = self._known.get(tuple(names))
+        if known is None:
+            known = self._known[tuple(names)] = _columns(row, self._settings.columns, place, self._found)
+        return known
+
+    def events(self, texts: Iterable[tuple[int, tuple[int, Any]]]) -> Iterator[tuple[int, Event]]:
+        """The events of rows: each is given with a number that it keeps, its line, and what it holds."""
+        for row_number, (number, text) in texts:
+            if isinstance(text, bytes) and (not text.strip() or (self._where is not None and self._where.search(text) is None)):
+                continue
+            place = self.place(number)
             try:
                 row = text if isinstance(text, dict) else _object(text, place)
-                names = tuple(row)
-                if names not in known:
-                    known[names] = _columns(row, settings.columns, place, found)
-                event = (number, *known[names].record(row, place))
+                event = (number, *self.columns(tuple(row), row, place).record(row, place))
             except BadInput as error:
-                if not settings.lenient:
+                if not self._settings.lenient:
                     raise
                 said = text if isinstance(text, bytes) else msgspec.json.encode(text)
-                found.apart.append(SetApart(piece.name, number, str(error), said.decode(errors="replace")))
+                self._found.apart.append(SetApart(self._name, number, str(error), said.decode(errors="replace")))
                 continue
-            yield event
+            yield row_number, event
+
+
+def _as_part(
+    letters: np.ndarray, rows: JsonRows, chosen: np.ndarray, lines: np.ndarray, names: Sequence[str], columns: Columns
+) -> tuple[Part, np.ndarray]:  # fmt: skip
+    """The records of rows of one shape, and which of them are odd: those with clocks elsewhere, too."""
+    if any(column not in names for column in columns.columns.values()):
+        return as_part(chosen[:0], lines[:0], {})[0], np.ones(len(chosen), np.bool_)
+    clock = columns.columns.get("clock")
+    cells = rows.first[chosen][:, None] + np.arange(len(names))
+    holds = rows.holds[cells]
+    usual = np.ones(len(chosen), np.bool_)
+    for number, name in enumerate(names):
+        if name != clock:
+            usual &= holds[:, number] != CLOCK
+    cells, holds = cells[usual], holds[usual]
+    fields = {}
+    for field, name in columns.columns.items():
+        number = names.index(name)
+        texts = cut_texts(letters, rows.cells[cells[:, number]])
+        is_null = holds[:, number] == NULL
+        fields[field] = pc.if_else(pa.array(is_null), None, texts) if is_null.any() else texts
+    part, others = as_part(chosen[usual], lines[usual], fields)
+    odd = ~usual
+    odd[np.flatnonzero(usual)[others]] = True
+    return part, odd
 
 
 def _columns(row: Mapping[str, Any], given: Mapping[str, str], where: str, found: Found) -> Columns:

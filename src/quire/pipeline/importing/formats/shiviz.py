@@ -199,7 +199,7 @@ def _records(
 ) -> Block:  # fmt: skip
     """The records of matches: in columns, and one by one those with something unusual about them."""
     letters = np.frombuffer(data, np.uint8)
-    clocks = read_clocks(letters, matches[:, HOST : HOST + 2], matches[:, CLOCK : CLOCK + 2])
+    clocks = read_clocks(letters, matches[:, CLOCK : CLOCK + 2], matches[:, HOST : HOST + 2])
     # Whether what comes after the piece is text, nobody has looked.
     odd = (clocks.host < 0) | (clocks.lengths < 0) | (matches[:, END] > own)
     times = cut_texts(letters, matches[:, TIME : TIME + 2])

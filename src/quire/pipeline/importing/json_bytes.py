@@ -1,0 +1,49 @@
+"""Pieces of loops over bytes of JSON: the names in it, numbered as they first come, and what may stand between things."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quire.pipeline.compiled import piece
+
+NAMES_MAX = 1 << 14
+"""Of different names in what is read at once; an import has fewer hosts than this."""
+SLOTS = 4 * NAMES_MAX
+
+
+@piece
+def mix_in(mixed: int, part: int) -> int:
+    """A number of 32 bits for what was mixed and one part more, by Fowler, Noll and Vo."""
+    return (((mixed ^ int(part)) & 0xFFFFFFFF) * 16777619) & 0xFFFFFFFF
+
+
+@piece
+def number_name(
+    data: np.ndarray, begin: int, end: int, slots: np.ndarray, names: np.ndarray, known: int
+) -> int:  # fmt: skip
+    """The number of a name; `known` for one that is new, and has been written down if there was room."""
+    mixed = 0
+    for at in range(begin, end):
+        mixed = mix_in(mixed, data[at])
+    slot = mixed % SLOTS
+    while slots[slot] >= 0:
+        one = int(slots[slot])
+        first, length = names[one, 0], names[one, 1] - names[one, 0]
+        if length == end - begin:
+            same = 0
+            while same < length and data[first + same] == data[begin + same]:
+                same += 1
+            if same == length:
+                return one
+        slot = (slot + 1) % SLOTS
+    if known < NAMES_MAX:
+        slots[slot] = known
+        names[known, 0], names[known, 1] = begin, end
+    return known
+
+
+@piece
+def skip_space(data: np.ndarray, at: int, end: int) -> int:
+    while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
+        at += 1
+    return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutation import Mutation
 
 CLUSTERS = "tests/views/test_clusters.py"
+LIVE = "tests/live/dynamic/test_clusters.py"
 DESCRIPTION = "tests/hierarchy/test_description.py"
 SWARM = "tests/views/test_swarm.py::test_whatever_happens_every_promise_is_kept"
 MOVES = f"{CLUSTERS}::test_a_member_that_moves_is_elsewhere_from_the_next_view_on"
@@ -100,10 +101,38 @@ MUTATIONS = [
     ),
     Mutation(
         name="those behind an agent are blamed with it",
-        module="protocols/clusters/site.py",
-        right="if not any(self.routes.touches(source, one, other) for other in late - {one}))",
-        wrong="if late)",
+        module="views/relaying.py",
+        right="return [one for one in late if not any(protocol.passes(source, one, other) for other in late)]",
+        wrong="return list(late)",
         tests=(f"{CLUSTERS}::test_only_the_agent_is_blamed_for_what_a_cluster_behind_it_lacks",),
+    ),
+    Mutation(
+        name="whoever sends by way of itself or its receiver waits for a relay",
+        module="protocols/clusters/site.py",
+        right="return by not in (source, dest) and self.routes.touches(source, dest, by)",
+        wrong="return self.routes.touches(source, dest, by)",
+        tests=(f"{CLUSTERS}::test_only_the_agent_is_blamed_for_what_a_cluster_behind_it_lacks",),
+    ),
+    Mutation(
+        name="a relay that takes nothing is not suspected while anything else moves",
+        module="views/liveness.py",
+        right="        slow |= self._watch_relays(member.slow_relays(), now)\n",
+        wrong="        slow |= self._watch_relays(member.slow_relays(), now) if slow else set()\n",
+        tests=(f"{LIVE}::test_an_agent_that_reads_nothing_is_excluded_when_others_wait_for_it_and_its_cluster_is_not",),
+    ),
+    Mutation(
+        name="a relay that goes on taking messages is suspected",
+        module="views/liveness.py",
+        right="name: known[name] if name in known and known[name][0] == count else (count, now)",
+        wrong="name: known[name] if name in known else (count, now)",
+        tests=(f"{CLUSTERS}::test_a_relay_is_suspected_when_it_takes_nothing_for_long_and_others_wait_for_it",),
+    ),
+    Mutation(
+        name="whoever passes on nothing to anybody is suspected like a relay",
+        module="views/relaying.py",
+        right="if any(protocol.passes(source, other, one) for other in late)]",
+        wrong="if late]",
+        tests=(f"{CLUSTERS}::test_a_relay_is_suspected_when_it_takes_nothing_for_long_and_others_wait_for_it",),
     ),
     Mutation(
         name="the last to come is the agent of its cluster",

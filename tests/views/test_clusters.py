@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 from quire.model.errors import BadInput, ProtocolViolation
+from quire.views.liveness import Liveness
 from quire.views.packets import Data, Prepare
+from quire.views.timing import Timing
 from tests.views.stage import Stage
 
 NORTH_AND_SOUTH = ("north", "north", "south", "south", "south")
@@ -220,6 +222,38 @@ def test_only_the_agent_is_blamed_for_what_a_cluster_behind_it_lacks() -> None:
         stage.tick("m0")
         stage.pass_on("m0", "m1")
     assert stage.member("m1").waits_for() == {"m2"}
+
+
+def test_a_relay_is_suspected_when_it_takes_nothing_for_long_and_others_wait_for_it() -> None:
+    stage, liveness = founded(), Liveness(Timing(stall_s=10.0))
+    m0 = stage.member("m0")
+
+    def suspected(now: float) -> list[str]:
+        liveness.watch_progress(m0, now)
+        list(liveness.changes())
+        return sorted(liveness.suspected)
+
+    stage.blocked.update((name, "m1") for name in NAMES)  # It passes on nothing, so nobody waits for it.
+    stage.blocked.update((name, "m2") for name in NAMES)
+    stage.submit("m0")
+    stage.settling.drain()
+    assert m0.slow_relays() == {"m2": 0}
+    assert suspected(0.0) == suspected(9.0) == []
+    stage.blocked.discard(("m0", "m2"))
+    stage.settling.drain()
+    stage.blocked.add(("m0", "m2"))
+    stage.submit("m0")
+    stage.settling.drain()
+    stage.tick("m2")
+    stage.pass_on("m2", "m0")
+    assert m0.slow_relays() == {"m2": 1}
+    assert suspected(10.0) == suspected(19.0) == []
+    assert suspected(20.0) == ["m2"]
+    stage.blocked.clear()
+    stage.settling.drain()
+    stage.settling.rounds(1)
+    assert not m0.slow_relays()
+    assert suspected(21.0) == []
 
 
 def test_whoever_leaves_does_not_move_any_more() -> None:

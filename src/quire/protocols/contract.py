@@ -18,7 +18,7 @@ The effects are values, so that tests can compare them and a driver needs no kno
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import ClassVar
 
@@ -157,9 +157,9 @@ class Protocol(ABC):
         """The neighbours to whom this member may pass on what comes from that one."""
         return ()
 
-    def nearest(self, source: int, members: Collection[int]) -> tuple[int, ...]:  # noqa: ARG002
-        """Of members that lack what `source` sent, those to whom none of the others has to pass it on."""
-        return tuple(members)
+    def passes(self, source: int, dest: int, by: int) -> bool:  # noqa: ARG002
+        """Whether what `source` sends comes to `dest` by way of this member, another than both."""
+        return False
 
     def role(self) -> str:
         """What this member is among the others, for tables that show who bears which load."""

@@ -27,6 +27,8 @@ class Liveness:
         """When `watch` is wanted next."""
         self._progress: object = None
         self._moved_at = 0.0
+        self._relays: dict[str, tuple[int, float]] = {}
+        """Of members that have to pass on what this one sent, how much of it each has taken, and since when no more."""
 
     # What the member has to be told.
 
@@ -80,6 +82,7 @@ class Liveness:
         for peer in peers:
             peer.heard_at = min(now, peer.heard_at + late_s)
         self._moved_at = min(now, self._moved_at + late_s)
+        self._relays = {name: (count, min(now, since + late_s)) for name, (count, since) in self._relays.items()}
 
     # Standstill.
 
@@ -90,8 +93,17 @@ class Liveness:
         if progress is None or progress != self._progress:
             self._progress, self._moved_at = progress, now
         slow = member.waits_for() if now - self._moved_at >= self._timing.stall_s else set()
+        slow |= self._watch_relays(member.slow_relays(), now)
         for name in [name for name, reasons in self._reasons.items() if "slow" in reasons]:
             if name not in slow:
                 self.absolve(name, "slow")
         for name in slow:
-            self.blame(name, "slow", f"the group has waited for it for {now - self._moved_at:.1f} s")
+            self.blame(name, "slow", f"others have waited for it for {self._timing.stall_s:g} s")
+
+    def _watch_relays(self, taken: dict[str, int], now: float) -> set[str]:
+        """Those who take nothing though others wait for them to pass it on. What is delivered here does not show it."""
+        known = self._relays
+        self._relays = {
+            name: known[name] if name in known and known[name][0] == count else (count, now) for name, count in taken.items()
+        }
+        return {name for name, (_, since) in self._relays.items() if now - since >= self._timing.stall_s}

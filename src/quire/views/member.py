@@ -144,6 +144,10 @@ class Member:
         """The members without whose word nothing moves here at present."""
         return self.membership.ordering.waits_for() if self.core.mode == "normal" else set()
 
+    def slow_relays(self) -> dict[str, int]:
+        """The members that others wait for to pass on what this one sent, and how much of it each has taken."""
+        return self.membership.ordering.slow_relays() if self.core.mode == "normal" else {}
+
     def synced(self, number: int) -> list[Effect]:
         """The journal is durable up to this record."""
         self.core.synced(number)

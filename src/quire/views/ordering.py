@@ -20,6 +20,7 @@ from quire.views.knowledge import Knowledge, origin_suffices, witnesses
 from quire.views.packets import Control, Data, Entry, Have, Known, Previous
 from quire.views.reads import Reads
 from quire.views.records import Delivered, Kept, Sent, Took
+from quire.views.relaying import relays_to_blame, to_blame
 from quire.views.stock import Stock
 from quire.views.view import View
 
@@ -144,7 +145,7 @@ class Ordering:
         floor = self.knowledge.stable(self.rank)
         data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to(to))
         if self.stock.add(data) and self._journal:
-            self._core.save(Sent(_without_messages(data)))
+            self._core.save(Sent(data.without_messages()))
         self._to_members(data, to)
 
     def _pass_on(self, effect: contract.Send, run: Run) -> None:
@@ -368,18 +369,23 @@ class Ordering:
         unknown = "its position in the order is unknown without a message from"
         found = [self._hindrance(each.run, each.members, unknown) for each in self.protocol.waiting()]
         for run in self._queue:
-            lacking = self._nearest(run.origin, self.knowledge.lacking(run.origin, run.end))
+            lacking = self._to_blame(run.origin, self.knowledge.lacking(run.origin, run.end))
             found.append(self._hindrance(run, lacking, "it is not known to be held by a majority without word from"))
         if not self._has_room():
-            behind = self._names(self._nearest(self.rank, self.knowledge.behind(self.rank)))
+            behind = self._names(self._to_blame(self.rank, self.knowledge.behind(self.rank)))
             why = f"so much is under way that more waits until it is delivered by {', '.join(behind)}"
             first = self.operation_before(self.rank, self.sent)
             found.append(Hindrance(self._core.me.name, first, max(0, self._core.operations.last - first), behind, why))
         return found
 
-    def _nearest(self, origin: int, ranks: Iterable[int]) -> tuple[int, ...]:
-        """Of others who lack what a member sent, those who are to blame for it themselves."""
-        return self.protocol.nearest(origin, [rank for rank in ranks if rank != self.rank])
+    def _to_blame(self, origin: int, ranks: Iterable[int]) -> list[int]:
+        return to_blame(self.protocol, origin, [rank for rank in ranks if rank != self.rank])
+
+    def slow_relays(self) -> dict[str, int]:
+        """Of those who have not taken all that this member sent, and have to pass it on, how much each has taken."""
+        late = [rank for rank in self.knowledge.lacking(self.rank, self.sent) if rank != self.rank]
+        found = relays_to_blame(self.protocol, self.rank, late)
+        return {self.view.members[rank].name: self.knowledge.held[rank][self.rank] for rank in found}
 
     def _hindrance(self, run: Run, ranks: Iterable[int], why: str) -> Hindrance:
         names = self._names(ranks)
@@ -392,8 +398,3 @@ class Ordering:
     def waits_for(self) -> set[str]:
         """The members without whose word nothing moves here at present."""
         return {name for each in self.hindrances() for name in each.waits_for}
-
-
-def _without_messages(data: Data) -> Data:
-    body = msgspec.structs.replace(data.run.body, payload=b"")
-    return msgspec.structs.replace(data, packet=data.packet.carrying(msgspec.structs.replace(data.run, body=body)))

@@ -5,7 +5,7 @@ Some carry packets of the ordering protocol. They are generic in its type, so th
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Generic, Self
 
 import msgspec
 from typing_extensions import TypeVar
@@ -52,6 +52,11 @@ class Data(GroupPacket, Generic[P], frozen=True, tag="data"):
         run = self.packet.carried()
         assert run is not None
         return run
+
+    def without_messages(self) -> Self:
+        """The same, if the messages themselves are known."""
+        run = msgspec.structs.replace(self.run, body=msgspec.structs.replace(self.run.body, payload=b""))
+        return msgspec.structs.replace(self, packet=self.packet.carrying(run))
 
 
 class Control(GroupPacket, Generic[P], frozen=True, tag="control"):

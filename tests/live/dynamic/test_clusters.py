@@ -93,6 +93,32 @@ def test_a_member_joins_a_cluster_moves_to_another_and_leaves_and_answers_come_a
     run("memory", main())
 
 
+def test_an_agent_that_reads_nothing_is_excluded_when_others_wait_for_it_and_its_cluster_is_not() -> None:
+    async def main() -> None:
+        groups = {group.me: group for group in founders()}
+        await asyncio.gather(*(group.__aenter__() for group in groups.values()))
+        readers = {name: Member(group) for name, group in groups.items() if name != "d"}
+        groups["d"]._inbox._messages_max = 0
+        await groups["a"].multicast(b"the last that it takes")
+        await readers["e"].has(b"the last that it takes")
+        await groups["b"].execute(b"has to go by way of it")
+        stop = asyncio.Event()
+        talking = asyncio.ensure_future(talk([readers["a"]], stop, pause_s=0.5))
+        coming = [asyncio.ensure_future(reader.has(b"has to go by way of it")) for reader in readers.values()]
+        _, late = await asyncio.wait(coming, timeout=30)
+        assert not late
+        for reader in readers.values():
+            await reader.is_in("a", "b", "c", "e")
+            assert not reader.of(quire.Excluded)
+        assert agents(readers["e"]) == {"north": "a", "south": "e"}
+        stop.set()
+        await talking
+        for group in groups.values():
+            await crash(group)
+
+    run("memory", main())
+
+
 def test_whoever_is_started_again_with_its_journal_comes_back_in_the_cluster_to_which_it_moved(tmp_path: Path) -> None:
     where = places("tcp", HOMES)
 

@@ -12,7 +12,7 @@ This is what `matrix`, `coordinator` and `hierarchy` have in common; the first t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from quire.model.errors import BadInput, ProtocolViolation, WindowFull
@@ -100,9 +100,8 @@ class Site(Protocol):
                 onward |= present
         return tuple(sorted(onward))
 
-    def nearest(self, source: int, members: Collection[int]) -> tuple[int, ...]:
-        late = set(members) - {source}
-        return tuple(one for one in members if not any(self.routes.touches(source, one, other) for other in late - {one}))
+    def passes(self, source: int, dest: int, by: int) -> bool:
+        return by not in (source, dest) and self.routes.touches(source, dest, by)
 
     def role(self) -> str:
         return self.routes.role(self.site)

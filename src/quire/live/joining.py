@@ -24,8 +24,8 @@ FixedProtocol = Literal["two-phase", "coordinator", "matrix", "hierarchy"]
 DynamicProtocol = Literal["single-phase", "causal-vector", "fifo"]
 
 
-class _DynamicOptions(NetworkOptions, total=False):
-    """What a member of a group that changes may be given besides."""
+class _ViewOptions(NetworkOptions, total=False):
+    """What a member of any group that changes may be given besides."""
 
     options: Mapping[str, object] | None
     contact: Sequence[str]
@@ -34,12 +34,30 @@ class _DynamicOptions(NetworkOptions, total=False):
     delivery: Delivery | None
     weights: Mapping[str, int] | None
     rejoin: bool
+
+
+class _DynamicOptions(_ViewOptions, total=False):
+    """The same, where the protocol may be a hierarchy."""
+
     cluster: str
 
 
 @overload
 def join(
     group: str, *, me: int, members: Sequence[str], order: str, protocol: None = None, **more: Unpack[_DynamicOptions]
+) -> DynamicGroup: ...
+
+
+@overload
+def join(
+    group: str,
+    *,
+    me: int,
+    members: Sequence[str],
+    protocol: Literal["hierarchy"],
+    cluster: str,
+    order: None = None,
+    **more: Unpack[_ViewOptions],
 ) -> DynamicGroup: ...
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow.dataset as ds
 
 from quire.live.runs.collecting import collect
@@ -41,13 +42,15 @@ def make_round(seed: int, seconds: float, apart: bool) -> Round:
     return Round(seed, members, maker.make(kinds))
 
 
-def play(round: Round, directory: Path, judge: Judge) -> Outcome:
+def play(round: Round, directory: Path, judge: Judge, **settings: object) -> Outcome:
+    """`settings`: what the plan of the group has besides."""
     began, span_s = time.monotonic(), end_ms(round.faults) / 1000 + 1
     with stage(round) as place:
         plan = Plan(
             members=tuple(place.addresses(7000)), protocol="single-phase", rate=RATE, messages=int(RATE * span_s),
             insecure=True, timeout_s=TIMEOUT_MS / 1000, join_s=60,
         )  # fmt: skip
+        plan = msgspec.structs.replace(plan, **settings)
         fleet = FaultyFleet(plan, round.faults, directory / "parts", place.hosts, place.disks)
         try:
             asyncio.run(fleet.run())

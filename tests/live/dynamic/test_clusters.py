@@ -7,10 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import quire
 from quire.live.runs.collecting import collect
+from quire.live.runs.plan import Plan
 from quire.report.run_report import audit_here
 from tests.live.dynamic.kit import Member, crash, places, run, talk, together
 from tests.live.dynamic.process import Started
@@ -155,6 +157,15 @@ def test_a_hierarchy_is_fixed_unless_something_is_asked_for_that_needs_views() -
     named = dict(zip("abc", ADDRESSES, strict=True))
     assert isinstance(given(me="a", members=named), quire.DynamicGroup)
     assert isinstance(given(me="d", members=None, at="127.0.0.1:1", contact=ADDRESSES), quire.DynamicGroup)
+
+
+def test_a_file_of_a_hierarchy_says_by_its_clusters_its_journal_or_its_delivery_that_members_may_change() -> None:
+    plan = Plan(members=tuple(ADDRESSES), protocol="hierarchy")
+    assert not plan.is_dynamic()
+    for wish in ({"clusters": ("a", "b", "")}, {"journal": "j"}, {"delivery": "fast"}):
+        assert msgspec.structs.replace(plan, **wish).is_dynamic()
+    clustered = msgspec.structs.replace(plan, clusters=("a", "b/c", ""))
+    assert [clustered.dynamic_settings(me).cluster for me in range(3)] == ["a", "b/c", ""]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,6 +35,11 @@ class Terminal:
     def line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().rstrip("\n")
+
+    def has_said_something(self) -> bool:
+        """Whether there is a line to read, where each was read before the next was asked for."""
+        assert self.process.stdout is not None
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def end(self) -> None:
         """However the test went, leave no process."""

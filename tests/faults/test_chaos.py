@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,66 @@ def test_a_seed_loses_few_enough_hosts_that_the_others_can_agree() -> None:
 def test_hosts_of_objects_go_on_when_one_is_killed_and_another_stopped(tmp_path: Path) -> None:
     outcome = objects.play(Round(0, 5, parse_faults("stop 1@100ms for 200ms, kill 2@300ms")), tmp_path, audit_here)
     assert outcome.acknowledged > 0
+
+
+CAME = [["came", 7], ["changed", "tea", 1, "join", 7]]
+SENT = [["accepted", "tea", number] for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [
+        ([[2, [[7, 0], [7, 1], [7, 2]]]], ""),
+        ([[2, [[7, 0]]], [3, [[7, 2]]], [4, [[8, 0]]]], "accepted and is lost"),
+        ([[2, [[7, 0], [7, 2]]], [4, [[7, 1]]]], "tea has"),
+        ([[2, [[7, 0], [7, 1], [7, 1], [7, 2]]]], "twice"),
+        ([[2, [[7, 0], [7, 1]]], [5, [[7, 2]]]], "has 5 after 3"),
+    ],
+)
+def test_what_is_wrong_with_what_a_client_was_told_is_found(told: list[list[Any]], wrong: str) -> None:
+    def judge() -> None:
+        log, notes = sequencers.Log(), [*CAME, *SENT, *(["delivered", "tea", *each] for each in told)]
+        log.take(notes)
+        log.has_all_of(notes)
+
+    if not wrong:
+        judge()
+        return
+    with pytest.raises(AssertionError, match=wrong):
+        judge()
+
+
+def test_two_clients_that_were_told_different_things_under_one_number_are_found() -> None:
+    log = sequencers.Log()
+    log.take([*CAME, ["delivered", "tea", 2, [[7, 0]]]])
+    with pytest.raises(AssertionError, match="two entries 2 of tea"):
+        log.take([["came", 8], ["delivered", "tea", 2, [[7, 1]]]])
+
+
+def test_a_message_to_a_group_of_nobody_has_a_number_of_which_nobody_knows() -> None:
+    log, away = sequencers.Log(), ["changed", "tea", 3, "leave", 7]
+    notes = [*CAME, *SENT, ["delivered", "tea", 2, [[7, 0]]], away, ["changed", "tea", 5, "join", 7]]
+    notes.append(["delivered", "tea", 6, [[7, 2]]])
+    log.take(notes)
+    log.has_all_of(notes)
+
+
+@pytest.mark.parametrize(("found", "right"), [((2, 1), True), ((3, 2), True), ((1, 1), False), ((3, 1), False), (None, False)])
+def test_a_store_that_counts_too_few_or_too_many_transfers_is_found(*, found: list[int] | None, right: bool) -> None:
+    notes = [["began", 0], ["committed", 0], ["began", 1], ["committed", 1], ["began", 2]]
+    if right:
+        assert stores.check_counts(notes, found) == 2
+        return
+    with pytest.raises(AssertionError, match="the store counts"):
+        stores.check_counts(notes, found)
+
+
+@pytest.mark.parametrize(("times", "wrong"), [(1, ""), (0, "0 times"), (2, "2 times")])
+def test_a_call_that_a_replica_ran_twice_or_not_at_all_is_found(times: int, wrong: str) -> None:
+    called, ran = [["began", "shared-0", 0], ["answered", "shared-0", 0]], ["ran", "shared-0", 0, 0]
+    notes = [[*called, ran], [ran] * times]
+    if not wrong:
+        assert objects.check_calls(notes, (0, 1)) == 1
+        return
+    with pytest.raises(AssertionError, match=wrong):
+        objects.check_calls(notes, (0, 1))

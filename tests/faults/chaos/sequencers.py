@@ -22,6 +22,7 @@ from tests.faults.chaos.worker import read_notes
 
 SEQUENCERS = range(3)
 CLIENTS = range(3, 6)
+NEVER = 1 << 62
 
 Entry = tuple[Any, ...]
 """What has a number in a group: a message with its origin, or a change with whom it is about."""
@@ -110,13 +111,24 @@ class Log:
         self.clients += me is not None
 
     def has_all_of(self, notes: list[list[Any]]) -> None:
-        """Of a client that left: whatever was accepted of it has one number, in the order in which it was sent."""
+        """Of a client that left: whatever was accepted of it has one number, in the order in which it was sent. When nobody was
+        in the group, nobody was told of it: then there is a number of which nobody knows."""
         me = notes[0][1]
         for group in {about[0] for what, *about in notes if what == "accepted"}:
             accepted = [about[1] for what, *about in notes if what == "accepted" and about[0] == group]
-            numbered = [entry[1] for (of, _), entry in sorted(self.entries.items()) if of == group and entry[0] == me]
-            sent = [each for each in numbered if isinstance(each, int)]
-            assert sent == accepted, f"client {me} sent {accepted} to {group}, where there are {sent}"
+            entries = sorted((number, entry) for (of, number), entry in self.entries.items() if of == group)
+            sent = [(entry[1], number) for number, entry in entries if entry[0] == me and isinstance(entry[1], int)]
+            assert [message for message, _ in sent] == sorted(message for message, _ in sent), f"{group} has {sent} of {me}"
+            numbers = dict(sent)
+            assert numbers.keys() <= {*accepted}
+            unknown = sorted({*range(1, entries[-1][0])} - {number for number, _ in entries})
+            after = 0
+            for message in accepted:
+                number = numbers.get(message) or next((number for number in unknown if number > after), NEVER)
+                assert after < number < NEVER, (
+                    f"a message of client {me} to {group} was accepted and is lost: {message}, or before"
+                )
+                after = number
 
 
 def _numbered(notes: list[list[Any]]) -> Iterator[tuple[str, int, Entry]]:

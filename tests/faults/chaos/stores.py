@@ -10,7 +10,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class StoreProcesses(ServiceProcesses):
         await self.until_said("ended", range(self.count), "at the end")
 
 
-def check_counts(notes: list[list[Any]], found: list[int] | None) -> int:
+def check_counts(notes: list[list[Any]], found: Sequence[int] | None) -> int:
     """What was committed is in the store, and nothing else, unless the teller did not learn what became of it. Returns how
     much was acknowledged."""
     began, committed, aborted = (

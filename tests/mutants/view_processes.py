@@ -9,6 +9,16 @@ LINKS = "tests/wire/test_links.py"
 
 OVER_CONNECTIONS = [
     Mutation(
+        name="of two connections that are made at the same time, each side ends one",
+        module="views/peers.py",
+        right="ended = others if self.decides else others & self._passed_over",
+        wrong="ended = others",
+        tests=(
+            f"{PROCESS}::TestConnections::test_whoever_does_not_ends_none_because_the_other_may_be_chosen_yet",
+            "tests/live/dynamic/test_changing.py::test_members_that_all_lost_each_other_in_the_same_moment_come_together_again",
+        ),
+    ),
+    Mutation(
         name="what was sent to a process is sent to the one that takes its place",
         module="views/peers.py",
         right="        if theirs.life != self.life:\n",

@@ -8,7 +8,7 @@ import pytest
 from quire.model.errors import BadInput
 from quire.model.payloads import Messages
 from quire.simulation.membership.chaos import Chaos, ChaosConfig
-from quire.views.effects import Disconnect, PacketSent, Report
+from quire.views.effects import Disconnect, PacketSent, ProcessEffect, Report
 from quire.views.introductions import Introduction
 from quire.views.packets import Decide
 from quire.views.peers import Peer
@@ -243,6 +243,44 @@ class TestLives:
 
     def test_a_run_in_which_that_happened(self) -> None:
         assert Chaos(ChaosConfig(uniform=True, reads=6, journal=True, heavy=True, founders=(3, 3)), 730147031374).run().live
+
+
+class TestConnections:
+    """Two processes connect to each other at the same time, and have two connections, of which one says which is used."""
+
+    OLD, NEW, NEWEST = 1, 2, 3
+
+    def peer(self, *, decides: bool) -> tuple[Peer, list[ProcessEffect]]:
+        peer, out = Peer("c", 0.0, decides=decides), list[ProcessEffect]()
+        peer.meet(introduction(1))
+        for connection in (self.OLD, self.NEW):
+            peer.add_connection(connection, out)
+        return peer, out
+
+    def ended(self, out: list[ProcessEffect]) -> list[int]:
+        return [effect.connection for effect in out if isinstance(effect, Disconnect)]
+
+    def test_whoever_decides_uses_the_newest_and_ends_the_other(self) -> None:
+        peer, out = self.peer(decides=True)
+        assert (peer.connection, self.ended(out)) == (self.NEW, [self.OLD])
+
+    @pytest.mark.parametrize("first", [OLD, NEW])
+    def test_whoever_does_not_ends_none_because_the_other_may_be_chosen_yet(self, first: int) -> None:
+        peer, out = self.peer(decides=False)
+        peer.resumed(first, 0, out)
+        other = self.OLD + self.NEW - first
+        peer.resumed(other, 0, out)
+        assert (peer.connection, self.ended(out)) == (other, [])
+        peer.drop_connection(first)
+        assert peer.all_connections() == {other}
+
+    def test_a_connection_that_is_never_chosen_is_ended_when_others_are_chosen_twice(self) -> None:
+        peer, out = self.peer(decides=False)
+        peer.resumed(self.NEW, 0, out)
+        peer.drop_connection(self.NEW)
+        peer.add_connection(self.NEWEST, out)
+        peer.resumed(self.NEWEST, 0, out)
+        assert (peer.connection, self.ended(out)) == (self.NEWEST, [self.OLD])
 
 
 def introduction(life: int, incarnation: int | None = None) -> Introduction:

@@ -60,6 +60,8 @@ class Peer:
         """Whether the peer has said over this connection how much it has."""
         self.others: set[int] = set()
         """Further connections with it."""
+        self._passed_over: frozenset[int] = frozenset()
+        """Those of them that were there when the peer last chose another."""
         self.heard_at = now
         """When something came from it, or when it was first heard of."""
         self.spoilt = 0
@@ -126,8 +128,12 @@ class Peer:
 
     def _use(self, connection: int, out: list[ProcessEffect]) -> None:
         others = self.all_connections() - {connection}
-        self.connection, self.is_ready, self.others = connection, False, set()
-        out.extend(Disconnect(other, _CHANGED) for other in sorted(others))
+        # Of two connections that are made at the same time, the peer may have chosen the other one since. Were that ended here,
+        # while the peer ends this one, they would have none. Those that it has passed over twice it does not know.
+        ended = others if self.decides else others & self._passed_over
+        self.connection, self.is_ready, self.others = connection, False, others - ended
+        self._passed_over = frozenset(self.others)
+        out.extend(Disconnect(other, _CHANGED) for other in sorted(ended))
         self.incoming.note_acknowledged()
         out.append(Write(connection, (resume(self.incoming.received),)))
 

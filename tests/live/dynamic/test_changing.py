@@ -140,6 +140,21 @@ def test_a_member_that_crashes_is_missed_at_once_and_the_others_go_on_in_one_ord
     run(way, main())
 
 
+def test_members_that_all_lost_each_other_in_the_same_moment_come_together_again() -> None:
+    """They all connect to each other in the same moment, too."""
+
+    async def main() -> None:
+        async with founded("memory") as members:
+            for member in members.values():
+                cut_off(address(member))
+            await asyncio.sleep(3)
+            for member in members.values():
+                mend(address(member))
+            await asyncio.wait_for(asyncio.gather(*(member.group.execute(b"here") for member in members.values())), 5)
+
+    run("memory", main())
+
+
 def test_a_member_that_was_cut_off_is_excluded_comes_back_and_misses_nothing() -> None:
     async def main() -> None:
         async with founded("memory") as members:

@@ -150,7 +150,9 @@ def test_members_that_all_lost_each_other_in_the_same_moment_come_together_again
             await asyncio.sleep(3)
             for member in members.values():
                 mend(address(member))
-            await asyncio.wait_for(asyncio.gather(*(member.group.execute(b"here") for member in members.values())), 5)
+            talking = [asyncio.ensure_future(member.group.execute(b"here")) for member in members.values()]
+            _, waiting = await asyncio.wait(talking, timeout=5)
+            assert not waiting
 
     run("memory", main())
 

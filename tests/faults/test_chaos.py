@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quire.model.faults import Kill, Restart, Stop, check_faults, parse_faults
+from quire.model.faults import Kill, Restart, Stop, check_faults, end_ms, parse_faults
 from quire.report.run_report import audit_here
 from tests.faults.chaos import objects, sequencers, stores
 from tests.faults.chaos.groups import make_round, play
@@ -97,6 +97,8 @@ def test_a_seed_loses_few_enough_hosts_that_the_others_can_agree() -> None:
     lost = [[fault for fault in each.faults if objects.loses(fault) is not None] for each in rounds]
     assert {type(fault).__name__ for each in lost for fault in each} == {"Kill", "Stop", "Partition"}
     assert max(map(len, lost)) == objects.LOST_MAX
+    for first, second in (each for each in lost if len(each) == objects.LOST_MAX):
+        assert end_ms([first]) < second.at_ms, "the others must have agreed about one before the next"
 
 
 def test_hosts_of_objects_go_on_when_one_is_killed_and_another_stopped(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ class Maker:
         self._end_ms = round(seconds * 1000)
         self._busy = [0] * members
         """Until when something happens to the process of each member."""
-        self._apart_ms = 0
-        """Until when some cannot reach others."""
+        self._over_ms = 0
+        """Until when something lasts that concerns more than one of them."""
 
     def make(self, kinds: Sequence[Callable[[int], int | None]], pause_ms: int = 1500) -> tuple[Fault, ...]:
         """Faults of these kinds, each of which is called with a time, and returns another if it is put off until then. They
@@ -90,7 +90,7 @@ class Maker:
     def quiet_ms(self, at_ms: int, among: Collection[int]) -> int:
         """From when on nothing happens to any of these."""
         busy = (self._busy[member] + 1 for member in among if member not in self.gone)
-        return max(at_ms, self._apart_ms + 1, *busy)
+        return max(at_ms, self._over_ms + 1, *busy)
 
     def kill(self, members: Sequence[int], at_ms: int) -> list[Restart]:
         """They are started again after a while, each after its own."""
@@ -106,7 +106,9 @@ class Maker:
 
     def stop_for_good(self, member: int, at_ms: int) -> None:
         """For so long that the others go on without it."""
-        self.faults.append(Stop(member, at_ms, self._long_ms()))
+        fault = Stop(member, at_ms, self._long_ms())
+        self.faults.append(fault)
+        self._lasts(fault)
         self._is_gone(member)
 
     def isolate_for_good(self, member: int, at_ms: int) -> None:
@@ -149,7 +151,10 @@ class Maker:
 
     def _come_apart(self, fault: Partition | Cut) -> None:
         self.faults.append(fault)
-        self._apart_ms = max(self._apart_ms, fault.at_ms + fault.for_ms)
+        self._lasts(fault)
+
+    def _lasts(self, fault: Partition | Cut | Stop) -> None:
+        self._over_ms = max(self._over_ms, fault.at_ms + fault.for_ms)
 
     def _length_ms(self) -> int:
         return self.choose.randint(100, 3 * TIMEOUT_MS)

@@ -93,8 +93,8 @@ OVER_CONNECTIONS = [
     Mutation(
         name="what waits for the end of a turn is not said then",
         module="views/process.py",
-        right="        self._perform(self.member.end_turn(), out)\n",
-        wrong="",
+        right="        return self._done(now, self.member.end_turn())\n",
+        wrong="        return self._done(now, [])\n",
         tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
     ),
     Mutation(

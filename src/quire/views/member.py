@@ -267,7 +267,8 @@ class Member:
                 self._ask_for_reads()
             if not more:
                 membership.ordering.end_turn()
-        core.ask_for_sync()
+        if not more:
+            core.ask_for_sync()
         return core.take_effects()
 
     def _replay_one(self) -> bool:

@@ -221,7 +221,8 @@ class Process:
     # Frames.
 
     def received(self, now: float, connection: int, frames: Iterable[Frame]) -> list[ProcessEffect]:
-        """Frames have come together. The body of each is not needed any more when the next one is asked for."""
+        """Frames have come together. The body of each is not needed any more when the next one is asked for. What is to be said
+        to that waits for what comes from others at the same time, until `end_turn`."""
         out = self._begin(now)
         for frame in frames:
             peer = self._on.get(connection)
@@ -235,13 +236,16 @@ class Process:
                     self._take_control(peer, connection, frame, out)
             except QuireError as error:
                 self._take_offence(peer, connection, error, out)
-        self._perform(self.member.end_turn(), out)
         peer = self._on.get(connection)
         if peer is not None:
             peer.acknowledge(out, at_once=False)
             if self._liveness.heard(peer, now):
                 self._tell_suspicions(out)
         return out
+
+    def end_turn(self, now: float) -> list[ProcessEffect]:
+        """Nothing more has come at the same time."""
+        return self._done(now, self.member.end_turn())
 
     def _take(self, peer: Peer, frame: Numbered, out: list[ProcessEffect]) -> None:
         came = peer.take(frame)

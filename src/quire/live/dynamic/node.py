@@ -1,7 +1,8 @@
 """A process of a group on an event loop: it is fed what happens, and what it asks for is done. One timer, and no decisions.
 
 Connections, the disk and time go in; frames, records and calls come out, in the order in which the process asks for them. What
-concerns the application goes to its owner. Everything that was read at once is taken before anything leaves.
+concerns the application goes to its owner. Everything that can be read in one turn of the event loop, from whomever it comes, is
+taken before anything is done or leaves.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from quire.views.process import Process
 from quire.views.timing import Timing
 from quire.views.view import Participant
 from quire.wire.frames import Frame
+
+_WANTED_MAX = 256
+"""So much may wait for the end of a turn: while there is always more to read, it would never come."""
 
 
 class Owner(Protocol):
@@ -90,6 +94,8 @@ class Node:
         self._wanted: deque[effects.ProcessEffect] = deque()
         """What is to be done, in order."""
         self._doing = False
+        self._turn_ends = False
+        """Whether the end of the turn is near."""
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.Write: self._write,
             effects.Deliver: owner.delivered,
@@ -285,7 +291,16 @@ class Node:
 
     def arrived(self, connection: NamedConnection, frames: Iterator[Frame]) -> None:
         self._owner.before_input()
-        self.do(self.process.received(self._now(), connection.number, frames))
+        self._wanted.extend(self.process.received(self._now(), connection.number, frames))
+        if len(self._wanted) > _WANTED_MAX:
+            self._end_turn()
+        elif not self._turn_ends:
+            self._turn_ends = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._turn_ends = False
+        self.do(self.process.end_turn(self._now()))
 
     def gave_up(self, connection: NamedConnection, why: str) -> None:
         if not self._stopped:

@@ -154,7 +154,8 @@ class Chaos:
             return False
         chosen = choose.randrange(len(ends) + len(dials))
         if chosen < len(ends):
-            world.arrive(ends[chosen], choose.choice((1, 1, 1, 5)))
+            items, ends_turn = choose.choice(((1, True), (1, True), (1, False), (5, True)))
+            world.arrive(ends[chosen], items, ends_turn=ends_turn)
         else:
             world.answer(dials[chosen - len(ends)])
         return True

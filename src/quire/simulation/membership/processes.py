@@ -143,8 +143,9 @@ class ProcessWorld(Hosts):
         """Where something can arrive now."""
         return [end for end in self.network.readable() if self._hears(end.name)]
 
-    def arrive(self, end: End, items: int = 1) -> None:
-        """So many writes arrive together at an end of a connection, or if there are none, its end."""
+    def arrive(self, end: End, items: int = 1, *, ends_turn: bool = True) -> None:
+        """So many writes arrive together at an end of a connection, or if there are none, its end. `ends_turn`: nothing more
+        arrives elsewhere at the same time."""
         process = self.process(end.name)
         process.hasty = self.hasty
         if not end.inbox:
@@ -156,6 +157,8 @@ class ProcessWorld(Hosts):
             items -= 1
             self._run(end.name, process.connected(self.now, end.number, introduction, dialled=end.dialled))
         self._run(end.name, process.received(self.now, end.number, end.frames(items)))
+        if ends_turn:
+            self._run(end.name, process.end_turn(self.now))
 
     def _ended(self, end: End) -> None:
         """A connection has ended here. Before anybody has introduced itself, that is no connection yet."""

@@ -6,6 +6,7 @@ from tests.mutants.mutation import Mutation
 
 PROCESS = "tests/views/test_process.py"
 LINKS = "tests/wire/test_links.py"
+ANSWERS = "tests/views/test_answers.py"
 
 OVER_CONNECTIONS = [
     Mutation(
@@ -96,6 +97,41 @@ OVER_CONNECTIONS = [
         right="        return self._done(now, self.member.end_turn())\n",
         wrong="        return self._done(now, [])\n",
         tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
+    ),
+    Mutation(
+        name="what was delivered here is taken to be delivered by the others without an answer",
+        module="protocols/single_phase/protocol.py",
+        right="        return told < self._owed or bool(self._pending and",
+        wrong="        return bool(self._pending and",
+        tests=(f"{ANSWERS}::test_whatever_is_sent_is_delivered_without_a_timer",),
+    ),
+    Mutation(
+        name="the first message that waits is not answered before it is delivered",
+        module="protocols/single_phase/protocol.py",
+        right="bool(self._pending and told < self._needed(*self._first_pending()))\n",
+        wrong="False\n",
+        tests=(f"{ANSWERS}::test_whatever_is_sent_is_delivered_without_a_timer",),
+    ),
+    Mutation(
+        name="every message is answered at the end of its turn, whatever it waits for",
+        module="views/ordering.py",
+        right="        if packet is not None and self.protocol.is_awaited(self._said):\n",
+        wrong="        if packet is not None:\n",
+        tests=(f"{ANSWERS}::test_members_that_all_send_seldom_answer",),
+    ),
+    Mutation(
+        name="that a message is held is not told when it is in order",
+        module="views/ordering.py",
+        right="            self._untold.add(origin)\n",
+        wrong="            pass\n",
+        tests=(f"{ANSWERS}::test_whatever_is_sent_is_delivered_without_a_timer",),
+    ),
+    Mutation(
+        name="that a message is held is told again when it is in order",
+        module="views/ordering.py",
+        right=" and run.end > self._told_held[origin]:\n",
+        wrong=":\n",
+        tests=(f"{ANSWERS}::test_members_that_all_send_seldom_answer",),
     ),
     Mutation(
         name="whoever leaves waits for no more than a majority",

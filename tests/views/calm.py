@@ -68,10 +68,10 @@ class Calm(ProcessWorld):
                     if isinstance(item, bytes) and len(item) > 60:
                         end.inbox[place] = item[:45] + b"\xc1" + item[46:]
 
-    def arrive(self, end: End, items: int = 1) -> None:
+    def arrive(self, end: End, items: int = 1, *, ends_turn: bool = True) -> None:
         if end.other.name in self.spoilt_from:
             self.spoil(end.name)
-        super().arrive(end, items)
+        super().arrive(end, items, ends_turn=ends_turn)
 
     def settle(self) -> None:
         """Everything that is under way arrives, and disks are synced; no time passes."""

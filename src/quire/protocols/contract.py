@@ -137,6 +137,11 @@ class Protocol(ABC):
         if source == self.me or not 0 <= source < self.members:
             raise ProtocolViolation(source, "it is not another member of the group")
 
+    def is_awaited(self, said: Packet | None) -> bool:  # noqa: ARG002
+        """Whether anybody may wait for the last packet that this member is to send, of a kind of which only the latest counts,
+        and which has not left yet; `said` is what went to everybody last. Otherwise it can be left until it says more."""
+        return True
+
     def audience(self) -> tuple[int, ...]:
         """The members to whom `submit` sends now."""
         return tuple(range(self.members))

@@ -57,10 +57,14 @@ class Ordering:
         self._told = [0] * members
         """How much of each member this one has told that it has delivered."""
         self._unsaid: Packet | None = None
-        """What the protocol wants to tell everybody, of which only the latest counts. It leaves at the end of the turn, if no
-        messages of this member do, which tell as much."""
+        """What the protocol wants to tell everybody, of which only the latest counts. It leaves at the end of a turn, once
+        anybody waits for it, if no messages of this member do, which tell as much."""
+        self._said: Packet | None = None
+        """What of the protocol went to everybody last."""
         self._untold: set[int] = set()
         """The members of whose messages this one has to tell, with the next packet, that it holds them."""
+        self._told_held = [0] * members
+        """How much of each member this one has told that it holds."""
         self._held_at: deque[tuple[int, int, int]] = deque()
         self._delivered_at: deque[tuple[int, int, int]] = deque()
         """(record, member, count): once that record is durable, so much is."""
@@ -96,7 +100,7 @@ class Ordering:
         """What is told with a packet to these members, or to all."""
         known = self.knowledge.mine()
         if to is None:
-            self._told = list(known.delivered)
+            self._told, self._told_held = list(known.delivered), list(known.held)
             self._untold.clear()
         return known
 
@@ -105,6 +109,7 @@ class Ordering:
         for effect in effects:
             if isinstance(effect, contract.Deliver):
                 self._queue.append(effect.run)
+                self._found_order(effect.run)
             elif (run := effect.packet.carried()) is None:
                 self._say(effect)
             elif run.origin == self.rank:
@@ -118,16 +123,27 @@ class Ordering:
         else:
             self._send_control(effect.packet, effect.to)
 
+    def _found_order(self, run: Run) -> None:
+        """A run is in order, so whoever is as far waits until it is safe. Before that, nobody needs to know who holds it."""
+        origin = run.origin
+        if self._witness_of[origin] and origin != self.rank and not self._journal and run.end > self._told_held[origin]:
+            self._untold.add(origin)
+
     def _send_control(self, packet: Packet, to: tuple[int, ...] | None) -> None:
+        if to is None:
+            self._said = packet
         self._to_members(Control(self.view.epoch, packet, self._known_to(to)), to)
 
     def end_turn(self) -> None:
-        """Nothing more comes at once: say what has waited for more to say."""
-        if self._unsaid is not None:
-            packet, self._unsaid = self._unsaid, None
+        """Nothing more comes at once: say what has waited for more to say, and is waited for."""
+        packet = self._unsaid
+        if packet is not None and self.protocol.is_awaited(self._said):
+            self._unsaid = None
             self._send_control(packet, None)
         elif self._untold:
             self._tell(self._untold)
+            for origin in self._untold:
+                self._told_held[origin] = self.stock.count[origin]
             self._untold.clear()
         self._tell_delivered()
 
@@ -138,7 +154,7 @@ class Ordering:
         run = packet.carried()
         assert run is not None
         if to is None:
-            self._unsaid = None
+            self._unsaid, self._said = None, packet
         causes = tuple(self.delivered) if self._core.settings.causal else ()
         if causes:
             causes = (*causes[: self.rank], run.first, *causes[self.rank + 1 :])
@@ -184,8 +200,6 @@ class Ordering:
             origin = data.run.origin
             self.keep(data)
             self.knowledge.learn_floor(origin, data.floor)
-            if self._witness_of[origin] and not self._journal:
-                self._untold.add(origin)
         self._perform(effects)
         return True
 

@@ -1,8 +1,8 @@
 """A process of a group on an event loop: it is fed what happens, and what it asks for is done. One timer, and no decisions.
 
 Connections, the disk and time go in; frames, records and calls come out, in the order in which the process asks for them. What
-concerns the application goes to its owner. Everything that can be read in one turn of the event loop, from whomever it comes, is
-taken before anything is done or leaves.
+concerns the application goes to its owner. Everything that can be read in one turn of the event loop, from whomever it comes,
+is taken before anything is done or leaves.
 """
 
 from __future__ import annotations

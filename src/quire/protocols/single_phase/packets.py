@@ -22,6 +22,11 @@ class Operations(Packet, frozen=True, tag=1):
     def carried(self) -> Run:
         return self.run
 
+    @property
+    def until(self) -> int:
+        """Nothing of this member's will ever be timed so early, or earlier, again."""
+        return self.time + self.run.count - 1
+
 
 class Acknowledgement(Packet, frozen=True, tag=2):
     """ACK: nothing of this member's will ever be timed `clock` or earlier."""
@@ -29,6 +34,10 @@ class Acknowledgement(Packet, frozen=True, tag=2):
     name: ClassVar[str] = "ACK"
     latest_counts: ClassVar[bool] = True
     clock: int
+
+    @property
+    def until(self) -> int:
+        return self.clock
 
 
 class Relay(Packet, frozen=True, tag=3):

@@ -62,6 +62,8 @@ class SinglePhase(Protocol):
         self._pending: list[tuple[int, int, Run]] = []
         self._held = 0
         self._mine = 0
+        self._owed = 0
+        """The clock of this member that what was delivered here takes: the others need it, too."""
         self._next = [0] * members
         self._relay = Relaying(me, members, self._rotating) if options.acks == "point-to-point" else None
 
@@ -143,6 +145,23 @@ class SinglePhase(Protocol):
         raise ProtocolViolation(
             source, f"it sent a {packet.name or type(packet).__name__}, which is not a packet of this group"
         )
+
+    def is_awaited(self, said: Packet | None) -> bool:
+        """Not where what it acknowledges comes after a message that waits for others alone: they will be heard, and then it
+        says more. The earliest message that anybody has not delivered is first, or delivered, at everybody, so that it is
+        acknowledged."""
+        if self._always:
+            return True
+        told = said.until if isinstance(said, (Operations, Acknowledgement)) else 0
+        return told < self._owed or bool(self._pending and told < self._needed(*self._first_pending()))
+
+    def _first_pending(self) -> tuple[int, Run]:
+        time, _, run = self._pending[0]
+        return time, run
+
+    def _needed(self, time: int, run: Run) -> int:
+        """The clock of this member without which others cannot deliver a run."""
+        return 0 if run.origin == self.me else need(self.me, time + run.count - 1, run.origin, self.members, self._rotating)
 
     def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:
         """In the order of their positions. What a member has delivered before is the beginning of that order."""
@@ -226,6 +245,7 @@ class SinglePhase(Protocol):
                 run = self._cut(time, run, limit)
             effects.append(Deliver(run, (time, position)))
             self._held -= run.count
+            self._owed = max(self._owed, self._needed(time, run))
             if run.origin == self.me:
                 self._mine -= run.count
                 mine_until = time if self._unit else time + run.count - 1

@@ -158,7 +158,10 @@ class ProcessWorld(Hosts):
             self._run(end.name, process.connected(self.now, end.number, introduction, dialled=end.dialled))
         self._run(end.name, process.received(self.now, end.number, end.frames(items)))
         if ends_turn:
-            self._run(end.name, process.end_turn(self.now))
+            self.end_turn(end.name)
+
+    def end_turn(self, name: str) -> None:
+        self._run(name, self.process(name).end_turn(self.now))
 
     def _ended(self, end: End) -> None:
         """A connection has ended here. Before anybody has introduced itself, that is no connection yet."""

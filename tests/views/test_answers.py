@@ -1,0 +1,74 @@
+"""What is said to messages that come: as seldom as possible, and never so seldom that anybody would wait for a timer."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from tests.kit.effort import runs
+from tests.views.calm import Calm
+from tests.views.test_process import everywhere, group
+
+OPTIONS = [
+    {"lookahead": 0}, {"lookahead": 8}, {"ids": "rotating"}, {"batches": "run-length"},
+    {"batches": "run-length", "lookahead": 64}, {"acks": "basic"}, {"acks": "point-to-point", "lookahead": 4},
+]  # fmt: skip
+
+
+def arrive_in_any_order(world: Calm, choose: random.Random) -> None:
+    """Everything that is on its way arrives, one after the other or together, and no time passes."""
+    while True:
+        while ends := world.readable():
+            world.arrive(choose.choice(ends), choose.randint(1, 3), ends_turn=choose.random() < 0.5)
+        for name in world.processes:
+            world.end_turn(name)
+        if not world.readable():
+            return
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())))
+def test_whatever_is_sent_is_delivered_without_a_timer(options: dict[str, object], uniform: bool) -> None:
+    for seed in range(runs(15, 500)):
+        choose = random.Random(seed)
+        names = "abcd"[: choose.randint(2, 4)]
+        world, sent = group(names, options=options, uniform=uniform), 0
+        world.settle()
+        before = world.now
+        for _ in range(choose.randint(1, 8)):
+            for _ in range(choose.randint(1, 4)):
+                count = choose.randint(1, 3)
+                world.submit(choose.choice(names), [b"x"] * count)
+                sent += count
+            if choose.random() < 0.5 and (ends := world.readable()):
+                world.arrive(choose.choice(ends), ends_turn=choose.random() < 0.5)
+        arrive_in_any_order(world, choose)
+        assert world.now == before
+        assert everywhere(world, names, sent), (seed, names)
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+def test_members_that_all_send_seldom_answer(uniform: bool) -> None:
+    """Their messages say as much, and what waits behind one that waits for others needs no answer yet."""
+    names, each = "abcdefgh", 10
+    world, packets, choose = group(names, uniform=uniform), Counter[str](), random.Random(1)
+    world.settle()
+    for name in names:
+        world.process(name).on_packet = lambda sent: packets.update([type(sent.packet).__name__] * sent.copies)
+
+    def send_on() -> None:
+        """Whoever has delivered its own message sends the next one."""
+        for name in names:
+            operations = world.member(name).core.operations
+            if operations.settled == operations.last < each:
+                world.submit(name, [b"x"])
+
+    send_on()
+    while ends := world.readable():
+        world.arrive(choose.choice(ends))
+        send_on()
+    assert everywhere(world, names, each * len(names))
+    answers = packets["Control"] + packets["Have"]
+    assert answers <= (2 if uniform else 1) * packets["Data"], packets

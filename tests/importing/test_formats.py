@@ -25,6 +25,7 @@ from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.results import Imported
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.tasks import run_here
+from quire.trace.schema import ROW_GROUP_ROWS
 from tests.audit import oracle
 from tests.audit.traces import Trace, random_trace
 from tests.causality import oracle as causality_oracle
@@ -86,6 +87,17 @@ def test_an_entry_that_another_accounts_for_is_no_cause(tmp_path: Path) -> None:
     imported = take_in(tmp_path, 'a {"a":1}\nx\nb {"a":1,"b":1}\ny\nc {"a":1,"b":1,"c":1}\nz\n')
 
     assert imported.executions[0].links == 2  # Of a at b, and of b at c.
+
+
+def test_a_row_group_has_no_words_but_its_own(tmp_path: Path) -> None:
+    """A word for every transaction, in every row group, would make files and audits of them many times as large."""
+    lines = [json.dumps({"host": "a", "event": "x", "txn": f"t{number}"}) for number in range(ROW_GROUP_ROWS + 10)]
+
+    take_in(tmp_path, "\n".join(lines), format="jsonl")
+
+    with pq.ParquetFile(tmp_path / "run/trace/p00000.parquet", read_dictionary=["txn"]) as file:
+        groups: list[Any] = [file.read_row_group(number)["txn"].chunk(0) for number in range(file.num_row_groups)]
+    assert [len(group.dictionary) for group in groups] == [ROW_GROUP_ROWS, 10]
 
 
 LAYOUTS = {

@@ -7,11 +7,12 @@ word of a column has a code, the same in all files, and codes are in the order o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quire.pipeline.columns import array, join, valid
 from quire.pipeline.layout import RowGroup, World
@@ -66,7 +67,7 @@ class LabelledSlices:
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         self._slices = EventSlices(world)
-        self._pieces: dict[str, list[tuple[np.ndarray, list[str]]]] = {name: [] for name in names}
+        self._pieces: dict[str, list[_Words]] = {name: [] for name in names}
         self._at: list[np.ndarray] = []
 
     def add(self, groups: Sequence[RowGroup], table: pa.Table, wanted: np.ndarray | None = None) -> None:
@@ -76,25 +77,50 @@ class LabelledSlices:
             self._at.append(groups[0].first_pos + np.flatnonzero(wanted))
         self._slices.add(groups, table, every=True)
         for name, pieces in self._pieces.items():
-            pieces += [_piece(chunk) for chunk in table[name].chunks]
+            pieces.append(_words(table[name]))
 
     def labelled(self) -> Labelled:
         events = self._slices.events()
         codes, words = {}, {}
         for name, pieces in self._pieces.items():
-            words[name] = sorted({word for _, vocabulary in pieces for word in vocabulary})
-            known = {word: code for code, word in enumerate(words[name])}
-            coded = [np.array([*(known[word] for word in own), -1], np.int32)[indices] for indices, own in pieces]
-            codes[name] = join(coded, np.int32)
+            codes[name], words[name] = _number(pieces)
         return Labelled(
             events.start, events.kind, events.origin, events.seq, events.lamport, events.ordered, codes, words,
             join(self._at, np.int64),
         )  # fmt: skip
 
 
-def _piece(chunk: Any) -> tuple[np.ndarray, list[str]]:
-    """A piece of a column as indices into its own dictionary; -1, which is the last index of any list, where it is null."""
+class _Words(NamedTuple):
+    """A column of a file as indices into its dictionary; -1, which is the last index of any list, where it is null."""
+
+    indices: np.ndarray
+    dictionary: Any
+
+
+def _words(column: Any) -> _Words:
+    # Every row group has a dictionary of its own, with mostly the same words.
+    if column.num_chunks != 1:
+        column = column.unify_dictionaries()
+    indices = join([_indices(chunk) for chunk in column.chunks], np.int32)
+    return _Words(indices, column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string()))
+
+
+def _indices(chunk: Any) -> np.ndarray:
     indices = array(chunk.indices, np.int32)
-    if chunk.null_count:
-        indices = np.where(valid(chunk), indices, -1)
-    return indices, chunk.dictionary.to_pylist()
+    return np.where(valid(chunk), indices, -1) if chunk.null_count else indices
+
+
+def _number(pieces: Sequence[_Words]) -> tuple[np.ndarray, list[str]]:
+    """The words of all pieces in order, and the code of each row's; they stay in Arrow's memory, as there may be millions."""
+    if not pieces:
+        return np.empty(0, np.int32), []
+    every: Any = pa.concat_arrays([piece.dictionary.cast(pa.string()) for piece in pieces]).dictionary_encode()
+    order = pc.sort_indices(every.dictionary)
+    rank = np.empty(len(order), np.int32)
+    rank[np.asarray(order)] = np.arange(len(order))
+    known, coded, begin = rank[np.asarray(every.indices)], [], 0
+    for piece in pieces:
+        end = begin + len(piece.dictionary)
+        coded.append(np.append(known[begin:end], np.int32(-1))[piece.indices])
+        begin = end
+    return join(coded, np.int32), every.dictionary.take(order).to_pylist()

@@ -69,7 +69,7 @@ class Group:
         self._audience = frozenset(self._protocol.audience())
         if len(self._audience) < len(settings.members):
             missing = min(set(range(len(settings.members))) - self._audience)
-            raise BadInput(f"member {missing} is missing from the hierarchy; live groups are fixed, so describe all members")
+            raise BadInput(f"member {missing} is missing from the hierarchy; this group is fixed, so describe all members")
         self._outbox: Outbox[tuple[int, ...]] = Outbox(
             min(settings.run_messages_max, self._protocol.longest_run()), settings.run_bytes_max
         )

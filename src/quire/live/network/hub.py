@@ -92,6 +92,10 @@ class HubRoster:
     def is_visitor(self, number: int) -> bool:
         return self._visitors.includes(number)
 
+    def visitors(self) -> list[Peer]:
+        """Those that are here, or were and may come back."""
+        return [peer for number, peer in self.peers.items() if self.is_visitor(number) and not peer.gone]
+
     def receive(self, number: int) -> Peer:
         return self._visitors.receive(number) if self.is_visitor(number) else self._members.receive(number)
 

@@ -8,7 +8,6 @@ from types import TracebackType
 from quire.live.errors import Dismissed, GroupFailed, MemberUnreachable
 from quire.live.events import Event, Listener
 from quire.live.network.hub import OpenRoster
-from quire.live.network.peers import Peer
 from quire.live.observing.observer import Observer
 from quire.live.recording import LEFT_EARLY, Recording
 from quire.live.services.nodes import Host, OnNotice
@@ -78,10 +77,6 @@ class HubHost:
         if self.on_lost is not None:
             self.host.report(Event("evicted", (visitor,), why=why))
             self.on_lost(visitor)
-
-    def visitors(self) -> list[Peer]:
-        """Those that are here, or were and may come back."""
-        return [peer for number, peer in self._roster.peers.items() if self._roster.is_visitor(number) and not peer.gone]
 
     async def close(self) -> None:
         """A visitor leaves when nothing of its own is unfinished; a member at once."""

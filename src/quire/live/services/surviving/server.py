@@ -49,8 +49,9 @@ class SurvivingServer:
         on_event: Listener | None = None,
         observer: Observer | None = None,
     ) -> None:
+        self._roster = HubRoster(settings)
         self.hub = HubHost(
-            settings, node, self._on_notice, HubRoster(settings), recording=recording, survives=True, on_event=on_event,
+            settings, node, self._on_notice, self._roster, recording=recording, survives=True, on_event=on_event,
             observer=observer,
         )  # fmt: skip
         self.hub.waits_for_visitors = True
@@ -195,7 +196,7 @@ class SurvivingServer:
         if self._cut_off:
             self._absences.excuse()
         evicted = self._register.register().directory.evicted
-        for client in self._absences.look(self.hub.visitors(), self._node.clients(), evicted):
+        for client in self._absences.look(self._roster.visitors(), self._node.clients(), evicted):
             if client in evicted:
                 self.hub.dismiss(client, "it was silent for too long")
             else:

@@ -121,15 +121,15 @@ OVER_CONNECTIONS = [
     ),
     Mutation(
         name="that a message is held is not told when it is in order",
-        module="views/ordering.py",
+        module="views/witnessing.py",
         right="            self._untold.add(origin)\n",
         wrong="            pass\n",
         tests=(f"{ANSWERS}::test_whatever_is_sent_is_delivered_without_a_timer",),
     ),
     Mutation(
         name="that a message is held is told again when it is in order",
-        module="views/ordering.py",
-        right=" and run.end > self._told_held[origin]:\n",
+        module="views/witnessing.py",
+        right=" and run.end > self._told[origin]:\n",
         wrong=":\n",
         tests=(f"{ANSWERS}::test_members_that_all_send_seldom_answer",),
     ),

@@ -185,6 +185,14 @@ class Core:
         """The members that nobody here suspects."""
         return {name for name in self.view.names() if name not in self.suspects or name == self.me.name}
 
+    def why_no_quorum(self) -> str:
+        """Why those who are trusted may not decide for all; empty where they may."""
+        trusted = self.trusted()
+        if self.mode not in ("normal", "frozen") or self.view.is_quorum(trusted, self.settings.tie):
+            return ""
+        names = ", ".join(self.view.names())
+        return f"only {', '.join(sorted(trusted))} of {names} can be reached, which is not a majority"
+
     def awaited(self) -> set[str]:
         """The members who can be expected to promise. Without a journal, a process that was started again cannot."""
         gone = (

@@ -73,20 +73,3 @@ class Knowledge:
 
 def _raised(row: Counts, origin: int, count: int) -> Counts:
     return row if row[origin] >= count else (*row[:origin], count, *row[origin + 1 :])
-
-
-def witnesses(view: View, origin: int, tie: Tie) -> Sequence[int]:
-    """Who tells at once that it holds a message of this member: those after it in the order of the view, as many as make up
-    a quorum with it."""
-    members = len(view.members)
-    chosen: list[int] = []
-    while not view.is_quorum([view.members[rank].name for rank in (origin, *chosen)], tie) and len(chosen) < members - 1:
-        chosen.append((origin + len(chosen) + 1) % members)
-    return chosen
-
-
-def origin_suffices(view: View, origin: int, tie: Tie) -> bool:
-    """Whether the origin and any one other member are a quorum: then whoever has a message of it knows that a quorum holds
-    it, and only the origin itself has to be told."""
-    name = view.members[origin].name
-    return all(view.is_quorum([name, member.name], tie) for member in view.members if member.name != name)

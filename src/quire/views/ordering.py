@@ -16,13 +16,14 @@ from quire.views.closure import causes_first
 from quire.views.core import Core
 from quire.views.effects import Send
 from quire.views.hindrance import Hindrance
-from quire.views.knowledge import Knowledge, origin_suffices, witnesses
+from quire.views.knowledge import Knowledge
 from quire.views.packets import Control, Data, Entry, Have, Known, Previous
 from quire.views.reads import Reads
 from quire.views.records import Delivered, Kept, Sent, Took
 from quire.views.relaying import relays_to_blame, to_blame
 from quire.views.stock import Stock
 from quire.views.view import View
+from quire.views.witnessing import Witnessing
 
 
 class Ordering:
@@ -49,11 +50,7 @@ class Ordering:
         """Of each member, its session, and the operation that its message 0 in this view would be, or is."""
         self._backlog: dict[int, deque[Data | Control]] = {}
         """Of members for whose packets the protocol had no room, everything that came since."""
-        self._witness_of = [
-            settings.uniform and (origin == rank or rank in witnesses(view, origin, settings.tie)) for origin in range(members)
-        ]
-        """Of whose messages this one tells at once that it holds them, durably where there is a journal."""
-        self._tell_origin_only = [origin != rank and origin_suffices(view, origin, settings.tie) for origin in range(members)]
+        self._witnessing = Witnessing(view, rank, settings)
         self._told = [0] * members
         """How much of each member this one has told that it has delivered."""
         self._unsaid: Packet | None = None
@@ -61,10 +58,6 @@ class Ordering:
         anybody waits for it, if no messages of this member do, which tell as much."""
         self._said: Packet | None = None
         """What of the protocol went to everybody last."""
-        self._untold: set[int] = set()
-        """The members of whose messages this one has to tell, with the next packet, that it holds them."""
-        self._told_held = [0] * members
-        """How much of each member this one has told that it holds."""
         self._held_at: deque[tuple[int, int, int]] = deque()
         self._delivered_at: deque[tuple[int, int, int]] = deque()
         """(record, member, count): once that record is durable, so much is."""
@@ -100,8 +93,8 @@ class Ordering:
         """What is told with a packet to these members, or to all."""
         known = self.knowledge.mine()
         if to is None:
-            self._told, self._told_held = list(known.delivered), list(known.held)
-            self._untold.clear()
+            self._told = list(known.delivered)
+            self._witnessing.told_all(known.held)
         return known
 
     def _perform(self, effects: contract.Effects) -> None:
@@ -109,7 +102,8 @@ class Ordering:
         for effect in effects:
             if isinstance(effect, contract.Deliver):
                 self._queue.append(effect.run)
-                self._found_order(effect.run)
+                if not self._journal:
+                    self._witnessing.is_in_order(effect.run)
             elif (run := effect.packet.carried()) is None:
                 self._say(effect)
             elif run.origin == self.rank:
@@ -123,12 +117,6 @@ class Ordering:
         else:
             self._send_control(effect.packet, effect.to)
 
-    def _found_order(self, run: Run) -> None:
-        """A run is in order, so whoever is as far waits until it is safe. Before that, nobody needs to know who holds it."""
-        origin = run.origin
-        if self._witness_of[origin] and origin != self.rank and not self._journal and run.end > self._told_held[origin]:
-            self._untold.add(origin)
-
     def _send_control(self, packet: Packet, to: tuple[int, ...] | None) -> None:
         if to is None:
             self._said = packet
@@ -140,11 +128,8 @@ class Ordering:
         if packet is not None and self.protocol.is_awaited(self._said):
             self._unsaid = None
             self._send_control(packet, None)
-        elif self._untold:
-            self._tell(self._untold)
-            for origin in self._untold:
-                self._told_held[origin] = self.stock.count[origin]
-            self._untold.clear()
+        else:
+            self._tell(self._witnessing.take(self.stock.count))
         self._tell_delivered()
 
     def _send_data(self, effect: contract.Send) -> None:
@@ -240,7 +225,7 @@ class Ordering:
         self._became_durable(self._delivered_at, self.knowledge.has_delivered)
         if self._core.mode != "normal":
             return
-        self._tell({origin for origin in held if self._witness_of[origin]})
+        self._tell(self._witnessing.of(held))
         self.release()
         self.pump()
 
@@ -256,9 +241,7 @@ class Ordering:
     def _tell(self, origins: Collection[int]) -> None:
         """Say that messages of these members are held here to whoever waits for that."""
         if origins:
-            only = all(self._tell_origin_only[origin] for origin in origins)
-            have = Have(self.view.epoch, self.known())
-            self._to_members(have, tuple(origins) if only else None)
+            self._to_members(Have(self.view.epoch, self.known()), self._witnessing.audience(origins))
 
     def heard(self, source: int, known: Known) -> None:
         """A member says what it holds and has delivered, and nothing else."""

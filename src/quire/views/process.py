@@ -58,8 +58,7 @@ class Process:
         self.has_quorum = True
         """Whether those who are not suspected may decide for all. Otherwise nothing goes on until more are back."""
         self._linked = member.core.linked = set()
-        self._paused = False
-        self._now = 0.0
+        self._paused, self._now = False, 0.0
         self._encoded: tuple[GroupPacket | None, Sequence[bytes]] = (None, ())
         """The packet that was sent last: often it goes to others, too."""
         self._sent_at = 0
@@ -340,14 +339,10 @@ class Process:
             self._look_for_quorum(out)
 
     def _look_for_quorum(self, out: list[ProcessEffect]) -> None:
-        core = self.member.core
-        trusted = core.trusted()
-        has_quorum = core.mode not in ("normal", "frozen") or core.view.is_quorum(trusted, core.settings.tie)
-        if has_quorum != self.has_quorum:
-            self.has_quorum = has_quorum
-            names = ", ".join(core.view.names())
-            why = f"only {', '.join(sorted(trusted))} of {names} can be reached, which is not a majority"
-            out.append(Report("quorum" if has_quorum else "no-quorum", core.me.name, "" if has_quorum else why))
+        why = self.member.core.why_no_quorum()
+        if self.has_quorum != (not why):
+            self.has_quorum = not why
+            out.append(Report("no-quorum" if why else "quorum", self.member.core.me.name, why))
 
     # What the member asks for.
 

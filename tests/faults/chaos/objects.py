@@ -33,7 +33,7 @@ PROMISED = (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.TOTAL)
 def make_round(seed: int, seconds: float, apart: bool) -> Round:
     choose = random.Random(seed)
     maker = Maker(choose, len(HOSTS), seconds)
-    ways = [maker.kill_for_good, maker.stop_for_good, *[maker.isolate_for_good] * apart]
+    ways = [maker.kill_for_good, maker.kill_for_good, maker.stop_for_good, *[maker.isolate_for_good] * apart]
 
     def lose(at_ms: int) -> int | None:
         if len(maker.gone) == LOST_MAX:

@@ -10,6 +10,7 @@ VIEWS = "tests/audit/test_views.py"
 ORACLE = "tests/audit/test_oracle.py"
 PLANTED = f"{ORACLE}::test_a_planted_fault_is_found_alone"
 SERIALISABLE = "tests/audit/test_serialisable.py"
+PIECES = "tests/audit/test_transaction_pieces.py"
 SIGNIFICANT = "tests/audit/test_significant.py"
 ISOLATION = "tests/audit/test_isolation.py"
 
@@ -205,5 +206,26 @@ MUTATIONS = [
         right="receiving = correct & bound_to(in_flight.in_view, bound.receivers)",
         wrong="receiving = correct & (in_flight.in_view[:, None] > -2)",
         tests=(f"{VIEWS}::test_segments_come_to_the_same_counts_and_first_instances",),
+    ),
+    Mutation(
+        name="edges that go back in the order of commits settle it",
+        module="pipeline/auditing/checks/serialisable.py",
+        right="(found.part.apart and min(found.part.backward) == 0)",
+        wrong="found.part.apart",
+        tests=(f"{PIECES}::test_the_verdict_is_the_same_for_every_number_of_pieces",),
+    ),
+    Mutation(
+        name="pieces are judged apart though a message is about objects of two",
+        module="pipeline/auditing/transaction_pieces.py",
+        right="apart and _are_about_one(np.concatenate(named))",
+        wrong="apart",
+        tests=(f"{PIECES}::test_a_message_that_is_about_two_objects_leaves_it_to_one_task",),
+    ),
+    Mutation(
+        name="how transactions ended is judged by every piece",
+        module="pipeline/auditing/checks/serialisable.py",
+        right="find_wrong(rows, history, ends=first)",
+        wrong="find_wrong(rows, history, ends=True)",
+        tests=(f"{PIECES}::test_pieces_that_settle_it_say_what_one_task_says",),
     ),
 ]

@@ -67,6 +67,8 @@ def audit_with(
         viewed=Guarantee.VIRTUAL_SYNCHRONY in {*stored.info.promises, *question.wanted},
         executions=_executions(directory, checks),
     )
+    for whole in run_tasks([kind.make(question) for kind in kinds if not kind.settled(results.of(kind.result))]):
+        results.add(whole)
     results.add(recorded(stored.info))
     if expect is None and not stored.info.promises and unaddressed(results):
         expected = tuple(check for check in expected if check.guarantee != Guarantee.AGREEMENT)

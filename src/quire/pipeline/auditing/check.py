@@ -42,6 +42,9 @@ class TaskKind(msgspec.Struct, frozen=True):
     """The pieces of a task that can be performed beside each other. A result then has a method `joined`, which puts what two
     of them found together."""
 
+    settled: Callable[[Any], bool] = lambda _: True
+    """Whether what the pieces found decides it. If not, the task is performed whole, too."""
+
     def pieces(self, question: Question) -> Sequence[object]:
         return self.cut(self.make(question))
 

@@ -40,20 +40,33 @@ class Wrong(msgspec.Struct, frozen=True):
     kind: int = 0
     did: tuple[Did, ...] = ()
 
+    def joined(self, other: Wrong) -> Wrong:
+        """What was found in the objects of both."""
+        first = min((one for one in (self, other) if one.kind), key=Wrong._place, default=self)
+        return Wrong(self.count + other.count, first.kind, first.did)
+
+    def _place(self) -> tuple[int, int, int]:
+        return self.kind, self.did[0].member, self.did[0].pos
+
 
 def not_said(history: TransactionHistory) -> str:
     """What a history would have to say so that it could be explained, and does not."""
-    if not history.committed.any():
+    return lacks(bool(history.committed.any()), int(np.maximum(history.lacking, 0).sum()), len(history.read))
+
+
+def lacks(committed: bool, unsaid: int, reads: int) -> str:
+    """The same, by whether anything committed, how many reads do not say what they saw, and how many do."""
+    if not committed:
         return "no event says that a transaction committed: there is none with the op commit"
-    if history.unsaid:
-        return f"{history.unsaid} reads of committed transactions do not say what they saw"
-    if not len(history.read):
+    if unsaid:
+        return f"{unsaid} reads of committed transactions do not say what they saw"
+    if not reads:
         return "no event says what a committed transaction read: there is no view with the op r"
     return ""
 
 
-def find_wrong(rows: Labelled, history: TransactionHistory) -> Wrong:
-    """What no order explains."""
+def find_wrong(rows: Labelled, history: TransactionHistory, *, ends: bool = True) -> Wrong:
+    """What no order explains: reads, and, unless others look at them, ends."""
     txn = rows.codes["txn"]
     real = np.flatnonzero(history.source >= 0)
     writer = txn[history.write[history.source[real]]]
@@ -70,13 +83,13 @@ def find_wrong(rows: Labelled, history: TransactionHistory) -> Wrong:
             read, source = int(history.read[reads[0]]), int(history.source[reads[0]])
             events = [read, *([int(history.write[source])] if source >= 0 else [])]
             wrong = _and(rows, wrong, len(reads), kind, events)
-    both_ways = np.flatnonzero(history.committed & history.aborted)
+    both_ways = np.flatnonzero(history.committed & history.aborted & ends)
     if len(both_ways):
-        ends = [
+        events = [
             int(np.flatnonzero((txn == both_ways[0]) & (rows.codes["op"] == rows.words["op"].index(op)))[0])
             for op in ("commit", "abort")
         ]
-        wrong = _and(rows, wrong, len(both_ways), BOTH, ends)
+        wrong = _and(rows, wrong, len(both_ways), BOTH, events)
     return wrong
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -31,8 +32,8 @@ class TransactionHistory(msgspec.Struct):
     """What committed transactions read: the events that say it."""
     source: np.ndarray
     """Of each read, the write whose version it saw, as an index of `write`; -1: nobody had written; -2: no write at all."""
-    unsaid: int
-    """How many reads of committed transactions do not say what they saw."""
+    lacking: np.ndarray
+    """How many more reads each committed transaction asked for than say what they saw."""
 
 
 def find_transactions(rows: Labelled) -> TransactionHistory:
@@ -67,10 +68,10 @@ def find_transactions(rows: Labelled) -> TransactionHistory:
     read = np.flatnonzero(reads & (rows.kind == VIEW) & committed[txn])
     source = at[message[read]]
     asked = np.bincount(txn[reads & sends & committed[txn]], minlength=count)
-    unsaid = int(np.maximum(asked - np.bincount(txn[read], minlength=count), 0).sum())
+    lacking = asked - np.bincount(txn[read], minlength=count)
     real = np.flatnonzero(source >= 0)
     source[real[obj[write[source[real]]] != obj[read[real]]]] = -2
-    return TransactionHistory(committed, aborted, write, final, read, source, unsaid)
+    return TransactionHistory(committed, aborted, write, final, read, source, lacking)
 
 
 def parse_versions(setting: object) -> str:
@@ -88,25 +89,35 @@ def version_sequences(rows: Labelled, history: TransactionHistory, versions: str
     By timestamps every object has one sequence; by deliveries it has one at each process that delivered its writes.
     """
     obj, _, txn = (rows.codes[name].astype(np.int64) for name in COLUMNS)
-    stamps = [_TIMESTAMP.fullmatch(name) for name in rows.words["txn"]]
-    if versions == DELIVERED or (not versions and not all(stamps)):
+    names = rows.words["txn"]
+    ranks = None if versions == DELIVERED else timestamp_ranks(names)
+    if ranks is None and versions != TIMESTAMP:
         w = rows.words["op"].index("w") if "w" in rows.words["op"] else -2
         found = np.flatnonzero((rows.kind == DELIVER) & (rows.codes["op"] == w) & (txn >= 0))
         found = found[history.committed[txn[found]] & (obj[found] >= 0)]
         process = rows.processes()[found]
         where = process * max(1, len(rows.words["object"])) + obj[found]
         # What a transaction writes last is its version, so the last delivery counts.
-        _, last = np.unique((where * len(stamps) + txn[found])[::-1], return_index=True)
+        _, last = np.unique((where * len(names) + txn[found])[::-1], return_index=True)
         kept = np.sort(len(found) - 1 - last)
         kept = kept[np.argsort(where[kept], kind="stable")]
         return obj[found[kept]], txn[found[kept]], where[kept]
-    ranks = np.zeros(len(stamps), np.int64)
-    parsed = []
-    for name, stamp in zip(rows.words["txn"], stamps, strict=True):
-        if stamp is None:
-            raise BadInput(f"settings.versions in run.json is {TIMESTAMP}, but transaction {name!r} is not named number.number")
-        parsed.append((int(stamp[1]), int(stamp[2])))
-    ranks[sorted(range(len(parsed)), key=parsed.__getitem__)] = np.arange(len(parsed))
+    if ranks is None:
+        name = next(name for name in names if _TIMESTAMP.fullmatch(name) is None)
+        raise BadInput(f"settings.versions in run.json is {TIMESTAMP}, but transaction {name!r} is not named number.number")
     write = history.write[history.committed[txn[history.write]] & history.final]
     write = write[np.lexsort((ranks[txn[write]], obj[write]))]
     return obj[write], txn[write], obj[write]
+
+
+def timestamp_ranks(names: Sequence[str]) -> np.ndarray | None:
+    """The place of each transaction in the order of the timestamps that they are named by; None if some are named otherwise."""
+    parsed = []
+    for name in names:
+        stamp = _TIMESTAMP.fullmatch(name)
+        if stamp is None:
+            return None
+        parsed.append((int(stamp[1]), int(stamp[2])))
+    ranks = np.zeros(len(parsed), np.int64)
+    ranks[sorted(range(len(parsed)), key=parsed.__getitem__)] = np.arange(len(parsed))
+    return ranks

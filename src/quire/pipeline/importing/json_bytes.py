@@ -5,16 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from quire.pipeline.compiled import piece
+from quire.pipeline.hashing import mix_in
 
 NAMES_MAX = 1 << 14
 """Of different names in what is read at once; an import has fewer hosts than this."""
 SLOTS = 4 * NAMES_MAX
-
-
-@piece
-def mix_in(mixed: int, part: int) -> int:
-    """A number of 32 bits for what was mixed and one part more, by Fowler, Noll and Vo."""
-    return (((mixed ^ int(part)) & 0xFFFFFFFF) * 16777619) & 0xFFFFFFFF
 
 
 @piece

@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire.pipeline.compiled import compiled
+from quire.pipeline.hashing import bytes_of, hash_texts, mix_in
 from quire.pipeline.importing.defects import Defect, DefectKind, Defects
-from quire.pipeline.importing.json_bytes import mix_in
 from quire.pipeline.importing.records import schema_of
 from quire.pipeline.importing.scratch import EDGES, Scratch, load_batch
-from quire.pipeline.importing.texts import bytes_of
 from quire.trace.kinds import DELIVER, SEND, VIEW
 
 _KEYS = schema_of(
@@ -101,18 +100,6 @@ def _contents(table: pa.Table) -> np.ndarray:
         hash_texts(*bytes_of(pc.list_flatten(causes))),
     )  # fmt: skip
     return said
-
-
-@compiled
-def hash_texts(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """A number for each text, the same everywhere."""
-    hashes = np.empty(len(offsets) - 1, np.int64)
-    for row in range(len(hashes)):
-        mixed = 0
-        for at in range(offsets[row], offsets[row + 1]):
-            mixed = mix_in(mixed, letters[at])
-        hashes[row] = mixed
-    return hashes
 
 
 @compiled

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from quire.model.errors import BadInput
 from quire.pipeline.compiled import compiled
+from quire.pipeline.hashing import bytes_of
 from quire.pipeline.importing.clock_texts import read_clocks
 from quire.pipeline.importing.formats.contract import Event, Found
 from quire.pipeline.importing.mapping import NOWHERE, names_in
 from quire.pipeline.importing.records import KINDS, Block, as_batch, as_block, as_lists, is_name, join_blocks
-from quire.pipeline.importing.texts import bytes_of, read_times
+from quire.pipeline.importing.texts import read_times
 from quire.trace.kinds import DELIVER, LOCAL, SEND
 
 _WHOLE = r"^-?[0-9]{1,18}$"

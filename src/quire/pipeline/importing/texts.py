@@ -46,15 +46,6 @@ def cut_cells(data: np.ndarray, spans: np.ndarray, doubled: np.ndarray) -> Any:
     return _as_texts(offsets, letters)
 
 
-def bytes_of(texts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of texts, and where each begins and the last ends."""
-    _, offsets, letters = texts.buffers()
-    if letters is None or not letters.size:
-        letters = pa.py_buffer(b"\0")
-    edges = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return np.frombuffer(letters, np.uint8), edges
-
-
 def _as_texts(offsets: np.ndarray, letters: np.ndarray) -> Any:
     buffers: list[Any] = [None, *(pa.py_buffer(cast(Any, values)) for values in (offsets, letters))]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)

@@ -3,11 +3,13 @@
 In the graph of the transactions one comes before another if the other read what it had written, overwrote what it had
 written, or wrote a version that it had not seen yet. An order exists if and only if the graph has no cycle, for the order
 of versions that the system claims. A read of what never was committed, or was overwritten before, fits into no order.
-One task reads the whole trace: a cycle may have its transactions anywhere.
+A cycle may have its transactions anywhere. Where one order that all tasks know explains everything, there is none, and each
+task judges some of the objects; otherwise one task reads the whole trace.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -24,14 +26,17 @@ from quire.pipeline.auditing.transaction_findings import (
     because_wrong,
     did_by,
     find_wrong,
+    lacks,
     not_said,
     witness_of_transactions,
 )
+from quire.pipeline.auditing.transaction_pieces import ROWS_PER_PIECE, PieceRows, backward, read_piece
 from quire.pipeline.auditing.transactions import (
     COLUMNS,
     TransactionHistory,
     find_transactions,
     parse_versions,
+    timestamp_ranks,
     version_sequences,
 )
 from quire.pipeline.labels import Labelled, read_labelled
@@ -48,6 +53,8 @@ class SerialisableTask(msgspec.Struct, tag="serialisable"):
     world: World
     groups: tuple[RowGroup, ...]
     versions: str
+    pieces: int = 1
+    piece: int = 0
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -60,6 +67,36 @@ class Step(msgspec.Struct, frozen=True):
     did: tuple[Did, ...]
 
 
+class Part(msgspec.Struct, frozen=True):
+    """What a piece says of its objects that only means something together with what the others say."""
+
+    apart: bool = True
+    """Whether its objects can be judged without the others."""
+    backward: tuple[int, int] = (0, 0)
+    """How many edges go back in each of the orders that may explain all."""
+    lacking: dict[int, int] = {}
+    """By transaction, how many more reads it asked for than say what they saw."""
+    committed: bool = False
+    reads: int = 0
+    unknown: int = 0
+    """Objects whose versions have no known order."""
+
+    def joined(self, other: Part) -> Part:
+        lacking = Counter(self.lacking)
+        for txn, count in other.lacking.items():
+            lacking[txn] += count
+        return Part(
+            self.apart and other.apart,
+            (self.backward[0] + other.backward[0], self.backward[1] + other.backward[1]),
+            dict(lacking), self.committed or other.committed, self.reads + other.reads, self.unknown + other.unknown,
+        )  # fmt: skip
+
+    @property
+    def why(self) -> str:
+        unsaid = sum(count for count in self.lacking.values() if count > 0)
+        return lacks(self.committed, unsaid, self.reads) or _say_unknown(self.unknown)
+
+
 class SerialisableResult(msgspec.Struct, kw_only=True):
     named: bool = True
     """Whether any event names a transaction. If not, nothing was judged."""
@@ -69,6 +106,17 @@ class SerialisableResult(msgspec.Struct, kw_only=True):
     """Sets of transactions that come before each other: strongly connected components."""
     wrong: Wrong = Wrong()
     cycle: tuple[Step, ...] = ()
+    part: Part | None = None
+    """Of a piece."""
+
+    def joined(self, other: SerialisableResult) -> SerialisableResult:
+        """What was found in the objects of both. There is no cycle, if that is settled."""
+        if self.part is None or other.part is None:
+            return self if self.part is None else other
+        part = self.part.joined(other.part)
+        return SerialisableResult(
+            named=self.named or other.named, why=part.why, wrong=self.wrong.joined(other.wrong), part=part
+        )  # fmt: skip
 
     @property
     def violations(self) -> int:
@@ -76,7 +124,9 @@ class SerialisableResult(msgspec.Struct, kw_only=True):
 
 
 def judge_serialisable(task: SerialisableTask) -> SerialisableResult:
-    """Read the whole trace with its words, and judge it."""
+    """Read the trace with its words, or what is about the piece's objects, and judge it."""
+    if task.pieces > 1:
+        return judge_piece(read_piece(task.world, task.groups, task.pieces, task.piece), task.versions, first=task.piece == 0)
     return judge_transactions(read_labelled(task.world, task.groups, COLUMNS), task.versions)
 
 
@@ -91,7 +141,7 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
     edges, about = _graph(rows, history, versions)
     begin, order = outgoing(edges, len(rows.words["txn"]))
     component, count = strongly_connected(begin, edges[order, 1])
-    why = not_said(history) or _unknown(rows, history, versions)
+    why = not_said(history) or _say_unknown(_count_unknown(rows, history, versions))
     result = SerialisableResult(cycles=int(count), why=why, wrong=find_wrong(rows, history))
     if count:
         steps = shortest(edges, begin, order, component, _SEARCH_STEPS_MAX)
@@ -99,7 +149,38 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
     return result
 
 
-def _unknown(rows: Labelled, history: TransactionHistory, versions: str) -> str:
+def judge_piece(piece: PieceRows, versions: str, *, first: bool) -> SerialisableResult:
+    """The same for some of the objects. How transactions ended is for the first piece to judge."""
+    rows = piece.rows
+    if not rows.words["txn"]:
+        return SerialisableResult(named=False, part=Part())
+    if not piece.apart:
+        return SerialisableResult(part=Part(apart=False))
+    history = find_transactions(rows)
+    edges, _ = _graph(rows, history, versions)
+    lacking = np.flatnonzero(history.lacking)
+    part = Part(
+        backward=backward(piece, edges, history.committed, timestamp_ranks(rows.words["txn"])),
+        lacking=dict(zip(lacking.tolist(), history.lacking[lacking].tolist(), strict=True)),
+        committed=bool(history.committed.any()), reads=len(history.read), unknown=_count_unknown(rows, history, versions),
+    )  # fmt: skip
+    return SerialisableResult(why=part.why, wrong=find_wrong(rows, history, ends=first), part=part)
+
+
+def _settled(found: SerialisableResult) -> bool:
+    return found.part is None or (found.part.apart and min(found.part.backward) == 0)
+
+
+def _cut(task: SerialisableTask) -> list[SerialisableTask]:
+    pieces = 1 + sum(group.rows for group in task.groups) // ROWS_PER_PIECE
+    return [msgspec.structs.replace(task, pieces=pieces, piece=piece) for piece in range(pieces)]
+
+
+def _say_unknown(objects: int) -> str:
+    return f"the order of the versions of {objects} objects is not known" if objects else ""
+
+
+def _count_unknown(rows: Labelled, history: TransactionHistory, versions: str) -> int:
     """Objects whose versions have no known order: of one that was read, several versions have nothing before them. (In what
     order versions come that nobody read, and that nobody read an older one instead of, makes no difference.)"""
     txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
@@ -111,8 +192,7 @@ def _unknown(rows: Labelled, history: TransactionHistory, versions: str) -> str:
     later = np.flatnonzero(sequence[1:] == sequence[:-1]) + 1
     first = np.setdiff1d(every, writer[later] * objects + of[later]) % objects
     read = obj[history.read[history.source >= 0]]
-    unknown = int(np.isin(np.flatnonzero(np.bincount(first, minlength=objects) > 1), read).sum())
-    return f"the order of the versions of {unknown} objects is not known" if unknown else ""
+    return int(np.isin(np.flatnonzero(np.bincount(first, minlength=objects) > 1), read).sum())
 
 
 def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray]:
@@ -216,7 +296,7 @@ SERIALISABLE = AuditCheck(
     guarantee=Guarantee.SERIALISABLE,
     holds="one order of the committed transactions explains what each of them read",
     needs=(TRANSACTIONS,),
-    tasks=(TaskKind(SerialisableTask, SerialisableResult, judge_serialisable, _make),),
+    tasks=(TaskKind(SerialisableTask, SerialisableResult, judge_serialisable, _make, _cut, _settled),),
     count=lambda results: results.of(SerialisableResult).violations,
     undecided=lambda results: results.of(SerialisableResult).why,
     explain=_explain,

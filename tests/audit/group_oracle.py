@@ -9,6 +9,8 @@ from tests.audit.oracle import Event, Logs, Message
 
 ENDLESS = 10**9
 
+OPS = ("found", "join", "leave", "blank")
+
 
 class Membership(NamedTuple):
     group: str
@@ -40,7 +42,7 @@ class Follower:
         seen: set[Message] = set()
         for index, e in enumerate(log):
             m = (e.origin, e.seq)
-            change = e.kind == "view" and e.op in ("found", "join", "leave") and e.group is not None
+            change = e.kind == "view" and e.op in OPS and e.group is not None
             if e.kind == "deliver" and m not in seen:
                 seen.add(m)
                 group = group_of.get(m, e.group)
@@ -53,7 +55,7 @@ class Follower:
                 continue
             assert group is not None
             bad = False
-            if change and e.op != "leave" and e.origin == p:
+            if change and e.op in ("found", "join") and e.origin == p:
                 if group in inside:
                     bad = True
                 else:
@@ -99,7 +101,7 @@ def judge(logs: Logs, crashed: frozenset[int]) -> tuple[int, int, int]:
     correct = [p for p in range(len(logs)) if p not in crashed]
     dynamic = {
         e.group for p in correct for e in logs[p]
-        if e.kind == "view" and e.op in ("found", "join", "leave") and e.group is not None
+        if e.kind == "view" and e.op in OPS and e.group is not None
     }  # fmt: skip
     ways = {p: Follower(p, logs[p], group_of, dynamic) for p in correct}
     memberships = sum(way.wrong for way in ways.values())

@@ -11,8 +11,9 @@ from tests.audit.traces import Trace, timed
 FAULTS = ("swap", "loss", "repeat", "stray", "wrong number", "early end", "unsaid group", "crash", "static", "again")
 
 
-def random_groups(rng: random.Random) -> Trace:
-    """A history of joins, leaves and messages, numbered in each group, as each member delivers its slices of it."""
+def random_groups(rng: random.Random, *, blanks: bool = False) -> Trace:
+    """A history of joins, leaves and messages, and perhaps of numbers that were left blank, numbered in each group, as each
+    member delivers its slices of it."""
     members = rng.randint(2, 5)
     names = [f"g{number}" for number in range(rng.randint(1, 3))]
     faults = {fault for fault in FAULTS if rng.random() < rng.choice((0.0, 0.1, 0.3))}
@@ -38,7 +39,7 @@ def random_groups(rng: random.Random) -> Trace:
             inside[name] = inside[name] or set(range(members))
             what = "send"
         else:
-            what = rng.choice(("send", "send", "change"))
+            what = rng.choice(("send", "send", "change") + ("blank",) * blanks)
         numbers[name] += 1
         if what == "send":
             group = None if "unsaid group" in faults and rng.random() < 0.2 else name
@@ -46,6 +47,8 @@ def random_groups(rng: random.Random) -> Trace:
             sends[p].append(Event("send", p, message, tuple(sorted(inside[name])), group))
             said = rng.choice((name, group, None)) if group else name
             tell(name, Event("deliver", p, message, None, said), inside[name])
+        elif what == "blank":
+            tell(name, Event("view", 0, numbers[name], tuple(inside[name]), name, op="blank"), inside[name])
         elif p in inside[name]:
             tell(name, Event("view", p, numbers[name], tuple(inside[name] - {p}), name, op="leave"), inside[name])
             inside[name].remove(p)

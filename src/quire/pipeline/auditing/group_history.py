@@ -2,7 +2,8 @@
 
 Joins and leaves are numbered in one sequence with the messages of their group, and every member delivers all of them from
 its join to its leave: that is one *membership*. So a member's events of the group, counted from its own join, have their
-numbers without being given them; a view says its number, which shows whether anything is missing before it.
+numbers without being given them; a view says its number, which shows whether anything is missing before it. A number that was
+left blank is recorded like a view, by every member.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled
 from quire.trace.kinds import DELIVER, SEND, VIEW
 
-FOUND, JOIN, LEAVE = range(3)
-OPS = ("found", "join", "leave")
+FOUND, JOIN, LEAVE, BLANK = range(4)
+OPS = ("found", "join", "leave", "blank")
 
 OUTSIDE, SKIPPED, AGAIN = range(1, 4)
 """What is wrong with an event of a group: it is outside the member's memberships; a view's number does not follow; a second
@@ -37,7 +38,7 @@ class GroupHistory(msgspec.Struct):
     membership: np.ndarray
     """In which membership it happened; -1: in none, though members of the group come and go."""
     change: np.ndarray
-    """FOUND, JOIN or LEAVE."""
+    """FOUND, JOIN, LEAVE or BLANK."""
     wrong: np.ndarray
     """What is wrong with it, else 0."""
     first: np.ndarray
@@ -113,7 +114,7 @@ def follow(
             if of < 0 or not dynamic[of]:
                 continue
             what = change[index]
-            own = what >= 0 and origin[index] == process
+            own = what >= 0 and what != BLANK and origin[index] == process
             if inside[of] < 0 and own and what != LEAVE:
                 inside[of] = count
                 memberships[count] = (process, of, seq[index], OPEN, index, index)

@@ -7,7 +7,7 @@ from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Need
 from quire.pipeline.auditing.checks.hybrid import WITHIN_GROUPS
 from quire.pipeline.auditing.explanations import Explanation, Log
-from quire.pipeline.auditing.group_history import AGAIN, OUTSIDE, SKIPPED
+from quire.pipeline.auditing.group_history import AGAIN, BLANK, OPS, OUTSIDE, SKIPPED
 from quire.pipeline.auditing.group_logs import DIFFERENT, GroupLogsResult, Seen
 from quire.pipeline.auditing.in_groups import GroupsResult
 from quire.pipeline.auditing.results import Results
@@ -59,6 +59,8 @@ def _message(seen: Seen) -> MessageId | None:
 
 
 def _name(seen: Seen) -> str:
+    if seen.what == OPS[BLANK]:
+        return "a blank number"
     return f"the {seen.what} of member {seen.origin}" if seen.what else str(_message(seen))
 
 

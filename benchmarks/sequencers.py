@@ -56,7 +56,7 @@ class Part:
 
     async def run(self) -> None:
         task = self.task
-        client = quire.connect(task["sequencers"], backups=task["backups"], timeout_s=TIMEOUT_S)
+        client = quire.connect(task["sequencers"], backups=task["backups"] or None, timeout_s=TIMEOUT_S)
         client.on_delivered = self.take
         async with client:
             await client.create_group(GROUP)

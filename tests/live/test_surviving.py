@@ -43,11 +43,12 @@ SECRET = "a secret of sequencers that survive"
 class Crew:
     """Sequencers in memory and in virtual time, each of which can be lost and started again."""
 
-    def __init__(self, count: int, **options: object) -> None:
+    def __init__(self, count: int, backups: int = 1, **options: object) -> None:
         self.sequencers = [f"127.0.0.1:{7000 + me}" for me in range(count)]
         self.servers: dict[int, SurvivingServer] = {}
         self._given: dict[str, Any] = {
-            "backups": 1, "options": {"tick_ms": 20, **options}, "timeout_s": SOON_S, "secret": SECRET, "transport": "memory",
+            "backups": backups, "options": {"tick_ms": 20, **options}, "timeout_s": SOON_S, "secret": SECRET,
+            "transport": "memory",
         }  # fmt: skip
 
     async def start(self, *numbers: int) -> None:
@@ -77,8 +78,8 @@ class Crew:
 
 
 @asynccontextmanager
-async def crew(count: int = COUNT, **options: object) -> AsyncIterator[Crew]:
-    made = Crew(count, **options)
+async def crew(count: int = COUNT, backups: int = 1, **options: object) -> AsyncIterator[Crew]:
+    made = Crew(count, backups, **options)
     await made.start(*range(count))
     yield made
     for me in [*made.servers]:
@@ -114,10 +115,12 @@ async def members(stack: AsyncExitStack, clients: Sequence[Connected], group: st
     return [Reader(client) for client in clients]
 
 
-@pytest.mark.parametrize("order", ["total", "hybrid"])
-def test_clients_go_on_when_the_sequencer_of_their_group_is_lost(order: str) -> None:
+@pytest.mark.parametrize(
+    ("order", "backups", "bodies"), [("total", 1, "relay"), ("hybrid", 0, "relay"), ("total", 0, "direct")]
+)
+def test_clients_go_on_when_the_sequencer_of_their_group_is_lost(order: str, backups: int, bodies: str) -> None:
     async def main() -> None:
-        async with crew(order=order) as service, AsyncExitStack() as stack:
+        async with crew(backups=backups, order=order, bodies=bodies) as service, AsyncExitStack() as stack:
             clients = [service.connect() for _ in range(2)]
             readers = await members(stack, clients)
             for number in range(20):
@@ -134,9 +137,10 @@ def test_clients_go_on_when_the_sequencer_of_their_group_is_lost(order: str) -> 
     run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
 
 
-def test_all_sequencers_are_restarted_one_after_the_other_while_clients_send() -> None:
+@pytest.mark.parametrize("backups", [0, 1])
+def test_all_sequencers_are_restarted_one_after_the_other_while_clients_send(backups: int) -> None:
     async def main() -> None:
-        async with crew() as service, AsyncExitStack() as stack:
+        async with crew(backups=backups) as service, AsyncExitStack() as stack:
             clients = [service.connect() for _ in range(2)]
             readers = await members(stack, clients)
             over, sent = asyncio.Event(), [0, 0]
@@ -265,9 +269,56 @@ def test_a_group_is_lost_with_all_who_knew_it_and_the_others_are_not() -> None:
     run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
 
 
+def test_a_group_without_backups_is_lost_with_a_member_that_is_lost_together_with_its_sequencer() -> None:
+    async def main() -> None:
+        async with crew(backups=0) as service, AsyncExitStack() as stack:
+            stays, goes = service.connect(), service.connect()
+            await stack.enter_async_context(stays)
+            await goes.__aenter__()
+            for group in ("tea", "cake"):
+                await stays.create_group(group)
+                await stays.join_group(group)
+            await goes.join_group("tea")
+            await goes._visit.host.stop()  # Without a word, as a process that is killed.
+            await service.lose(service.runs(stays, "tea"))
+            with pytest.raises(quire.GroupLost, match="tea"):
+                async for _ in stays:
+                    pass
+            with pytest.raises(quire.GroupLost, match="another name"):
+                await stays.join_group("tea")
+            reader = Reader(stays)
+            await stays.multicast("cake", b"still here")
+            await reader.until(1)
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
+def test_who_is_no_member_is_heard_before_and_after_its_sequencer_is_lost() -> None:
+    async def main() -> None:
+        async with crew(backups=0, order="hybrid") as service, AsyncExitStack() as stack:
+            inside = service.connect()
+            [reader] = await members(stack, [inside])
+            outside = await stack.enter_async_context(service.connect())
+            for number in range(3):
+                await outside.multicast("tea", b"%d" % number)
+                await outside.flushed()
+            await service.lose(service.runs(inside, "tea"))
+            for number in range(3, 6):
+                await outside.multicast("tea", b"%d" % number)
+            await outside.flushed()
+            await reader.until(6)
+            assert [payload for _, payload in reader.messages] == [b"%d" % number for number in range(6)]
+
+    run_in_virtual_time(asyncio.wait_for(main(), LONG_S))
+
+
 def test_what_cannot_be_a_service_that_survives_is_refused() -> None:
     with pytest.raises(BadInput, match="2 backups need more than 2 sequencers"):
         serve(["127.0.0.1:1", "127.0.0.1:2"], 0, backups=2)
+    with pytest.raises(BadInput, match="0 backups need more than 1 sequencers"):
+        serve(["127.0.0.1:1"], 0, backups=0)
+    with pytest.raises(BadInput, match="pipelined needs a backup"):
+        serve(["127.0.0.1:1", "127.0.0.1:2"], 0, backups=0, options={"pipelined": True})
     assert read_register(["127.0.0.1:7400"], None) == ["127.0.0.1:8400"]
     for register, why in ((["127.0.0.1:7401", "127.0.0.1:9"], "1 addresses"), (["127.0.0.1:7400"], "of its own")):
         with pytest.raises(BadInput, match=why):
@@ -276,12 +327,15 @@ def test_what_cannot_be_a_service_that_survives_is_refused() -> None:
         read_register(["127.0.0.1:65000"], None)
 
 
-def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backups", [0, 1])
+def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(
+    spark: SparkSession, tmp_path: Path, backups: int
+) -> None:
     addresses = free_addresses(2 * COUNT)
     sequencers, register = addresses[:COUNT], addresses[COUNT:]
 
     def start(me: int) -> subprocess.Popen[str]:
-        command = [str(Path(sys.executable).with_name("quire")), "serve", "--listen", sequencers[me], "--backups", "1"]
+        command = [str(Path(sys.executable).with_name("quire")), "serve", "--listen", sequencers[me], "--backups", str(backups)]
         peers = ["--peers", ",".join(sequencers), "--register", ",".join(register), "--timeout", "20"]
         return subprocess.Popen([*command, *peers, "--option", "tick_ms=20"], stderr=subprocess.PIPE, text=True)
 
@@ -295,7 +349,7 @@ def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(spark: Sp
         async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as stack:
             await asyncio.gather(*map(serves, processes))
             options = {"tick_ms": 20}
-            clients = [connect(sequencers, backups=1, options=options, trace=tmp_path / "trace") for _ in range(3)]
+            clients = [connect(sequencers, backups=backups, options=options, trace=tmp_path / "trace") for _ in range(3)]
             readers = await members(stack, clients)
             for number in range(60):
                 if number == 20:

@@ -91,8 +91,8 @@ MUTATIONS = [
     Mutation(
         name="R10: a client believes what comes of an epoch that is over",
         module=CLIENT,
-        right="if packet.epoch < known:",
-        wrong="if packet.epoch < -1:",
+        right="if packet.epoch < known or",
+        wrong="if packet.epoch < -1 or",
         tests=(f"{RULES}::test_a_client_believes_nothing_of_an_epoch_that_is_over",),
     ),
     Mutation(
@@ -154,8 +154,8 @@ MUTATIONS = [
     Mutation(
         name="E2: an evicted client is waited for as one that leaves",
         module=SEQUENCER,
-        right="for state, client in gone:\n            effects += self._departed(state, client)",
-        wrong="",
+        right="effects += self._has_left(state, client) if client in state.departing else []\n        return effects",
+        wrong="pass\n        return effects",
         tests=(f"{STEPS}[fo_evict]",),
         swarms=(TOTAL,),
     ),
@@ -184,6 +184,13 @@ MUTATIONS = [
         right="or client in state.departing or client in self.evicted:",
         wrong="or client in state.departing:",
         tests=(f"{RULES}::test_a_join_that_was_granted_before_its_client_was_evicted_is_not_carried_out",),
+    ),
+    Mutation(
+        name="who was evicted while it was about to join stays entered",
+        module=SEQUENCER,
+        right="self.forgetting.update(dict.fromkeys(out, NEVER))",
+        wrong="",
+        tests=(f"{RULES}::test_a_client_that_was_evicted_while_it_was_about_to_join_does_not_stay_entered",),
     ),
     Mutation(
         name="a client does not repeat what it asked for when another runs the unit",

@@ -23,8 +23,8 @@ MUTATIONS = [
     Mutation(
         name="a client holds back one event more than its limit",
         module="protocols/sequencing/delivery.py",
-        right="self.held_events >= self._limit",
-        wrong="self.held_events > self._limit",
+        right="self.held_events < self._limit",
+        wrong="self.held_events <= self._limit",
         tests=(f"{RULES}::test_no_more_is_held_back_than_the_limit_but_what_is_next_always_finds_room",),
     ),
     Mutation(
@@ -66,7 +66,7 @@ MUTATIONS = [
     ),
     Mutation(
         name="the first number that its sender does not know is forgotten",
-        module="protocols/sequencing/state.py",
+        module="protocols/sequencing/senders.py",
         right="if first + count > counter:",
         wrong="if first > counter:",
         tests=(f"{RULES}::test_a_number_that_its_sender_may_not_know_is_told_again_when_it_asks",),

@@ -250,6 +250,10 @@ class Service:
                 effects = client.leave(self.world.now, action.group)
             self.hosts[me].act(effects)
 
+    def is_blank(self, group: str, first: int, end: int) -> bool:
+        """Whether nothing was ever known to have these numbers, so that nobody delivers anything there."""
+        return False
+
     def quiet(self) -> bool:
         return not self._actions_left and not any(self._todo) and not any(self._unsent) and self.world.idle()
 

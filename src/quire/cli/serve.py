@@ -30,8 +30,12 @@ def serve(
     ] = None,
     me: Annotated[int | None, typer.Option(help="Which of the peers this is, if --listen is not among them.")] = None,
     backups: Annotated[
-        int, typer.Option(help="How many other sequencers continue for one that is lost; 0: the service ends with it.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            help="How many other sequencers know what one knows, and continue when it is lost; 0: what its clients know is "
+            "enough to continue. If not given, the service ends with it."
+        ),
+    ] = None,
     register: Annotated[
         str | None,
         typer.Option(

@@ -249,7 +249,10 @@ class SurvivingService(Service):
         for number, since in self.away.items():
             if self.world.now - since >= self.random.randint(1, 4) * TICK_NS and there:
                 observer = self.random.choice(there)
-                self.hosts[observer.address].act(observer.miss(self.processes[number].me))
+                # What the register knows of may be an earlier life.
+                names = [each for each in self.register.succession.there if each.address == self.addresses[number]]
+                for name in names:
+                    self.hosts[observer.address].act(observer.miss(name))
         for client in sorted(self.dead - self.directory.evicted):
             for process in there:
                 self.hosts[process.address].act(self._released(process.suspect(client)))
@@ -257,13 +260,18 @@ class SurvivingService(Service):
 
     def _check(self) -> None:
         """What the directory knows is never less than the truth, and what must be together is."""
-        entries, operation = self.directory.entries, self.directory.operation
+        entries, operation, lost = self.directory.entries, self.directory.operation, self.directory.lost
         for sequencer in self.sequencers:
             for group, state in sequencer.groups.items():
+                if group in lost:
+                    continue  # It does not know yet that the group left, and then was lost elsewhere.
                 if not state.effective() <= entries[group].keys() and self.directory.locations[group] == sequencer.address:
                     self.violations.append(f"entries: {group} has {state.effective()}, the directory {entries[group]}")
         if self.options.totally and operation is None:
-            inside = {group: state.effective() for sequencer in self.sequencers for group, state in sequencer.groups.items()}
+            inside = {
+                group: state.effective()
+                for sequencer in self.sequencers for group, state in sequencer.groups.items() if group not in lost
+            }  # fmt: skip
             for part in components(inside, 2):
                 if len({self.directory.locations[group] for group in part}) > 1:
                     self.violations.append(f"place: {part} are apart")

@@ -9,11 +9,14 @@ import msgspec
 from quire.protocols.sequencing.failover.options import SurvivingOptions
 from tests.kit.late import Lateness
 from tests.sequencing.failover.kit import Fault, SurvivingService
+from tests.sequencing.failover.rebuilt_kit import RebuiltService
 from tests.sequencing.kit import MS, TICK_MS, Action, Faults
 from tests.sequencing.plans import _spread
 
 
 class FailoverPlan(msgspec.Struct, frozen=True):
+    """With at least one backup, or without any."""
+
     options: SurvivingOptions
     initial: dict[str, tuple[int, tuple[int, ...]]]
     clients: int
@@ -25,7 +28,8 @@ class FailoverPlan(msgspec.Struct, frozen=True):
     seed: int
 
     def play(self) -> SurvivingService:
-        service = SurvivingService(
+        kind = SurvivingService if self.options.backups else RebuiltService
+        service = kind(
             self.options, self.initial, clients=self.clients, processes=self.processes, units=self.units, seed=self.seed,
             faults=self.faults, happens=self.happens,
         )  # fmt: skip
@@ -38,12 +42,33 @@ def random_plan(seed: int, order: str, *, pipelined: bool = False, late: bool = 
     """Overlapping groups that are sent to, joined, left and moved, while one to three processes crash or are cut off, and
     clients crash or are taken for dead."""
     random = Random(f"failover {order} {pipelined} {late} {seed}")
-    clients, processes, units = random.randint(2, 5), random.randint(3, 5), random.randint(1, 3)
+    return _plan(random, seed, order, (1, 1, 2), pipelined=pipelined, late=late, crashes=0.5)
+
+
+def rebuilt_plan(seed: int, order: str, *, crashes: bool) -> FailoverPlan:
+    """The same without backups, with or without crashes of clients. Few processes run few units, so that many are lost."""
+    random = Random(f"rebuilt {order} {crashes} {seed}")
+    return _plan(random, seed, order, (0,), processes=(2, 3), units=(1, 2), crashes=float(crashes))
+
+
+def _plan(
+    random: Random,
+    seed: int,
+    order: str,
+    backups: tuple[int, ...],
+    *,
+    pipelined: bool = False,
+    late: bool = False,
+    processes: tuple[int, int] = (3, 5),
+    units: tuple[int, int] = (1, 3),
+    crashes: float,
+) -> FailoverPlan:
+    clients, running, run = random.randint(2, 5), random.randint(*processes), random.randint(*units)
     names = [f"G{number}" for number in range(random.randint(1, 4))]
     options = SurvivingOptions(
         order=order,  # type: ignore[arg-type]
         pipelined=pipelined,
-        backups=random.choice((1, 1, 2)),
+        backups=random.choice(backups),
         window=4,
         history=random.choice((8, 1 << 17)),
         tick_ms=TICK_MS,
@@ -51,9 +76,9 @@ def random_plan(seed: int, order: str, *, pipelined: bool = False, late: bool = 
         balance_ticks=random.choice((0, 5)),
     )
     members = {name: tuple(sorted(random.sample(range(clients), random.randint(1, clients)))) for name in names}
-    initial = {name: (random.randrange(units), members[name]) for name in names}
+    initial = {name: (random.randrange(run), members[name]) for name in names}
     if options.totally:
-        initial = _spread(random, members, units)
+        initial = _spread(random, members, run)
     faults = Faults(
         loss=random.choice((0.0, 0.1, 0.3)),
         duplicate=random.choice((0.0, 0.1, 0.3)),
@@ -65,11 +90,11 @@ def random_plan(seed: int, order: str, *, pipelined: bool = False, late: bool = 
         at += random.choice((0, 1, 3, 10, 30, 60))
         kind = random.choice(("send", "send", "send", "join", "leave", "move"))
         actions.append(Action(at, kind, random.randrange(clients), random.choice(names), random.randint(1, 3)))
-    happens = [_process_fault(random, at, processes) for _ in range(random.randint(1, 3))]
-    if random.random() < 0.5:
+    happens = [_process_fault(random, at, running) for _ in range(random.randint(1, 3))]
+    if random.random() < crashes:
         kind = random.choice(("lost", "suspected"))
         happens.append(Fault(random.randint(0, at + 100), kind, random.randrange(clients)))
-    return FailoverPlan(options, initial, clients, processes, units, faults, tuple(actions), tuple(happens), seed)
+    return FailoverPlan(options, initial, clients, running, run, faults, tuple(actions), tuple(happens), seed)
 
 
 def _process_fault(random: Random, at: int, processes: int) -> Fault:

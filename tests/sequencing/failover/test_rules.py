@@ -21,8 +21,9 @@ from quire.protocols.sequencing.failover.options import SurvivingOptions
 from quire.protocols.sequencing.failover.succession import Succession
 from quire.protocols.sequencing.failover.unit_state import captured, restore
 from quire.protocols.sequencing.notices import Delivered, Failed
+from quire.protocols.sequencing.senders import Numbers
 from quire.protocols.sequencing.sequencer import Sequencer
-from quire.protocols.sequencing.state import GroupState, Numbers
+from quire.protocols.sequencing.state import GroupState
 
 A, B, C = Name(10, 0), Name(11, 0), Name(12, 0)
 UNIT, OTHER, REG = 10, 11, 20
@@ -308,6 +309,22 @@ def test_a_join_that_was_granted_before_its_client_was_evicted_is_not_carried_ou
     assert sequencer.groups["G"].members == {1: 0}
 
 
+def test_a_client_that_was_evicted_while_it_was_about_to_join_does_not_stay_entered() -> None:
+    directory = Directory(REGISTER, (UNIT, OTHER), OPTIONS)
+    directory.receive(0, 0, inner.Create("G"))
+    place = directory.locations["G"]
+    sequencer = Sequencer(place, (UNIT, OTHER), REGISTER, OPTIONS)
+    [hosted] = sends(sequencer.receive(0, REGISTER, inner.Host("G")), inner.Hosted)
+    directory.receive(0, place, hosted)
+    directory.receive(0, 0, inner.Prepare("G", 1))
+    assert directory.entries["G"] == {0: 1}
+    [evict] = [each.packet for each in directory.receive(0, place, inner.Suspect(0)) if each.to == (place,)]  # type: ignore[union-attr]
+    sequencer.receive(0, REGISTER, evict)
+    [forget] = sends(sequencer.wake(1), inner.Forget)
+    directory.receive(0, place, forget)
+    assert directory.entries["G"] == {}
+
+
 def test_a_late_word_that_a_client_has_left_does_not_undo_that_it_joined_again() -> None:
     directory = Directory(REGISTER, (UNIT, OTHER), OPTIONS)
     directory.receive(0, 5, inner.Create("G"))
@@ -349,8 +366,9 @@ def test_a_client_repeats_what_has_no_answer_when_another_runs_the_unit() -> Non
     assert isinstance(first, Send)
     assert first.to == (UNIT,)
     effects = client.receive(0, REG, wire.Configured(4, (Configuration(UNIT, 2, B, (C,), live=True),)))
-    again = [each for each in effects if isinstance(each, Send) and each.packet == first.packet]
-    assert [each.to for each in again] == [(B.address,)]
+    assert isinstance(first.packet, wire.Letter)
+    again = wire.Letter(UNIT, CLIENT, 2, first.packet.packet)
+    assert [each.to for each in effects if isinstance(each, Send) and each.packet == again] == [(B.address,)]
 
 
 def test_a_client_is_told_that_a_group_is_lost_and_goes_on_without_it() -> None:

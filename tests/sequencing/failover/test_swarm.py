@@ -12,8 +12,10 @@ from collections import Counter
 import pytest
 
 from quire.protocols.sequencing.failover import replica
+from tests.sequencing.failover import rebuilt_oracle
 from tests.sequencing.failover.oracle import wrong_with
-from tests.sequencing.failover.plans import random_plan
+from tests.sequencing.failover.plans import random_plan, rebuilt_plan
+from tests.sequencing.failover.rebuilt_kit import RebuiltService
 from tests.sequencing.failover.schedules import CASES, schedule
 
 RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "120"))
@@ -25,6 +27,8 @@ KINDS = {
     "hybrid, pipelined": {"order": "hybrid", "pipelined": True},
     "causal-total, pipelined": {"order": "causal-total", "pipelined": True},
 }
+MANY = 2000
+"""Runs, among which there is one in which a number is left of which nobody knows anything."""
 EXPECTED = {"a new epoch", "a move", "an eviction", "a process that came back"}
 RARE = {"a move that was called off"}
 
@@ -49,6 +53,25 @@ def test_no_run_with_crashes_breaks_a_promise(kind: str, late: bool, monkeypatch
         shown["an eviction"] += bool(service.evictions)
         shown["a process that came back"] += any(service.lives)
     assert SEED is not None or {sign for sign, count in shown.items() if count} >= (EXPECTED if late else EXPECTED | RARE)
+
+
+@pytest.mark.parametrize("crashes", [False, True], ids=["", "clients crash"])
+@pytest.mark.parametrize("order", ["total", "hybrid", "causal-total"])
+def test_no_run_without_backups_breaks_a_promise_to_a_group_that_is_not_lost(order: str, crashes: bool) -> None:
+    shown: Counter[str] = Counter()
+    for seed in range(RUNS // 2) if SEED is None else [int(SEED)]:
+        service = rebuilt_plan(seed, order, crashes=crashes).play()
+        assert isinstance(service, RebuiltService)
+        found = rebuilt_oracle.wrong_with(service)
+        command = f"QUIRE_SWARM_SEED={seed} .venv/bin/python -m pytest '{os.environ.get('PYTEST_CURRENT_TEST', '')}'"
+        assert found is None, f"{found}\n{command}"
+        shown["rebuilt"] += service.rebuilt
+        shown["lost"] += len(service.directory.lost)
+        shown["groups"] += len(service.founders)
+        shown["blank"] += service.blanks
+    assert SEED is not None or (shown["rebuilt"] and crashes <= shown["lost"] < shown["groups"] / 3), shown
+    # Something must be lost on its way to everybody, and not what came after it.
+    assert SEED is not None or shown["blank"] or RUNS < MANY, shown
 
 
 @pytest.mark.parametrize("name", CASES)

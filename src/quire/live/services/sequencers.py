@@ -50,18 +50,24 @@ WILDCARDS = ("0.0.0.0", "::")  # noqa: S104
 
 
 def _settings(
-    service: str, me: int, sequencers: Sequence[str], options: Mapping[str, object] | None, backups: int, network: Network
+    service: str,
+    me: int,
+    sequencers: Sequence[str],
+    options: Mapping[str, object] | None,
+    backups: int | None,
+    network: Network,
 ) -> Settings:
-    """Of a service that survives, if there are backups: then sequencers may be restarted."""
-    chosen = (
-        convert_options(NAME, SurvivingOptions, {**(options or {}), "backups": backups})
-        if backups
-        else convert_options(NAME, SequencingOptions, options or {})
-    )
-    if backups >= len(sequencers):
-        raise BadInput(f"{backups} backups need more than {len(sequencers)} sequencers")
+    """Of a service that survives, if it says how many backups there are: then sequencers may be restarted."""
+    chosen: SequencingOptions
+    if backups is None:
+        chosen, restartable = convert_options(NAME, SequencingOptions, options or {}), 0
+    else:
+        chosen = convert_options(NAME, SurvivingOptions, {**(options or {}), "backups": backups})
+        restartable = len(sequencers)
+        if max(backups, 1) >= restartable:
+            raise BadInput(f"{backups} backups need more than {restartable} sequencers")
     settings = read_settings(service, me, sequencers, protocol=NAME, options=chosen, network=network)
-    return msgspec.structs.replace(settings, visitors=VISITORS, restartable=len(sequencers) if backups else 0)
+    return msgspec.structs.replace(settings, visitors=VISITORS, restartable=restartable)
 
 
 @takes_network_options
@@ -71,7 +77,7 @@ def serve(
     *,
     service: str = SERVICE,
     options: Mapping[str, object] | None = None,
-    backups: int = 0,
+    backups: int | None = None,
     register: Sequence[str] | None = None,
     **network: Unpack[NetworkOptions],
 ) -> HubHost | SurvivingServer:
@@ -79,8 +85,9 @@ def serve(
     stops it. `sequencers` are the addresses of all, in the same order everywhere; `me` is this one's index in that list.
 
     With `backups`, so many other sequencers know all that each knows, and one of them continues when it is lost; three
-    sequencers survive the loss of one. They agree who runs what at the addresses `register`, one for each sequencer; if not
-    given, those of the sequencers with ports that are higher by 1000. Raises BadInput if the arguments are invalid."""
+    sequencers survive the loss of one. With 0, another continues with what the members of its groups know. They agree who runs
+    what at the addresses `register`, one for each sequencer; if not given, those of the sequencers with ports that are higher
+    by 1000. Raises BadInput if the arguments are invalid."""
     given = Network(**network)
     settings = _settings(service, me, sequencers, options, backups, given)
     assert isinstance(settings.options, SequencingOptions)
@@ -142,14 +149,14 @@ def connect(
     service: str = SERVICE,
     order: str | None = None,
     options: Mapping[str, object] | None = None,
-    backups: int = 0,
+    backups: int | None = None,
     **network: Unpack[NetworkOptions],
 ) -> Connected:
     """A client of the sequencing service, to be used in `async with`, which waits up to `join_s` until it is connected to all
     sequencers.
 
     `sequencers` are their addresses, in the same order everywhere; `order`, `options` and `backups` must be those of the
-    sequencers. With backups, one sequencer is enough to begin with, and the client continues when one is lost. `me`
+    sequencers. Where these are given, one sequencer is enough to begin with, and the client continues when one is lost. `me`
     is this client's number among the clients; if not given, it is drawn at random (with certificates, it must be given). Beyond
     loopback, give the service's `secret` or `certificates`, or set `insecure`. With `bodies=direct`, other clients connect to
     this one at `listen`. If `listen` is not given, that is a free port if everything is on loopback; otherwise no client
@@ -173,7 +180,7 @@ def connect(
         raise BadInput(f"listen={where} needs bodies=direct and an address that other clients can reach")
     if settings.options.bodies == "direct" and given.listen is None and all(each.is_loopback() for each in settings.members):
         where = ANY_PORT
-    settings = msgspec.structs.replace(settings, me=number, listen=where, enough=1 if backups else 0)
+    settings = msgspec.structs.replace(settings, me=number, listen=where, enough=0 if backups is None else 1)
     observer = observer_of(given)
     return Connected(settings, record_node(_identity(settings), number, given.trace, observer), given.on_event, observer)
 
@@ -245,5 +252,7 @@ class Connected(Session):
                 await self.flushed()
                 for group in tuple(self.client.hold.delivered):
                     await self.leave_group(group)
+                # Until the others have its leaves, they may need what only this client knows.
+                await self.flushed()
         finally:
             await self._visit.close()

@@ -20,9 +20,9 @@ from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.bodies import Bodies, Spreading, request
 from quire.protocols.sequencing.contexts import Context, merge, prune
 from quire.protocols.sequencing.delivery import HoldBack
-from quire.protocols.sequencing.events import LEAVE, MESSAGES, Event
+from quire.protocols.sequencing.events import BLANK, LEAVE, MESSAGES, Event
 from quire.protocols.sequencing.locations import Locations
-from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Numbered
+from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Numbered, Skipped
 from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.outbox import Outbox, Outstanding
 from quire.protocols.sequencing.permissions import Permissions
@@ -335,6 +335,8 @@ class Client(Node):
             if event.kind == MESSAGES:
                 self._consumed(event)
                 effects.append(Delivered(event.group, event.seq, event.run))
+            elif event.kind == BLANK:
+                effects.append(Skipped(event.group, event.seq, event.last))
             else:
                 effects += self._changed(now, event)
         if events:

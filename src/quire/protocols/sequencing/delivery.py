@@ -68,14 +68,18 @@ class HoldBack:
             return event.last > have
         return event.group == self.joining and self.joined_at is not None and event.seq > self.joined_at
 
+    def has_room(self, event: Event) -> bool:
+        """Whether the event can be held back. What is next must always find room, or nothing would ever make any."""
+        is_next = event.seq == self.delivered.get(event.group, -2) + 1
+        return self.held_events < self._limit or is_next or self._is_awaited_join(event)
+
     def take(self, event: Event) -> list[Event]:
         """Take an event that has come; returns what is to be delivered now, in order."""
         if not self.wants(event):
             return []
-        group, own_join = event.group, self._is_awaited_join(event)
-        # What is next must always find room, or nothing would ever make any.
-        if self.held_events >= self._limit and not own_join and event.seq != self.delivered.get(group, -2) + 1:
+        if not self.has_room(event):
             return []
+        group, own_join = event.group, self._is_awaited_join(event)
         self.held.setdefault(group, {})[event.seq] = event
         self.held_events += 1
         groups = [group]

@@ -165,21 +165,29 @@ class Directory(Node):
             location = wire.LOST
         return (Send(wire.Located(packet.group, location), (source,)),)
 
-    def lose(self, now: int, sequencer: int) -> Effects:
-        """Nothing is left of what a sequencer knew. It has to be told again who was evicted, and does not know new groups."""
+    def at(self, sequencer: int) -> list[str]:
+        """The groups that a sequencer has, as far as it is known to know of them."""
+        return [group for group, location in self.locations.items() if location == sequencer and group not in self.hosting]
+
+    def interrupt(self, now: int, sequencer: int) -> Effects:
+        """Nothing is left of what a sequencer knew: what it was taking or giving away stays where it was. It has to be told
+        again who was evicted, and does not know new groups."""
         operation, effects = self.operation, list[Send]()
         if operation is not None and sequencer in (operation.to, *operation.sources):
             effects += self._end(now, committed=False)
-        gone = [group for group, location in self.locations.items() if location == sequencer and group not in self.hosting]
+        if self.evicted:
+            self.untold.setdefault(sequencer, set()).update(self.evicted)
+        self._set_tick(now)
+        return effects
+
+    def lose(self, sequencer: int, groups: Iterable[str]) -> None:
+        """Nothing is left of these groups, which a sequencer had."""
+        gone = [group for group in groups if self.locations.get(group) == sequencer]
         for group in gone:
             del self.locations[group], self.entries[group], self.over[group]
             self.loads.pop(group, None)
         self.lost.update(gone)
         self.ordered = [(group, to) for group, to in self.ordered if group not in self.lost]
-        if self.evicted:
-            self.untold.setdefault(sequencer, set()).update(self.evicted)
-        self._set_tick(now)
-        return effects
 
     # Joins.
 
@@ -205,7 +213,7 @@ class Directory(Node):
         """Enter the client; bring together what must be; answer when it is."""
         group, client, req = packet.group, source, packet.req
         if group not in self.locations:
-            return (Send(wire.Located(group, -1), (source,)),)
+            return self._lookup(now, source, wire.Lookup(group))
         if client in self.evicted:
             return (Send(wire.Expelled(), (client,)),)
         if self.operation is not None or req <= self.over[group].get(client, -1):
@@ -269,6 +277,8 @@ class Directory(Node):
         return (Send(wire.Outcome(packet.op, self.committed[packet.op]), (source,)),)
 
     def _move(self, now: int, source: int, packet: wire.Move) -> Effects:
+        if packet.group in self.lost:
+            return NOTHING
         if packet.group not in self.locations or packet.sequencer not in self.sequencers:
             raise ProtocolViolation(source, f"it wants {packet.group!r} at {packet.sequencer}, one of which does not exist")
         if (packet.group, packet.sequencer) not in self.ordered:
@@ -303,7 +313,14 @@ class Directory(Node):
         return self._tell_evicted()
 
     def _tell_evicted(self) -> list[Send]:
-        return [Send(wire.Evict(tuple(sorted(clients))), (each,)) for each, clients in self.untold.items()]
+        return [
+            Send(wire.Evict(tuple(sorted(clients)), self._entered(each, clients)), (each,))
+            for each, clients in self.untold.items()
+        ]
+
+    def _entered(self, sequencer: int, clients: set[int]) -> tuple[str, ...]:
+        """The groups of a sequencer in which any of these clients is entered."""
+        return tuple(group for group in self.at(sequencer) if not clients.isdisjoint(self.entries[group]))
 
     def _evict_done(self, now: int, source: int, packet: wire.EvictDone) -> Effects:  # noqa: ARG002
         self.untold.get(source, set()).difference_update(packet.clients)

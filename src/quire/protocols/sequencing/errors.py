@@ -34,10 +34,10 @@ class UnitUnavailable(QuireError):
 
 
 class GroupLost(QuireError):
-    """All processes that knew the group are gone, and what was sent to it with them. Its name is not used again."""
+    """Who knew all of the group is gone, and what was sent to it with them. Its name is not used again."""
 
     def __init__(self, group: str) -> None:
-        super().__init__(f"{group!r} was lost with all sequencers that knew it; create a group of another name")
+        super().__init__(f"{group!r} was lost with those who knew all of it; create a group of another name")
         self.group = group
 
 

@@ -1,4 +1,4 @@
-"""What has a number in a group: messages, joins and leaves.
+"""What has a number in a group: messages, joins and leaves, and what was lost with its sequencer.
 
 The numbers of a group are one sequence, and every kind of event takes from it, so that membership changes between two
 messages for everybody alike. A run of k messages takes k numbers and has one context.
@@ -13,15 +13,28 @@ import msgspec
 from quire.model.messages import NUMBER_MAX, Run
 from quire.model.packets import Packet
 from quire.protocols.sequencing.contexts import weight
+from quire.protocols.sequencing.senders import Numbers
 
-MESSAGES, JOIN, LEAVE = range(3)
-KINDS = ("MSG", "JOIN", "LEAVE")
+MESSAGES, JOIN, LEAVE, BLANK = range(4)
+KINDS = ("MSG", "JOIN", "LEAVE", "NOP")
 
 NO_RUN = Run(0, 0, 0)
 
 
+class Remembered(msgspec.Struct, frozen=True, array_like=True):
+    """What members must know of an event besides, where a group is rebuilt from what they know."""
+
+    life: int
+    counter: int = -1
+    """Of messages: the counter of the first, and before which one their sender knew the numbers of all."""
+    acked: int = 0
+    senders: dict[int, Numbers] | None = None
+    """Of a join, and of the first number of another life: what was known of those who had sent to the group."""
+
+
 class Event(Packet, frozen=True, tag=10):
-    """What has a number: a run of messages from `seq` on, or that `who` joined or left."""
+    """What has a number: a run of messages from `seq` on, or that `who` joined or left. BLANK: numbers, as many as `run`
+    says, of which nobody knows what they were given to."""
 
     name: ClassVar[str] = "ACCEPT"
     group: str
@@ -42,6 +55,7 @@ class Event(Packet, frozen=True, tag=10):
     """The members have the bodies from the sender itself."""
     at: dict[int, str] = msgspec.field(default_factory=dict)
     """Of a join: where members can be reached, if they said so."""
+    remembered: Remembered | None = None
 
     def carried(self) -> Run | None:
         return self.run if self.kind == MESSAGES else None
@@ -49,7 +63,7 @@ class Event(Packet, frozen=True, tag=10):
     @property
     def last(self) -> int:
         """The number of the last of its messages."""
-        return self.seq + (self.run.count - 1 if self.kind == MESSAGES else 0)
+        return self.seq + (self.run.count - 1 if self.kind in (MESSAGES, BLANK) else 0)
 
     @property
     def size(self) -> int:
@@ -61,4 +75,4 @@ class Event(Packet, frozen=True, tag=10):
         if self.kind == MESSAGES:
             run = self.run
             return run.origin == self.who and run.count >= 1 <= self.seq <= self.last <= NUMBER_MAX and run.first >= 0
-        return self.kind in (JOIN, LEAVE) and 1 <= self.seq <= NUMBER_MAX
+        return self.kind in (JOIN, LEAVE, BLANK) and 1 <= self.seq <= self.last <= NUMBER_MAX

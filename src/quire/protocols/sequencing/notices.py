@@ -29,6 +29,14 @@ class Changed(Notice, frozen=True):
     at: dict[int, str] = msgspec.field(default_factory=dict)
 
 
+class Skipped(Notice, frozen=True):
+    """Nobody knows what had these numbers of the group, from the first to the last; nothing of them is delivered anywhere."""
+
+    group: str
+    first: int
+    last: int
+
+
 class Numbered(Notice, frozen=True):
     """This client's messages from number `first` of its own on have numbers in the group from `seq` on. To the messages
     of who was no member it says who must deliver them; a member knows when it delivers them itself."""

@@ -10,11 +10,12 @@ from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.contexts import Context, merge, weight
 from quire.protocols.sequencing.errors import NAME_MAX
-from quire.protocols.sequencing.events import JOIN, LEAVE, MESSAGES, NO_RUN, Event
+from quire.protocols.sequencing.events import JOIN, LEAVE, MESSAGES, NO_RUN, Event, Remembered
 from quire.protocols.sequencing.moves import Moves
 from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.permissions import Permissions
-from quire.protocols.sequencing.state import GroupState, Numbers
+from quire.protocols.sequencing.senders import Numbers, copied
+from quire.protocols.sequencing.state import GroupState
 
 
 class Numbering(Node):
@@ -37,6 +38,8 @@ class Numbering(Node):
         """How far groups of other sequencers are stable."""
         self.waiting: dict[str, set[int]] = {}
         """By group, the clients whose messages wait because its history is full."""
+        self.unwitnessed: dict[str, dict[tuple[int, int], None]] = {}
+        """By group, messages by client and counter that have numbers, which their senders are told when a member has them."""
         self._near: dict[str, list[GroupState]] = {}
         self._news = False
         """Whether there is something to report to the directory or the other sequencers."""
@@ -125,11 +128,30 @@ class Numbering(Node):
 
     def _known(self, state: GroupState, numbers: Numbers, packet: wire.DoMulticast) -> Effects:
         """The answer to a repeat: the number that it got when it first came."""
-        before = numbers.window.get(packet.counter)
-        if before is None:
-            return NOTHING
-        _, seq, members = before
-        return (Send(wire.Ack(state.group, packet.counter, seq, members, state.stable), (packet.client,)),)
+        return self._acknowledge(state, packet.client, packet.counter) if packet.counter in numbers.window else NOTHING
+
+    def _acknowledge(self, state: GroupState, client: int, counter: int) -> list[Send]:
+        """Tell a client which number its messages have. Where members are all that remembers a group, not before one of them
+        has the messages: a sender that is a member gets the messages themselves instead, and then has them."""
+        count, seq, members = state.senders[client].window[counter]
+        if self._is_witnessed(state, seq, seq + count - 1):
+            return [Send(wire.Ack(state.group, counter, seq, members, state.stable), (client,))]
+        if members is None:
+            return [Send(state.history[seq], (client,))]
+        self.unwitnessed.setdefault(state.group, {})[client, counter] = None
+        return []
+
+    def _is_witnessed(self, state: GroupState, first: int, last: int) -> bool:
+        """Whether what has these numbers is not lost with this sequencer. Whoever joined later has it only if all have."""
+        if not self.options.remembered or not state.reached or last <= state.stable:
+            return True
+        return any(state.reached[client] >= last and joined < first for client, joined in state.members.items())
+
+    def _tell_witnessed(self, state: GroupState) -> list[Send]:
+        """Members have reported: senders may be told of what these have."""
+        waiting = self.unwitnessed.pop(state.group, {})
+        known = [key for key in waiting if key[0] in state.senders and key[1] in state.senders[key[0]].window]
+        return [effect for client, counter in known for effect in self._acknowledge(state, client, counter)]
 
     def _number(self, state: GroupState, packet: wire.DoMulticast, effects: list[Send]) -> bool:
         """Number the messages, unless something that they must come after has no number yet."""
@@ -137,15 +159,17 @@ class Numbering(Node):
         dep = self._resolve(packet)
         if packet.counter != numbers.next or dep is None:
             return False
-        seq = state.seq + 1
-        effects.append(self._emit(state, MESSAGES, packet.client, run=packet.run, dep=dep, direct=packet.view >= 0))
-        numbers.next += packet.run.count
+        seq, counter = state.seq + 1, packet.counter
+        tells = Remembered(state.life, counter, packet.acked) if self.options.remembered else None
+        direct = packet.view >= 0
+        effects.append(self._emit(state, MESSAGES, packet.client, run=packet.run, dep=dep, direct=direct, remembered=tells))
         self.numbered += packet.run.count
-        numbers.settle(packet.acked)
         members = None if packet.client in state.members else tuple(state.members)
-        numbers.window[packet.counter] = (packet.run.count, seq, members)
+        numbers.give(counter, packet.run.count, seq, members, packet.acked)
         if members is not None:
-            effects.append(Send(wire.Ack(state.group, packet.counter, seq, members, state.stable), (packet.client,)))
+            # A member that is asked says at once that it has them.
+            told = self._acknowledge(state, packet.client, counter)
+            effects += told or [Send(wire.Poll(), members[:1])]
         return True
 
     def _resolve(self, packet: wire.DoMulticast) -> Context | None:
@@ -205,12 +229,15 @@ class Numbering(Node):
         run: Run = NO_RUN,
         dep: Context | None = None,
         direct: bool = False,
+        remembered: Remembered | None = None,
     ) -> Send:
         """Give something the next number, and send it to all members and whoever just left."""
         members = tuple(state.members)
+        if self.options.remembered and kind != MESSAGES:
+            remembered = Remembered(state.life, senders=copied(state.senders) if kind == JOIN else None)
         event = Event(
             state.group, state.seq + 1, kind, who, req, run, self._together(state), dep or {},
-            members if kind != MESSAGES else (), state.stable, direct, state.reachable() if kind == JOIN else {},
+            members if kind != MESSAGES else (), state.stable, direct, state.reachable() if kind == JOIN else {}, remembered,
         )  # fmt: skip
         state.record(event)
         self._news = True

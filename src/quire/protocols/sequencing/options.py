@@ -59,6 +59,16 @@ class SequencingOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.order != "total"
 
     @property
+    def blocking(self) -> bool:
+        """Whether a client waits for the numbers of what it sent before it sends more."""
+        return self.causally and not self.pipelined
+
+    @property
+    def remembered(self) -> bool:
+        """Whether nobody but the members of a group can tell what its sequencer knew, should that be lost."""
+        return False
+
+    @property
     def tick_ns(self) -> int:
         return self.tick_ms * 1_000_000
 

@@ -43,7 +43,7 @@ class Outbox:
         self.messages = self.bytes = 0
         """How many have no number, and how long they are together."""
         self._options = options
-        self._waits = options.causally and not options.pipelined
+        self._waits = options.blocking
         self._next: dict[str, int] = {}
         self._sent: dict[str, dict[int, Outstanding]] = {}
         """By group and counter, in order."""

@@ -297,6 +297,8 @@ class Evict(Packet, frozen=True, tag=61):
 
     name: ClassVar[str] = "EVSET"
     clients: tuple[int, ...]
+    entered: tuple[str, ...] = ()
+    """Groups in which the directory has any of them."""
 
 
 class EvictDone(Packet, frozen=True, tag=62):

@@ -176,9 +176,9 @@ class Sequencer(Numbering):
         if client in state.members:
             return NOTHING
         # Whoever joins again has delivered its leave.
-        effects = self._departed(state, client) if client in state.departing else []
-        if self.moves.suspended(group):
-            return [*effects, self._refuse(state, client, req)]
+        effects = self._has_left(state, client) if client in state.departing else []
+        if client in state.departing or self.moves.suspended(group):
+            return effects if client in state.departing else [*effects, self._refuse(state, client, req)]
         if packet.at:
             state.at[client] = packet.at
         return [*effects, Send(wire.JoinRequest(group, client, req), (self.directory,))]
@@ -230,10 +230,26 @@ class Sequencer(Numbering):
             return self._redirect(source, packet)
         if state.departing.get(packet.client) != packet.seq or self.moves.on_the_way(packet.group):
             return NOTHING
-        return [*self._departed(state, packet.client), *self.moves.proceed()]
+        return [*self._has_left(state, packet.client), *self.moves.proceed()]
+
+    def _has_left(self, state: GroupState, client: int) -> list[Send]:
+        """A leaver has delivered everything. Where members are all that remembers a group, it counts until they have delivered
+        its leave too: before that, nobody but it may have what came earlier."""
+        if not self.options.remembered:
+            return self._departed(state, client)
+        state.reached[client] = state.departing[client]
+        state.collect()
+        return self._part(state)
+
+    def _part(self, state: GroupState) -> list[Send]:
+        """Part with leavers whose leave everybody has delivered, and tell senders of what members have."""
+        effects: list[Send] = []
+        while gone := [who for who, number in state.departing.items() if state.reached[who] == number <= state.stable]:
+            effects += self._departed(state, gone[0])
+        return [*effects, *self._tell_witnessed(state)] if state.group in self.unwitnessed else effects
 
     def _departed(self, state: GroupState, client: int) -> list[Send]:
-        """A leaver has delivered everything: it counts no more."""
+        """A leaver counts no more."""
         del state.departing[client], state.reached[client]
         state.at.pop(client, None)
         state.collect()
@@ -250,8 +266,8 @@ class Sequencer(Numbering):
         return [
             Send(state.history[number], (client,))
             for state in self.groups.values()
-            for client, number in state.departing.items()
-        ]
+            for client, number in state.departing.items() if state.reached[client] < number
+        ]  # fmt: skip
 
     # Recovery.
 
@@ -276,6 +292,7 @@ class Sequencer(Numbering):
                 before = state.stable
                 state.report(packet.client, number)
                 freed |= state.stable > before
+                effects += self._part(state)
             lacking = state.lacking(packet.client, number, self._old(state))[:FETCHED_EVENTS_MAX]
             effects += [Send(event, (packet.client,)) for event in lacking]
         if freed:
@@ -287,8 +304,8 @@ class Sequencer(Numbering):
         if packet.ask:
             stable = {group: number for group in packet.ask if (number := self._stable(group)) >= 0}
             effects.append(Send(wire.Stable(stable), (packet.client,)))
-            moved = [group for group in packet.ask if group in self.forward]
-            effects += [Send(wire.NewLocation(group, self.forward[group]), (packet.client,)) for group in moved]
+            moved = [group for group in packet.ask if group not in self.groups and not self.moves.is_expected(group)]
+            effects += [Send(wire.NewLocation(group, self.forward.get(group, -1)), (packet.client,)) for group in moved]
         return [*effects, *self.moves.proceed()]
 
     def _old(self, state: GroupState) -> int:
@@ -326,7 +343,12 @@ class Sequencer(Numbering):
 
     def _evict(self, source: int, packet: wire.Evict) -> Effects:
         self.evicted.update(packet.clients)
-        return [*self._expel(), Send(wire.EvictDone(packet.clients), (source,)), *self.moves.proceed()]
+        # Who was only about to join is in no group, and must not stay entered in one; of what is on its way nobody can tell.
+        settled = [group for group in packet.entered if group in self.groups and not self.moves.on_the_way(group)]
+        out = [(group, who) for group in settled for who in packet.clients if who not in self.groups[group].reached]
+        self.forgetting.update(dict.fromkeys(out, NEVER))
+        done = [Send(wire.EvictDone(packet.clients), (source,))] if len(settled) == len(packet.entered) else []
+        return [*self._expel(), *done, *self.moves.proceed()]
 
     def _expel(self) -> list[Send]:
         """Evicted clients leave all groups whose state may change, without being waited for; nothing of them follows."""
@@ -335,6 +357,8 @@ class Sequencer(Numbering):
             self.held.pop(client, None)
             for group in tuple(self.waiting):
                 self._waits_no_more(group, client)
+        for group, keys in self.unwitnessed.items():
+            self.unwitnessed[group] = {key: None for key in keys if key[0] not in self.evicted}
         gone = [
             (state, client)
             for group, state in self.groups.items() if not self.moves.on_the_way(group)
@@ -347,7 +371,7 @@ class Sequencer(Numbering):
                 effects.append(self._emit(state, LEAVE, client))
             state.requests[client] = NEVER
         for state, client in gone:
-            effects += self._departed(state, client)
+            effects += self._has_left(state, client) if client in state.departing else []
         return effects
 
     # Places.

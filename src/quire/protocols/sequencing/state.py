@@ -11,23 +11,7 @@ import msgspec
 
 from quire.model.messages import NUMBER_MAX
 from quire.protocols.sequencing.events import MESSAGES, Event
-
-
-class Numbers(msgspec.Struct):
-    """What is known of a sender's messages to the group."""
-
-    next: int = 0
-    """The counter of the first message that has no number yet."""
-    window: dict[int, tuple[int, int, tuple[int, ...] | None]] = {}
-    """By the counter of their first message: how many were numbered together, from which number on, and if the sender was
-    no member, who was. Only those whose numbers the sender may not know."""
-
-    def settle(self, counter: int) -> None:
-        """The sender knows the numbers of all messages before this counter."""
-        for first, (count, *_) in list(self.window.items()):
-            if first + count > counter:
-                break
-            del self.window[first]
+from quire.protocols.sequencing.senders import Numbers
 
 
 class GroupState(msgspec.Struct):
@@ -56,6 +40,8 @@ class GroupState(msgspec.Struct):
     """The last request of each client that was refused."""
     numbered: int = 0
     """How many messages were numbered since the load was last reported."""
+    life: int = 0
+    """When the group was last rebuilt from its members: whatever is of an earlier life is not believed any more."""
 
     def reachable(self) -> dict[int, str]:
         """Where each member can be reached that said so."""
@@ -114,7 +100,7 @@ class GroupState(msgspec.Struct):
             and self.reached.keys() == self.members.keys() | self.departing.keys()
             and not self.members.keys() & self.departing.keys()
             and all(0 <= number <= self.seq for number in (*self.members.values(), *self.reached.values()))
-            and all(self.reached[client] < number in self.history for client, number in self.departing.items())
+            and all(self.reached[client] <= number in self.history for client, number in self.departing.items())
             and self.departing.keys() <= self.requests.keys()
             and all(0 <= numbers.next <= NUMBER_MAX for numbers in self.senders.values())
         )

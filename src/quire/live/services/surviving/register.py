@@ -22,7 +22,7 @@ Said = list[tuple[bytes, list[int]]]
 """Packets, and the addresses to which they go."""
 
 QUESTIONS: PacketCodec[Packet] = PacketCodec(Register.packets)
-ANSWERS: PacketCodec[Packet] = PacketCodec((wire.Letter, wire.Live, wire.Configured))
+ANSWERS: PacketCodec[Packet] = PacketCodec((wire.Letter, wire.Live, wire.Configured, wire.Witnesses))
 
 
 class _Copy:

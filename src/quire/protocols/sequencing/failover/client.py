@@ -1,12 +1,13 @@
 """A client of a service that survives: the same client, that finds its units wherever they are run.
 
 It keeps the highest epoch that it heard of each unit, believes nothing of an earlier one, and asks whoever may know while an
-answer is missing. When a unit is run by another process, everything that has no answer is repeated there at once.
+answer is missing. When a unit is run by another process, everything that has no answer is repeated there at once. Where units
+have no backups, it remembers what a unit must be told that is rebuilt, and tells it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from quire.model.errors import ProtocolViolation
 from quire.model.messages import Body
@@ -14,14 +15,19 @@ from quire.model.packets import Packet
 from quire.protocols.node import NOTHING, Effect, Effects, Send
 from quire.protocols.sequencing import packets as inner
 from quire.protocols.sequencing.client import Client
+from quire.protocols.sequencing.contexts import merge
+from quire.protocols.sequencing.errors import GroupLost
+from quire.protocols.sequencing.events import LEAVE, Event
 from quire.protocols.sequencing.failover import packets as wire
 from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Routes
+from quire.protocols.sequencing.failover.memory import Memory
 from quire.protocols.sequencing.failover.notices import Unavailable
 from quire.protocols.sequencing.failover.options import SurvivingOptions
+from quire.protocols.sequencing.notices import Failed
 
 
 class SurvivingClient(Client):
-    packets = (wire.Letter, wire.Configured, inner.Bodies, inner.Kept)
+    packets = (wire.Letter, wire.Configured, wire.Rebuild, inner.Bodies, inner.Kept)
 
     def __init__(
         self,
@@ -40,6 +46,7 @@ class SurvivingClient(Client):
         self._units = frozenset(units)
         self._processes = frozenset((*processes, *registers))
         self._registers = tuple(registers)
+        self._memory = Memory(address) if options.remembered else None
         self._asks = 0
         """How often it had to ask again: each time somebody else."""
 
@@ -72,16 +79,18 @@ class SurvivingClient(Client):
             raise ProtocolViolation(source, f"{packet.name} may not be sent by it")
         if isinstance(packet, wire.Configured):
             return self._configured(now, packet)
+        if isinstance(packet, wire.Rebuild):
+            return self._rebuild(source, packet)
         if not isinstance(packet, wire.Letter) or packet.to != CLIENT:
             raise ProtocolViolation(source, f"{packet.name} is not for a client")
         if packet.by == REGISTER:
             effects = super().receive(now, REGISTER, packet.packet)
             match packet.packet:
-                case inner.Located(sequencer=inner.LOST):
-                    effects = [*effects, *self._lose(now, packet.packet.group)]
+                case inner.Located(group=group, sequencer=inner.LOST):
+                    effects = [*effects, *self._lose(now, group, told=bool(effects))]
             return self._addressed(effects)
         known = self.routes.epochs.get(packet.by, -1)
-        if packet.epoch < known:
+        if packet.epoch < known or self._is_outdated(packet):
             return NOTHING
         effects, newer = super().receive(now, packet.by, packet.packet), packet.epoch > known
         self.routes.heard(packet.by, packet.epoch, source)
@@ -110,9 +119,16 @@ class SurvivingClient(Client):
             effects.append(self._transmit_request(request))
         return [*effects, *self._report(now)]
 
-    def _lose(self, now: int, group: str) -> list[Effect]:
-        """Nothing is left of a group: forget it, and go on with the others."""
-        self.locations.pop(group, None)
+    def _is_outdated(self, letter: wire.Letter) -> bool:
+        """Whether a refusal is of a unit that is not asked any more: another may have granted the same, if it was rebuilt."""
+        packet = letter.packet
+        return self._memory is not None and isinstance(packet, inner.Nak) and self.locations.get(packet.group) != letter.by
+
+    def _lose(self, now: int, group: str, *, told: bool) -> list[Effect]:
+        """Nothing is left of a group: forget it, and go on with the others. `told`: the application knows."""
+        known = self.locations.pop(group, None) is not None
+        if self._memory is not None:
+            self._memory.lose(group)
         self.views.pop(group, None)
         self.viewed.pop(group, None)
         self.unstable.pop(group, None)
@@ -120,13 +136,64 @@ class SurvivingClient(Client):
         self.outbox.lose(group)
         if self.request is not None and self.request.group == group:
             self.request = None
-        return [*self._deliver(now, self.hold.lose(group)), *self._send_ready(now)]
+        news = [Failed(group, GroupLost(group))] if known and not told else []
+        return [*news, *self._deliver(now, self.hold.lose(group)), *self._send_ready(now)]
+
+    # What it remembers.
+
+    def _event(self, now: int, source: int, event: Event) -> Effects:
+        memory = self._memory
+        # What cannot be kept counts as lost, lest its sender take it for safe.
+        if memory is not None and not (memory.believes(event) and self.hold.has_room(event)):
+            return NOTHING
+        return super()._event(now, source, event)
+
+    def _deliver(self, now: int, events: list[Event]) -> list[Effect]:
+        memory, effects = self._memory, list[Effect]()
+        if memory is None:
+            return super()._deliver(now, events)
+        for event in events:
+            memory.delivered(event, self.views.get(event.group, ()))
+            if event.kind == LEAVE and event.who == self.address:
+                # Ask until everybody has delivered it.
+                self.unstable = merge(self.unstable, {event.group: event.seq})
+            effects += super()._deliver(now, [event])
+        return effects
+
+    def _learn(self, numbers: Mapping[str, int]) -> list[Effect]:
+        if self._memory is not None:
+            self._memory.prune(numbers)
+        return super()._learn(numbers)
+
+    def _rebuild(self, source: int, packet: wire.Rebuild) -> Effects:
+        """Say what is known of the groups, and promise to believe nothing earlier."""
+        memory = self._memory
+        if self.evicted or memory is None or packet.unit not in self._units:
+            return NOTHING
+        if packet.epoch < self.routes.epochs.get(packet.unit, -1):
+            return NOTHING
+        self.routes.heard(packet.unit, packet.epoch, source)
+        for group in packet.groups:
+            memory.promise(group, packet.life)
+        return [Send(self._testimony(memory, packet, group), (source,)) for group in packet.groups]
+
+    def _testimony(self, memory: Memory, asked: wire.Rebuild, group: str) -> wire.Testimony:
+        hold, request = self.hold, self.request
+        everything = [event for held in hold.held.values() for event in held.values()]
+        mentioned = merge(merge(memory.mentioned(everything), self.context), self.unstable)
+        return wire.Testimony(
+            asked.unit, asked.epoch, group, hold.delivered.get(group, -1), self.views.get(group, ()), mentioned,
+            memory.kept(group, hold.held.get(group, {}).values()), *memory.senders(group), self._requests,
+            request.packet.req if request is not None and request.group == group else -1, self.at,
+        )  # fmt: skip
 
     def wake(self, now: int) -> Effects:
         waits = not self._quiet()
         effects = super().wake(now)
-        self._asks += waits
-        ask = [Send(wire.Where(self.routes.version), (self._register(),))] if waits or self.hold.delivered else []
+        asks = waits or bool(self.hold.delivered)
+        # Whoever was asked last may be gone.
+        self._asks += asks
+        ask = [Send(wire.Where(self.routes.version), (self._register(),))] if asks else []
         return [*ask, *self._addressed(effects)]
 
     def _register(self) -> int:
@@ -141,5 +208,6 @@ class SurvivingClient(Client):
                 continue
             [to] = effect.to
             address = self._register() if to == REGISTER else self.routes.primaries[to]
-            found.append(Send(wire.Letter(to, CLIENT, 0, effect.packet), (address,)))  # type: ignore[arg-type]
+            epoch = self.routes.epochs.get(to, -1)
+            found.append(Send(wire.Letter(to, CLIENT, epoch, effect.packet), (address,)))  # type: ignore[arg-type]
         return found

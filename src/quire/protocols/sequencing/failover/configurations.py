@@ -28,6 +28,10 @@ class Configuration(msgspec.Struct, frozen=True, array_like=True):
     """Whether all of them have the unit's state, so that it works."""
     fresh: bool = False
     """Whether the unit begins with nothing, as no epoch of it was ever live, or everything is lost."""
+    rebuilt: bool = False
+    """Whether the unit begins with what the members of its groups know, as nobody else does."""
+    life: int = 0
+    """Of a unit without backups: which life of its groups begins, a number that is greater than any before."""
 
     @property
     def names(self) -> tuple[Name, ...]:

@@ -11,6 +11,7 @@ from quire.model.packets import Packet
 from quire.protocols.sequencing import packets as wire
 from quire.protocols.sequencing.events import Event
 from quire.protocols.sequencing.failover.configurations import Configuration, Name
+from quire.protocols.sequencing.senders import Numbers
 
 Input = (
     wire.DoMulticast | wire.Join | wire.Leave | wire.LeftAck | wire.Fetch | wire.Host | wire.JoinAnswer | wire.Forgotten
@@ -25,7 +26,8 @@ Inner = (
 
 
 class Letter(Packet, frozen=True, tag=70):
-    """A packet from one unit, client or the register to another, wherever they are run. `epoch`: the sender's, of a unit."""
+    """A packet from one unit, client or the register to another, wherever they are run. `epoch`: of the unit, as its sender
+    knows it; of what one unit says to another, the sender's own."""
 
     name: ClassVar[str] = "LETTER"
     to: int
@@ -123,12 +125,33 @@ class InSync(Packet, frozen=True, tag=77):
     name: ClassVar[str] = "INSYNC"
     unit: int
     epoch: int
+    lost: tuple[str, ...] = ()
+    """Groups that could not be rebuilt."""
 
 
 class Live(Packet, frozen=True, tag=78):
     name: ClassVar[str] = "LIVE"
     unit: int
     epoch: int
+
+
+class AskWitnesses(Packet, frozen=True, tag=81):
+    """A unit is to be rebuilt: who may know something of its groups?"""
+
+    name: ClassVar[str] = "WITNESSES?"
+    unit: int
+    epoch: int
+
+
+class Witnesses(Packet, frozen=True, tag=82):
+    """The clients that are entered in each group of the unit; all that were evicted; and the last move that has ended."""
+
+    name: ClassVar[str] = "WITNESSES"
+    unit: int
+    epoch: int
+    groups: dict[str, tuple[int, ...]]
+    evicted: tuple[int, ...]
+    settled: int
 
 
 class Configured(Packet, frozen=True, tag=79):
@@ -138,3 +161,41 @@ class Configured(Packet, frozen=True, tag=79):
     version: int
     configurations: tuple[Configuration, ...]
     waiting: tuple[int, ...] = ()
+
+
+# With clients, of a unit that is rebuilt from what they know.
+
+
+class Rebuild(Packet, frozen=True, tag=83):
+    """Say what you know of these groups, and believe nothing any more of an earlier epoch, or of an earlier life of them."""
+
+    name: ClassVar[str] = "REBUILD"
+    unit: int
+    epoch: int
+    life: int
+    groups: tuple[str, ...]
+
+
+class Testimony(Packet, frozen=True, tag=84):
+    """All that a client knows of a group."""
+
+    name: ClassVar[str] = "TESTIMONY"
+    unit: int
+    epoch: int
+    group: str
+    delivered: int = -1
+    """How far it was delivered; -1: the client is not in it."""
+    view: tuple[int, ...] = ()
+    """The members as of then."""
+    mentioned: dict[str, int] = msgspec.field(default_factory=dict)
+    """The highest number of any group that the client has heard of in whatever context."""
+    kept: tuple[Event, ...] = ()
+    """What it received of it and does not know to be delivered everywhere."""
+    since: int = -1
+    """The number as of which the client was told who had sent to the group; -1: it was not."""
+    senders: dict[int, Numbers] = msgspec.field(default_factory=dict)
+    requests: int = 0
+    """How many joins and leaves the client has asked for, of whatever group."""
+    pending: int = -1
+    """Which of these is of this group and has no answer."""
+    at: str = ""

@@ -15,7 +15,8 @@ from quire.protocols.node import NOTHING, Effects, Node, Send
 from quire.protocols.sequencing.failover import packets as wire
 from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Name, Routes
 from quire.protocols.sequencing.failover.options import SurvivingOptions
-from quire.protocols.sequencing.failover.replica import Replica, sequencer_of
+from quire.protocols.sequencing.failover.replica import Replica
+from quire.protocols.sequencing.permissions import OF_CLIENTS
 from quire.protocols.sequencing.sequencer import Sequencer
 
 INPUTS = frozenset(Sequencer.packets)
@@ -23,7 +24,8 @@ INPUTS = frozenset(Sequencer.packets)
 
 class SequencerProcess(Node):
     packets: ClassVar[tuple[type[Packet], ...]] = (
-        wire.Letter, wire.Snapshot, wire.Taken, wire.Record, wire.Recorded, wire.Live, wire.Configured,
+        wire.Letter, wire.Snapshot, wire.Taken, wire.Record, wire.Recorded, wire.Live, wire.Configured, wire.Witnesses,
+        wire.Testimony,
     )  # fmt: skip
 
     def __init__(
@@ -47,9 +49,7 @@ class SequencerProcess(Node):
         self.routes = Routes()
         self.waiting: tuple[int, ...] = ()
         """Units that nobody can run now, as the register said."""
-        self.replicas = {
-            unit: Replica(unit, me, register, self.routes, sequencer_of(unit, self.units, options)) for unit in self.units
-        }
+        self.replicas = {unit: Replica(unit, me, register, self.routes, self.units, options) for unit in self.units}
         self._tick_at = 0
 
     # Inputs.
@@ -64,6 +64,10 @@ class SequencerProcess(Node):
                 return self.replicas[packet.unit].goes_live(now, packet.epoch)
             case wire.Configured() if source in self._registers:
                 return self._configured(now, packet)
+            case wire.Witnesses() if source in self._registers and packet.unit in self.replicas:
+                return self.replicas[packet.unit].rebuild(packet, source)
+            case wire.Testimony() if source not in self.processes and packet.unit in self.replicas:
+                return self.replicas[packet.unit].rebuild(packet, source)
         raise ProtocolViolation(source, f"{packet.name} is not for a sequencer, or may not be sent by it")
 
     def _configured(self, now: int, packet: wire.Configured) -> Effects:
@@ -97,11 +101,19 @@ class SequencerProcess(Node):
         replica = self.replicas[letter.to]
         if letter.by >= 0 and letter.epoch < self.routes.epochs.get(letter.by, -1):
             return NOTHING
-        if not replica.primary:
-            known = self.routes.known()
-            return (Send(wire.Configured(self.routes.version, known), (source,)),) if letter.by == CLIENT and known else NOTHING
+        fenced = self.options.remembered and not self._is_of_this_epoch(letter, replica.epoch)
+        if not replica.primary or fenced:
+            tell = letter.by == CLIENT and letter.epoch <= replica.epoch and self.routes.configurations
+            return (Send(wire.Configured(self.routes.version, self.routes.known()), (source,)),) if tell else NOTHING
         assert isinstance(letter.packet, Sequencer.packets)
         return replica.take(now, source if letter.by == CLIENT else letter.by, letter.packet)
+
+    def _is_of_this_epoch(self, letter: wire.Letter, epoch: int) -> bool:
+        """Where units have no backups: whether the sender believes nothing of an earlier epoch, nor knows of a later one. What
+        another unit passes on of a client does not say so; the client will come itself."""
+        if letter.by >= 0:
+            return type(letter.packet) not in OF_CLIENTS
+        return letter.epoch == epoch
 
     def _check(self, source: int, letter: wire.Letter) -> None:
         """Raise ProtocolViolation unless this source may send the letter, and here."""

@@ -21,7 +21,7 @@ TAKEN = frozenset(Directory.packets)
 
 
 class Register(Node):
-    packets = (wire.Letter, wire.Here, wire.Where, wire.Missing, wire.InSync)
+    packets = (wire.Letter, wire.Here, wire.Where, wire.Missing, wire.InSync, wire.AskWitnesses)
 
     def __init__(self, address: int, processes: Sequence[int], units: Sequence[int], options: SurvivingOptions) -> None:
         super().__init__(address)
@@ -45,8 +45,11 @@ class Register(Node):
                 return self._changed(now) if succession.missed(packet.who) else NOTHING
             case wire.InSync():
                 if succession.in_sync(packet.unit, packet.epoch):
-                    return (Send(wire.Live(packet.unit, packet.epoch), (source,)), *self._changed(now))
+                    live = Send(wire.Live(packet.unit, packet.epoch), (source,))
+                    return (live, *self._lose(now, packet.unit, packet.lost), *self._changed(now))
                 return NOTHING
+            case wire.AskWitnesses():
+                return self._witnesses(packet, source)
         raise ProtocolViolation(source, f"{packet.name} is not for the register")
 
     def _letter(self, now: int, source: int, letter: wire.Letter) -> Effects:
@@ -59,6 +62,14 @@ class Register(Node):
                 return NOTHING
         return self._addressed(self.directory.receive(now, source if letter.by == CLIENT else letter.by, letter.packet))
 
+    def _witnesses(self, packet: wire.AskWitnesses, source: int) -> Effects:
+        found, directory = self.succession.configurations.get(packet.unit), self.directory
+        if found is None or found.epoch != packet.epoch:
+            return NOTHING
+        groups = {group: tuple(directory.entries[group]) for group in directory.at(packet.unit)}
+        evicted, settled = tuple(sorted(directory.evicted)), len(directory.committed) - 1
+        return (Send(wire.Witnesses(packet.unit, packet.epoch, groups, evicted, settled), (source,)),)
+
     def _addressed(self, effects: Effects) -> list[Send]:
         """From logical addresses to those of processes."""
         sends: list[Send] = []
@@ -67,7 +78,7 @@ class Register(Node):
             for each in effect.to:
                 found = self.succession.configurations.get(each)
                 if found is not None:
-                    sends.append(Send(wire.Letter(each, REGISTER, 0, effect.packet), (found.primary.address,)))  # type: ignore[arg-type]
+                    sends.append(Send(wire.Letter(each, REGISTER, found.epoch, effect.packet), (found.primary.address,)))  # type: ignore[arg-type]
                 elif each not in self.succession.units:
                     sends.append(Send(wire.Letter(CLIENT, REGISTER, 0, effect.packet), (each,)))  # type: ignore[arg-type]
         return sends
@@ -77,8 +88,19 @@ class Register(Node):
         effects: list[Send] = []
         for unit in self.succession.gone():
             self.succession.begin_anew(unit)
-            effects += self._addressed(self.directory.lose(now, unit))
+            effects += self._lose(now, unit, self.directory.at(unit))
+        for unit, found in self.succession.configurations.items():
+            if found.rebuilt and not found.live:
+                effects += self._addressed(self.directory.interrupt(now, unit))
         return [Send(self.configured(), tuple(sorted(self.processes))), *effects]
+
+    def _lose(self, now: int, unit: int, groups: Sequence[str]) -> list[Send]:
+        """Groups of the unit are lost; none of them may be on its way."""
+        if not groups:
+            return []
+        effects = self._addressed(self.directory.interrupt(now, unit))
+        self.directory.lose(unit, groups)
+        return effects
 
     def _told(self, version: int, source: int) -> Effects:
         return (Send(self.configured(), (source,)),) if version < self.succession.version else NOTHING

@@ -30,8 +30,10 @@ from quire.model.errors import BadInput, ProtocolViolation
 from quire.protocols.node import Effects, Send
 from quire.protocols.sequencing.failover import packets as wire
 from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Configuration, Name, Routes
+from quire.protocols.sequencing.failover.options import SurvivingOptions
+from quire.protocols.sequencing.failover.rebuilding import Rebuilding
+from quire.protocols.sequencing.failover.rebuilt import renew
 from quire.protocols.sequencing.failover.unit_state import captured, restore
-from quire.protocols.sequencing.options import SequencingOptions
 from quire.protocols.sequencing.sequencer import Sequencer
 
 PIECE_BYTES = 1 << 20
@@ -44,7 +46,9 @@ UNACKNOWLEDGED_MAX = 1 << 14
 class Replica:
     """Made with the first configuration that names this process."""
 
-    def __init__(self, unit: int, me: Name, register: int, routes: Routes, make: Callable[[], Sequencer]) -> None:
+    def __init__(
+        self, unit: int, me: Name, register: int, routes: Routes, units: tuple[int, ...], options: SurvivingOptions
+    ) -> None:
         self.unit = unit
         self.epoch = -1
         self.sequencer: Sequencer | None = None
@@ -56,8 +60,11 @@ class Replica:
         self._me = me
         self._register = register
         self._routes = routes
-        self._make = make
+        self._options = options
+        self._make: Callable[[], Sequencer] = lambda: Sequencer(unit, units, REGISTER, options)
         self._backups: tuple[Name, ...] = ()
+        self._rebuilding: Rebuilding | None = None
+        """At a primary that is not live and has no state: how it gets one."""
         self._synced = False
         """Of a backup: whether it has the state with which the epoch began."""
         self._pieces: list[bytes] = []
@@ -76,7 +83,7 @@ class Replica:
     def cannot_run(self, found: Configuration) -> bool:
         """Whether the unit would be given to this process though it knows nothing of it."""
         new = found.epoch > self.epoch and found.primary == self._me
-        return new and not found.fresh and self.sequencer is None
+        return new and not found.fresh and not found.rebuilt and self.sequencer is None
 
     def configure(self, now: int, found: Configuration) -> list[Send]:
         """The register has said who runs the unit."""
@@ -87,6 +94,7 @@ class Replica:
         self.epoch, self.live = found.epoch, False
         self.primary, self._backups = found.primary == self._me, found.backups
         self._synced = False
+        self._rebuilding = None
         self._pieces.clear()
         self._taken.clear()
         self._acknowledged.clear()
@@ -96,6 +104,14 @@ class Replica:
             return self._forget_if_excluded(found)
         if found.fresh:
             self.sequencer, self.index = self._make(), 0
+        if found.rebuilt:
+            self.sequencer, self._rebuilding = None, Rebuilding(found, self._register, self._options)
+            return self._rebuilding.begin()
+        if found.life and self.sequencer is not None:
+            # Clients may have promised to believe nothing earlier, to somebody who was never live.
+            incoming = [state for states in self.sequencer.moves.taking.values() for state in states.values()]
+            for state in (*self.sequencer.groups.values(), *incoming):
+                renew(state, found.life)
         return self._synchronise()
 
     def _forget_if_excluded(self, found: Configuration) -> list[Send]:
@@ -107,10 +123,13 @@ class Replica:
     def _synchronise(self) -> list[Send]:
         """Bring the epoch to life: every backup gets the state, and the register is told when all have it."""
         lacking = [each for each in self._backups if each not in self._acknowledged]
+        if self.sequencer is None:
+            assert self._rebuilding is not None
+            return self._rebuilding.repeat()
         if not lacking:
-            return [Send(wire.InSync(self.unit, self.epoch), (self._register,))]
+            lost = () if self._rebuilding is None else self._rebuilding.lost
+            return [Send(wire.InSync(self.unit, self.epoch, lost), (self._register,))]
         if not self._pieces:
-            assert self.sequencer is not None
             state = captured(self.sequencer)
             self._pieces = [state[start : start + PIECE_BYTES] for start in range(0, len(state), PIECE_BYTES)]
         effects: list[Send] = []
@@ -134,6 +153,19 @@ class Replica:
             return []
         self._taken[backup] = packet.pieces
         return self._pieces_from(before + PIECES_ON_THE_WAY, packet.pieces + PIECES_ON_THE_WAY, (backup.address,))
+
+    def rebuild(self, packet: wire.Witnesses | wire.Testimony, source: int) -> list[Send]:
+        """Something has come of what this unit is rebuilt from."""
+        rebuilding = self._rebuilding
+        if rebuilding is None or packet.epoch != self.epoch or self.sequencer is not None:
+            return []
+        effects: list[Send] = []
+        if isinstance(packet, wire.Witnesses):
+            effects += rebuilding.witnessed(packet)
+        else:
+            rebuilding.testify(source, packet)
+        self.sequencer = rebuilding.completed(self._make)
+        return effects if self.sequencer is None else self._synchronise()
 
     def goes_live(self, now: int, epoch: int) -> list[Send]:
         return self._goes_live(now) if epoch == self.epoch and self.primary and not self.live else []
@@ -169,6 +201,8 @@ class Replica:
 
     def suspect(self, client: int) -> list[Send]:
         """Whoever drives the process has lost the client."""
+        if self._rebuilding is not None and not self.live:
+            return self._rebuilding.suspect(client)
         if not self.live or self.sequencer is None:
             return []
         self._keep_back(self.sequencer.suspect(client))
@@ -283,8 +317,3 @@ class Replica:
         if not self.primary:
             return True
         return self.live and not self._records and not self._kept_back and (self.sequencer is None or self.sequencer.idle())
-
-
-def sequencer_of(unit: int, units: tuple[int, ...], options: SequencingOptions) -> Callable[[], Sequencer]:
-    """Makes a sequencer for a unit, that knows nothing yet."""
-    return lambda: Sequencer(unit, units, REGISTER, options)

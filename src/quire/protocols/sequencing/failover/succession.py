@@ -2,7 +2,7 @@
 
 A unit is given only to a copy of its last live epoch, whatever was planned since and never came to life: nobody else is sure to
 have everything. Others become backups. With fewer than one backup a unit that should have some waits: what is acknowledged is
-worth more than that something is.
+worth more than that something is. A unit that is to have none is given to anybody, who rebuilds it from what clients know.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Succession:
 
     def gone(self) -> list[int]:
         """Units of which no copy is left: all that took part in their last live epoch have begun another life."""
+        if not self._backups:
+            return []
         return [unit for unit, names in self.live.items() if all(name.life < self.lives[name.address] for name in names)]
 
     def begin_anew(self, unit: int) -> None:
@@ -81,7 +83,9 @@ class Succession:
             self.waiting.discard(unit)
             if found is None or chosen != found.names:
                 epoch = 0 if found is None else found.epoch + 1
-                self._set(Configuration(unit, epoch, chosen[0], chosen[1:], fresh=unit not in self.live))
+                fresh, rebuilt = unit not in self.live, chosen[0] not in self.live.get(unit, chosen)
+                life = 0 if self._backups else self.version + 1
+                self._set(Configuration(unit, epoch, chosen[0], chosen[1:], fresh=fresh, rebuilt=rebuilt, life=life))
         return self.version != before
 
     def _choose(self, unit: int, found: Configuration | None) -> tuple[Name, ...] | None:
@@ -101,6 +105,8 @@ class Succession:
 
     def _primary(self, unit: int, found: Configuration | None) -> Name | None:
         able: Iterable[Name] = self.there.intersection(self.live.get(unit, self.there))
+        if not self._backups:
+            able = able or self.there
         at_present = None if found is None else found.primary
 
         def preference(name: Name) -> tuple[bool, bool, int, Name]:

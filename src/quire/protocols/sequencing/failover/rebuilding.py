@@ -1,0 +1,117 @@
+"""How a unit without backups is rebuilt: its new primary asks whoever may know something of its groups.
+
+The register tells who is entered in them; each of these clients is asked until it has testified, by which it also promises to
+believe no earlier epoch any more. Who is silent for too long is reported to the register, which evicts it; what it knew is
+gone, and the groups in which it was are lost. When nobody is left to be asked, the groups are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quire.model.errors import ProtocolViolation
+from quire.protocols.node import Send
+from quire.protocols.sequencing import packets as inner
+from quire.protocols.sequencing.contexts import Context, merge
+from quire.protocols.sequencing.failover import packets as wire
+from quire.protocols.sequencing.failover.configurations import REGISTER, Configuration
+from quire.protocols.sequencing.failover.options import SurvivingOptions
+from quire.protocols.sequencing.failover.rebuilt import begin, over, rebuild
+from quire.protocols.sequencing.requests import WAIT_TICKS_MAX
+from quire.protocols.sequencing.sequencer import Sequencer
+
+
+class Rebuilding:
+    """Of one unit, in one epoch."""
+
+    def __init__(self, found: Configuration, register: int, options: SurvivingOptions) -> None:
+        self.lost: tuple[str, ...] = ()
+        self._found = found
+        self._register = register
+        self._options = options
+        self._witnesses: wire.Witnesses | None = None
+        self._testimonies: dict[str, dict[int, wire.Testimony]] = {}
+        self._mentioned: Context = {}
+        self._ticks = 0
+        self._ask_at = 0
+        self._wait = 1
+
+    def begin(self) -> list[Send]:
+        return [self._ask_register()]
+
+    def _ask_register(self) -> Send:
+        return Send(wire.AskWitnesses(self._found.unit, self._found.epoch), (self._register,))
+
+    def repeat(self) -> list[Send]:
+        """Once a tick: ask again, less and less often, and report who is silent for too long."""
+        self._ticks += 1
+        effects = [self._ask_register()]
+        if self._ticks >= self._ask_at:
+            self._wait = min(2 * self._wait, WAIT_TICKS_MAX)
+            self._ask_at = self._ticks + self._wait
+            effects += self._ask()
+        if self._ticks >= self._options.silent_ticks:
+            effects += [effect for client in self._unheard() for effect in self.suspect(client)]
+        return effects
+
+    def suspect(self, client: int) -> list[Send]:
+        found = self._found
+        return [Send(wire.Letter(REGISTER, found.unit, found.epoch, inner.Suspect(client)), (self._register,))]
+
+    def witnessed(self, packet: wire.Witnesses) -> list[Send]:
+        """The register says who may know something."""
+        new = self._witnesses is None
+        self._witnesses = packet
+        return self._ask() if new else []
+
+    def testify(self, client: int, told: wire.Testimony) -> None:
+        """A client has said what it knows. Raises ProtocolViolation where that cannot be."""
+        if wrong := _wrong(told):
+            raise ProtocolViolation(client, wrong)
+        self._testimonies.setdefault(told.group, {})[client] = told
+        self._mentioned = merge(self._mentioned, told.mentioned)
+
+    def _unheard(self) -> dict[int, list[str]]:
+        """Of each client that is there and was not heard: of which groups."""
+        if self._witnesses is None:
+            return {}
+        unheard: dict[int, list[str]] = {}
+        gone = {*self._witnesses.evicted}
+        for group, clients in self._witnesses.groups.items():
+            if gone.isdisjoint(clients):
+                for client in {*clients} - self._testimonies.get(group, {}).keys():
+                    unheard.setdefault(client, []).append(group)
+        return unheard
+
+    def _ask(self) -> list[Send]:
+        found = self._found
+        return [
+            Send(wire.Rebuild(found.unit, found.epoch, found.life, tuple(sorted(groups))), (client,))
+            for client, groups in sorted(self._unheard().items())
+        ]
+
+    def completed(self, make: Callable[[], Sequencer]) -> Sequencer | None:
+        """The sequencer that goes on, if everybody was heard who can be."""
+        witnesses = self._witnesses
+        if witnesses is None or self._unheard():
+            return None
+        sequencer, lost = make(), list[str]()
+        for group, clients in witnesses.groups.items():
+            testimonies = self._testimonies.get(group, {})
+            state = rebuild(group, self._found.life, clients, testimonies, self._mentioned.get(group, 0))
+            if state is None or not state.is_sound():
+                lost.append(group)
+                continue
+            sequencer.forgetting.update({(group, client): req for client, req in over(state, testimonies, clients).items()})
+            begin(state)
+            sequencer.groups[group] = state
+            sequencer.founded.add(group)
+        sequencer.evicted.update(witnesses.evicted)
+        sequencer.moves.settled = witnesses.settled
+        self.lost = tuple(sorted(lost))
+        return sequencer
+
+
+def _wrong(told: wire.Testimony) -> str | None:
+    sound = all(event.group == told.group and event.remembered is not None and event.is_sound() for event in told.kept)
+    return None if sound else f"it says of {told.group!r} what cannot have been numbered"

@@ -50,6 +50,11 @@ class Knowledge:
         """How many messages of a member everybody has delivered: nobody will ever ask for them."""
         return max(self._floor[origin], min([row[origin] for row in self.delivered]))
 
+    def all_stable(self) -> Iterator[int]:
+        """The same for each member. This is asked with every packet."""
+        delivered = self.delivered
+        return map(max, self._floor, map(min, *delivered) if len(delivered) > 1 else delivered[0])
+
     def is_safe(self, origin: int, count: int) -> bool:
         """Whether a quorum holds so many messages of a member, so that no later view is without them."""
         if count <= self._safe[origin]:

@@ -251,9 +251,8 @@ class Ordering:
 
     def _trim(self) -> None:
         """Keep nothing that everybody has delivered."""
-        for origin in self.stock.kept():
-            # What is not delivered here is needed here, whatever the others say.
-            self.stock.drop(origin, min(self.knowledge.stable(origin), self.delivered[origin]))
+        # What is not delivered here is needed here, whatever the others say.
+        self.stock.drop(map(min, self.knowledge.all_stable(), self.delivered))
 
     def _tell_delivered(self) -> None:
         """A sender may have so much outstanding and no more: tell it before it has to wait for that."""

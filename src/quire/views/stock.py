@@ -42,10 +42,6 @@ class Stock:
         self._ends[run.origin].append(run.end)
         self.bytes[run.origin] += len(run.body.payload)
 
-    def kept(self) -> list[int]:
-        """The members of whom any runs are kept."""
-        return [origin for origin, ends in enumerate(self._ends) if ends]
-
     def between(self, origin: int, first: int, last: int) -> Iterator[Data]:
         """The runs of a member that begin at message `first` or later, and end at `last` or before."""
         return (data for data in self._runs[origin] if first <= data.run.first and data.run.end <= last)
@@ -62,12 +58,12 @@ class Stock:
     def holds(self, cut: Sequence[int]) -> bool:
         return all(count >= last for count, last in zip(self.count, cut, strict=True))
 
-    def drop(self, origin: int, stable: int) -> None:
-        """Everybody has delivered so many messages of a member."""
-        ends = self._ends[origin]
-        while ends and ends[0] <= stable:
-            ends.popleft()
-            self.bytes[origin] -= len(self._runs[origin].popleft().run.body.payload)
+    def drop(self, stable: Iterable[int]) -> None:
+        """Everybody has delivered so many messages of each member."""
+        for origin, (ends, count) in enumerate(zip(self._ends, stable, strict=True)):
+            while ends and ends[0] <= count:
+                ends.popleft()
+                self.bytes[origin] -= len(self._runs[origin].popleft().run.body.payload)
 
     def dropped(self, origin: int) -> int:
         """How many messages of a member are not kept any more."""

@@ -31,10 +31,10 @@ demo: .venv/warm.stamp ## Run a live group of three processes, and prove its ord
 
 test: .venv/dev.stamp .venv/warm.stamp ## Run the tests
 	@$(BYTECODE)
-	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-long: .venv/dev.stamp .venv/warm.stamp ## Run the tests with everything that takes long: more random runs, larger worlds, the papers' evaluation, more kills
-	QUIRE_TEST=long QUIRE_EXHAUSTIVE=full QUIRE_EVALUATION=full QUIRE_KILLS=10 QUIRE_SOAK_SECONDS=120 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	QUIRE_TEST=long QUIRE_EXHAUSTIVE=full QUIRE_EVALUATION=full QUIRE_KILLS=10 QUIRE_SOAK_SECONDS=120 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 soak: .venv/dev.stamp ## Two minutes of full load: memory is flat, and nothing is lost
 	QUIRE_SOAK_SECONDS=120 $(BIN)/python -m pytest tests/bench/test_bench.py -k Soak $(PYTEST_ARGS)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadFileScheduling
 
 from quire.cli.warming import warm_up
 from quire.pipeline.class_archive import use_archive
@@ -49,28 +51,29 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", use_archive(ensure_java()))
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((index for index, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
 
     items.sort(key=rank)
-    on_spark = list(dict.fromkeys(item.path for item in items if "spark" in getattr(item, "fixturenames", ())))
-    for item in items:
-        if item.path in on_spark:
-            item.add_marker(pytest.mark.xdist_group(f"spark-{on_spark.index(item.path) % SESSIONS}"))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    return FilesAndSessions(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return FilesAndSessions(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-class FilesAndSessions(LoadGroupScheduling):  # type: ignore[misc]  # It has no types.
-    """Whole files go to one worker, and all files that use Spark to few of them, each of which has a session."""
+class FilesAndSessions(LoadFileScheduling):  # type: ignore[misc]  # It has no types.
+    """Whole files go to one worker, and all files whose tests use the session to few workers, each of which has one."""
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        super().__init__(config, log)
+        files = sorted(Path(__file__).parent.rglob("test_*.py"))
+        on_spark = [path for path in files if re.search(r"\b(spark: SparkSession|command: CliRunner)\b", path.read_text())]
+        self._sessions = {str(path.relative_to(config.rootpath)): at % SESSIONS for at, path in enumerate(on_spark)}
 
     def _split_scope(self, nodeid: str) -> str:
-        scope: str = super()._split_scope(nodeid)
-        return nodeid.split("::", 1)[0] if scope == nodeid else scope
+        file: str = super()._split_scope(nodeid)
+        return f"session {self._sessions[file]}" if file in self._sessions else file
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -1,8 +1,8 @@
 """Have everything ready for the first use: `python -m quire.cli.warming`, once after an installation.
 
-It audits a small run on Spark. That compiles the loops of the audit, whose machine code is kept, and has Java write down the
-classes that it has loaded (`pipeline/class_archive`). Whoever does not do this waits some seconds longer: for the loops at the
-first audit, for the classes at each.
+It imports some small logs, and audits a small run on Spark. That compiles the loops of both, whose machine code is kept, and
+has Java write down the classes that it has loaded (`pipeline/class_archive`). Whoever does not do this waits some seconds
+longer: for the loops at the first import and the first audit, for the classes at each.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from pathlib import Path
 from quire.files.scratch import Scratch
 
 _RUN = "run"
+_LOGS = {
+    "hosts.log": 'a {"a": 1}\nsends\nb {"a": 1, "b": 1}\nreceives\n',
+    "clocks.csv": 'host,clock,event\na,"{""a"": 1}",sends\nb,"{""a"": 1, ""b"": 1}",receives\n',
+    "names.jsonl": '{"host": "a", "sends": "m"}\n{"host": "b", "receives": "m"}\n',
+    "spans.csv": "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,EndTimeUnixNano\nt,1,,a,1,4\nt,2,1,b,2,3\n",
+}
+"""What is imported: of each kind that has loops of its own."""
 
 
 def warm_up() -> None:
-    """Audit a small run in a process of its own, because Java writes the archive when it ends, and this one goes on."""
+    """Import and audit in processes of their own, at the same time. Java writes the archive when it ends, and this one goes
+    on."""
     from quire.pipeline.class_archive import archive_for, make_archive
     from quire.pipeline.java import ensure_java
     from quire.simulation.config import SimulationConfig
@@ -31,14 +39,30 @@ def warm_up() -> None:
         made = scratch.path / "classes.jsa"
         environment = {**os.environ, "SPARK_SUBMIT_OPTS": make_archive(made), "SPARK_LOCAL_DIRS": str(scratch.path)}
         words = [sys.executable, "-m", "quire.cli.warming", str(scratch.path)]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            raise RuntimeError(f"the audit of a small run failed: {done.stderr}")
+        started = [
+            subprocess.Popen([*words, what], env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
+            for what in _USES
+        ]
+        for process in started:
+            _, complaints = process.communicate()
+            if process.returncode:
+                raise RuntimeError(f"small imports, or the audit of a small run, failed: {complaints}")
         if made.exists():  # Not every Java can write one.
             archive.parent.mkdir(parents=True, exist_ok=True)
             beside = archive.with_suffix(f".{os.getpid()}")
             beside.write_bytes(made.read_bytes())
             beside.replace(archive)
+
+
+def _import(folder: Path) -> None:
+    from quire.pipeline.importing.importer import import_with
+    from quire.pipeline.importing.request import ImportRequest
+    from quire.pipeline.importing.tasks import IMPORT
+    from quire.pipeline.tasks import run_here
+
+    for name, text in _LOGS.items():
+        (folder / name).write_text(text)
+        import_with(run_here(IMPORT), [folder / name], folder / f"{name} imported", ImportRequest())
 
 
 def _audit(folder: Path) -> None:
@@ -61,8 +85,10 @@ def _audit(folder: Path) -> None:
     gateway.proc.wait()
 
 
+_USES = {"import": _import, "audit": _audit}
+
 if __name__ == "__main__":
     if sys.argv[1:]:
-        _audit(Path(sys.argv[1]))
+        _USES[sys.argv[2]](Path(sys.argv[1]))
     else:
         warm_up()

@@ -1,8 +1,7 @@
 """A node of a service in a process of its own: the mesh carries its packets, the event loop wakes it.
 
 Nodes repair a bad network themselves. So where a link is full, because its peer is slow or gone, a packet is dropped instead
-of anybody waiting; and where a service survives the loss of members, the rest go on without a lost one, and with it again when
-it is heard again.
+of anybody waiting; and where a service survives the loss of members, the rest go on without one until it is heard again.
 """
 
 from __future__ import annotations

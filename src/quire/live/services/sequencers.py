@@ -248,7 +248,7 @@ class Connected(Session):
         exception ends the block."""
         try:
             if kind is None and self._visit.failure is None:
-                self.stop_handing_over()
+                self.begin_to_leave()
                 await self.flushed()
                 for group in tuple(self.client.hold.delivered):
                     await self.leave_group(group)

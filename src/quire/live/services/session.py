@@ -25,6 +25,7 @@ from quire.model.messages import pack
 from quire.model.payloads import BytesLike, as_messages
 from quire.protocols.node import Effects, Notice
 from quire.protocols.sequencing import Client
+from quire.protocols.sequencing.contexts import prune
 from quire.protocols.sequencing.errors import Evicted, GapUnrecoverable, GroupLost, UnitUnavailable
 from quire.protocols.sequencing.events import JOIN, LEAVE, NO_RUN
 from quire.protocols.sequencing.failover import SurvivingClient
@@ -71,6 +72,7 @@ class Session:
         self._inbox: Inbox[Delivered | Changed | Failed] = Inbox(settings.inbox_messages_max, settings.inbox_bytes_max)
         run_messages_max = min(settings.run_messages_max, client.options.window)
         self._outbox: Outbox[str] = Outbox(run_messages_max, settings.run_bytes_max)
+        self._leaving = False
         self._flush_scheduled = False
         self._patience_s = settings.timeout_s / 4
         self._answer_s = ANSWER_TIMEOUTS * settings.timeout_s if isinstance(client, SurvivingClient) else None
@@ -177,6 +179,8 @@ class Session:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
         messages = as_messages(payloads)
         self._check_open()
+        if self._leaving:
+            raise GroupClosed("the connection to the service is being closed, so nothing more can be sent")
         await self.find_group(group)
         self._check_available(group)
         first = self._outbox.accept(messages, group)
@@ -220,10 +224,21 @@ class Session:
             outbox.wake()
 
     async def flushed(self) -> None:
-        """Returns when everything that this client sent is delivered everywhere."""
+        """Returns when everything that this client has sent until now is delivered everywhere, whatever it sends meanwhile."""
         self._flush()
+        client, outbox = self.client, self._outbox
+        accepted = outbox.accepted
+        await self._until(lambda: outbox.accepted - len(outbox) >= accepted)
+        sent = client.next_number
+        await self._until(lambda: client.outbox.first(sent) >= sent)
+        last = dict(client.unstable)
+        # A group that was lost meanwhile is unstable no more.
+        await self._until(lambda: not prune({group: last[group] for group in last if group in client.unstable}, client.stable))
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Raises UnitUnavailable where nothing has moved for too long."""
         before, since = self._unflushed(), clock.now()
-        while before[0]:
+        while not condition():
             self._check_open()
             await asyncio.sleep(self.client.options.tick_ms / 4000)
             if (left := self._unflushed()) != before:
@@ -277,8 +292,10 @@ class Session:
         finally:
             inbox.takers -= 1
 
-    def stop_handing_over(self) -> None:
-        """The application leaves: what comes from now on is not for it. Whoever is iterating gets what came before."""
+    def begin_to_leave(self) -> None:
+        """The application leaves: it sends nothing more, and what comes from now on is not for it. Whoever is iterating gets
+        what came before."""
+        self._leaving = True
         self.on_delivered = lambda _: None
         if not self._inbox.takers:
             self._inbox.discard()

@@ -1,9 +1,8 @@
 """A client of the sequencing service: joins and leaves groups, sends to any, and delivers what is numbered in its own.
 
-The application asks for one thing at a time: `find` or `create` a group, `join` or `leave` it (one group at a time),
-`multicast` to it, as a member or not. The client repeats what is not answered, follows groups that move, reports how far
-it is, and hands over events in the order that `delivery` allows. Its *context*, how far it has seen each group, goes with
-what it sends where causes matter, without what is known to be delivered everywhere.
+The application asks for one thing at a time: `find` or `create` a group, `join` or `leave` it, `multicast` to it, as a member
+or not. The client repeats what is not answered, follows groups that move, reports how far it is, and hands over events in the
+order that `delivery` allows. Where causes matter, its *context*, how far it has seen each group, goes with what it sends.
 """
 
 from __future__ import annotations

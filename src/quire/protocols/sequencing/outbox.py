@@ -124,5 +124,9 @@ class Outbox:
         for sent in self._sent.values():
             yield from sent.values()
 
+    def first(self, otherwise: int) -> int:
+        """The number, among all of the client's own, of the first that has none of its group."""
+        return min((one.run.first for one in (*self.sent(), *self._queue)), default=otherwise)
+
     def idle(self) -> bool:
         return not self.messages

@@ -71,6 +71,7 @@ format: .venv/dev.stamp ## Rewrite the sources in the house style
 
 bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/quire bench
+	$(BIN)/python -m benchmarks.all_send
 	$(BIN)/python -m benchmarks.failover
 	$(BIN)/python -m benchmarks.sequencers
 	$(BIN)/python -m benchmarks.journal

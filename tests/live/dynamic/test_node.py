@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+import quire
 from quire.views.effects import Report, Write
 from tests.kit.virtual_time import run_in_virtual_time
-from tests.live.dynamic.kit import founded
+from tests.live.dynamic.kit import founded, places
 
 
 def test_what_follows_from_an_effect_is_done_after_the_rest_of_its_step(monkeypatch: Any) -> None:
@@ -31,3 +34,24 @@ def test_what_follows_from_an_effect_is_done_after_the_rest_of_its_step(monkeypa
 
     run_in_virtual_time(main())
     assert [effect.parts for effect in written] == [(b"first",), (b"second",), (b"third",)]
+
+
+def test_whoever_ends_a_connection_at_once_is_not_complained_of_by_whoever_dialled(caplog: pytest.LogCaptureFixture) -> None:
+    """It may be a member that has just left."""
+    dialled = 0
+
+    async def main() -> None:
+        async def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal dialled
+            dialled += 1
+            writer.transport.abort()
+
+        where = places("tcp", "ab")
+        host, port = where["b"].split(":")
+        async with await asyncio.start_server(leave, host, int(port)):
+            with pytest.raises(quire.NoQuorum):
+                await quire.join("board", me="a", at=where["a"], contact=[where["b"]], order="total", join_s=0.3).__aenter__()
+
+    asyncio.run(main())
+    assert dialled
+    assert "event=refused" not in caplog.text

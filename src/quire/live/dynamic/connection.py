@@ -58,6 +58,8 @@ class NamedConnection(BufferedConnection):
         self._settings = settings
         self._unwritten: list[bytes | bytearray] = []
         self._why = _CLOSED
+        self.ended_unexplained = False
+        """Whether the other side ended it, or the network, and nobody said why."""
         self._fault: QuireError | None = None
         """Why nothing more can be read."""
         self._last_words: tuple[int, str] | None = None
@@ -125,8 +127,10 @@ class NamedConnection(BufferedConnection):
             return
         self.over = True
         self._forget_timer()
-        if error is not None and self._why is _CLOSED:
-            self._why = f"the connection broke ({why_not(error)})"
+        if self._why is _CLOSED:
+            self.ended_unexplained = True
+            if error is not None:
+                self._why = f"the connection broke ({why_not(error)})"
         self._transport = None
         self._owner.ended(self, self._why)
 

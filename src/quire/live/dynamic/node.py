@@ -312,7 +312,9 @@ class Node:
                 self.do(self.process.disconnected(self._now(), connection.number))
             return
         self._acceptor.left(connection)
-        self._acceptor.refused(connection, why)
+        # Whoever was dialled may be on its way out.
+        if connection.dialled is None or not connection.ended_unexplained:
+            self._acceptor.refused(connection, why)
         if connection.dialled is not None:
             self._not_connected(connection.dialled, why, refused=False)
 

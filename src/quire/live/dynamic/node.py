@@ -41,6 +41,8 @@ from quire.views.timing import Timing
 from quire.views.view import Participant
 from quire.wire.frames import Frame
 
+_FEW = 2
+"""With so few others, it seldom happens that several are heard at the same time, and nothing is gained by waiting for it."""
 _WANTED_MAX = 256
 """So much may wait for the end of a turn: while there is always more to read, it would never come."""
 
@@ -292,7 +294,7 @@ class Node:
     def arrived(self, connection: NamedConnection, frames: Iterator[Frame]) -> None:
         self._owner.before_input()
         self._wanted.extend(self.process.received(self._now(), connection.number, frames))
-        if len(self._wanted) > _WANTED_MAX:
+        if len(self._connections) <= _FEW or len(self._wanted) > _WANTED_MAX:
             self._end_turn()
         elif not self._turn_ends:
             self._turn_ends = True

@@ -32,7 +32,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 FIRST = (
     "tests/cluster", "tests/cli", "tests/ordering/test_stream_killed.py", "tests/bench", "tests/packaging",
-    "tests/live/test_hosts.py", "tests/transactions",
+    "tests/live/test_hosts.py", "tests/transactions", "tests/views", "tests/exhaustive", "tests/faults",
     "tests/audit", "tests/ordering", "tests/importing", "tests/live", "tests/simulation",
 )  # fmt: skip
 """What takes longest, so that no worker is left with it when the others are done. Whole files go to one worker."""

@@ -43,10 +43,9 @@ def warm_up() -> None:
             subprocess.Popen([*words, what], env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
             for what in _USES
         ]
-        for process in started:
-            _, complaints = process.communicate()
-            if process.returncode:
-                raise RuntimeError(f"small imports, or the audit of a small run, failed: {complaints}")
+        complaints = [process.communicate()[1] for process in started]
+        if any(process.returncode for process in started):
+            raise RuntimeError(f"small imports, or the audit of a small run, failed: {''.join(complaints)}")
         if made.exists():  # Not every Java can write one.
             archive.parent.mkdir(parents=True, exist_ok=True)
             beside = archive.with_suffix(f".{os.getpid()}")

@@ -31,6 +31,9 @@ restarting.py   where a member was when its process ended
 
 stock.py        the runs of a view that a member holds, until everybody has delivered them
 knowledge.py    what each member is known to hold and to have delivered
+witnessing.py   who tells whom that it holds a message, and when
+relaying.py     who is to blame where messages are passed on
+hindrance.py    messages that are held back, and why
 closure.py      the largest part of a view that has all of its causes
 ballots.py      the ballot that a member leads, and the value that it proposes
 history.py      what was delivered lately, for those who catch up

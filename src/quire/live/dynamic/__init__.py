@@ -2,6 +2,7 @@
 
 group.py        what an application holds
 deliveries.py   what waits for it, in order
+iterating.py    the ways to go through that
 submitting.py   what it has submitted, until that is executed
 quorum.py       whether a majority can be reached, and what it is told of that
 unread.py       a report where it does not read

@@ -42,7 +42,7 @@ from quire.views.view import Participant
 from quire.wire.frames import Frame
 
 _FEW = 2
-"""With so few others, it seldom happens that several are heard at the same time, and nothing is gained by waiting for it."""
+"""With so few others, several are seldom heard at the same time, and waiting for that made round trips a third longer."""
 _WANTED_MAX = 256
 """So much may wait for the end of a turn: while there is always more to read, it would never come."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from quire.model.orders import Guarantee
 from quire.trace.log import Address, EventLog
 from quire.trace.parts.description import RunIdentity
@@ -9,6 +11,8 @@ from quire.trace.tables import as_records
 from quire.trace.views import VIEW_BITS, ViewMember
 from quire.watch.followed import Followed, follow
 from quire.watch.heard import Heard
+from quire.watch.verdict import LiveJudge
+from tests.kit.patience import PATIENCE_S
 
 NAMES = {0: "a", 1: "b"}
 GROUP = RunIdentity(
@@ -133,3 +137,13 @@ def test_a_member_that_was_left_behind_and_comes_back_is_judged_from_its_next_vi
     followed.take(silent(0, 35), EVERYBODY)
     judged = followed.judge()
     assert (judged.deliveries, judged.violated[Guarantee.INTEGRITY][0]) == (2 + 4 + 3, 1), "it delivers twice"
+
+
+def test_no_thread_is_left_when_judging_ends() -> None:
+    """An interpreter that ends while one is in compiled code is aborted, now and then."""
+    with LiveJudge() as judge:
+        taken = threading.Event()
+        judge._put(taken.set)
+        assert taken.wait(PATIENCE_S)
+        assert "quire-verdict" in {thread.name for thread in threading.enumerate()}
+    assert "quire-verdict" not in {thread.name for thread in threading.enumerate()}

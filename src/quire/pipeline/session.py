@@ -103,7 +103,7 @@ def settings_for(master: str, *, brief: bool = True) -> dict[str, Any]:
 @contextmanager
 def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
     """A session with a Java process of its own here, which ends with the block, however that ends."""
-    threading.Thread(target=_import_meanwhile, daemon=True).start()
+    threading.Thread(target=_import_meanwhile).start()
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -128,6 +128,7 @@ def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
 
 
 def _import_meanwhile() -> None:
+    """In a thread that the interpreter waits for: one that ends while compiled modules are being loaded is aborted."""
     for module in _NEEDED_HERE:
         with suppress(ImportError):  # Whoever needs it says so.
             import_module(module)

@@ -86,6 +86,7 @@ class LiveJudge:
         """Whether some of the processes have yet to be heard for the first time."""
         self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue(QUEUE_MAX)
         self._thread = threading.Thread(target=self._work, name="quire-verdict", daemon=True)
+        self._over = False
         self._described: PartDescription | None = None
         self._followed: Followed | None = None
         self._names: dict[int, str] = {}
@@ -98,7 +99,10 @@ class LiveJudge:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Wait for the thread: an interpreter that ends while a thread is in compiled code of the kernels is aborted."""
+        self._over = True
         self._queue.put(None)
+        self._thread.join()
 
     # What the scene tells, in its event loop.
 
@@ -150,7 +154,7 @@ class LiveJudge:
         prepare()
         _lower_priority()
         self.standing.why = "nothing was delivered yet"
-        while (job := self._queue.get()) is not None:
+        while (job := self._queue.get()) is not None and not self._over:
             job()
             if self._queue.empty() and self._followed is not None:
                 self._judge(self._followed)

@@ -167,3 +167,10 @@ def test_a_call_that_a_replica_ran_twice_or_not_at_all_is_found(times: int, wron
         return
     with pytest.raises(AssertionError, match=wrong):
         objects.check_calls(notes, (0, 1))
+
+
+def test_replicas_that_ran_calls_in_different_orders_are_found() -> None:
+    calls = [["ran", "shared-0", 0, 0], ["ran", "shared-0", 1, 0]]
+    objects.check_replicas([calls, calls], (0, 1))
+    with pytest.raises(AssertionError, match="shared-0 ran different calls, or in different orders"):
+        objects.check_replicas([calls, calls[::-1]], (0, 1))

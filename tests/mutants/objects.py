@@ -14,7 +14,16 @@ DEPARTURES = "tests/objects/test_departures.py"
 SURVIVING = "tests/objects/test_surviving.py"
 CRASHES = f"{DEPARTURES}::test_whoever_crashes_the_others_go_on_in_one_order"
 
+TRACES = "tests/objects/test_survivors_traces.py"
+
 MUTATIONS = [
+    Mutation(
+        name="logical time does not go with what is told of a lost host",
+        module="live/services/objects.py",
+        right="        self._host.heard(lamport)\n",
+        wrong="",
+        tests=(f"{TRACES}::test_what_one_host_was_told_by_a_lost_one_is_recorded_where_it_came_later",),
+    ),
     Mutation(
         name="what came to some of those who go on does not come to the others",
         module="protocols/objects/node.py",

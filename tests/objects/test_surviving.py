@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -38,19 +40,32 @@ class Account(quire.Object):
         await call.invoke(whom, "wait")
 
 
+class Board(quire.Object):
+    compatible: ClassVar = {("note", "note")}
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    @quire.operation
+    async def note(self, call: Call, text: str) -> None:
+        self.notes.append(text)
+
+
 OBJECTS = {
     "alice": quire.place(Account, 0),
     "bob": quire.place(Account, 1),
     "carol": quire.place(Account, LOST),
     "shared": quire.place(Account, 0, 1, LOST),
+    "board": quire.place(Board, 0, 1, LOST),
 }
 
 
 class Hosts:
     """Members in one event loop."""
 
-    def __init__(self, members: int = 3) -> None:
+    def __init__(self, members: int = 3, trace: Path | None = None) -> None:
         self.events: list[Event] = []
+        self.trace = trace
         self.members = [f"127.0.0.1:{7000 + number}" for number in range(members)]
         self.views = [f"127.0.0.1:{7100 + number}" for number in range(members)]
         self.groups = [self._join(me) for me in range(members)]
@@ -61,7 +76,7 @@ class Hosts:
         objects = OBJECTS | {"everywhere": quire.place(Account, *range(len(self.members)))}
         return quire.join_objects(
             "hosts", me=me, members=self.members, views=self.views, objects=objects, transport="memory",
-            on_event=self.events.append if me == 0 else None,
+            trace=self.trace, on_event=self.events.append if me == 0 else None,
         )  # fmt: skip
 
     async def serve(self, me: int) -> None:
@@ -70,6 +85,11 @@ class Hosts:
                 await self.ended.wait()
         except quire.QuireError as error:
             self.errors.append(error)
+
+    def part(self, one: int, other: int) -> None:
+        """They do not reach each other, but still agree."""
+        network = MemoryNetwork.of(asyncio.get_running_loop())
+        network.part(read_address(self.members[one]), read_address(self.members[other]))
 
     def cut_off(self, member: int) -> None:
         network = MemoryNetwork.of(asyncio.get_running_loop())
@@ -82,12 +102,14 @@ class Hosts:
             network.mend(read_address(address))
 
 
-def run(act: Callable[[Hosts, quire.ObjectGroup], Awaitable[None]], members: int = 3, lost: int = 1) -> Hosts:
+def run(
+    act: Callable[[Hosts, quire.ObjectGroup], Awaitable[None]], members: int = 3, lost: int = 1, trace: Path | None = None
+) -> Hosts:
     """Everybody serves until member 0 has acted; the last of them may be lost then."""
     made: list[Hosts] = []
 
     async def main() -> None:
-        hosts = Hosts(members)
+        hosts = Hosts(members, trace)
         made.append(hosts)
         others = [asyncio.create_task(hosts.serve(me)) for me in range(1, members)]
         async with hosts.groups[0] as group:
@@ -159,8 +181,7 @@ def test_what_came_to_one_of_those_who_go_on_comes_to_the_other(other: int) -> N
     """The one that is lost could reach only one of them before."""
 
     async def act(hosts: Hosts, group: quire.ObjectGroup) -> None:
-        network = MemoryNetwork.of(asyncio.get_running_loop())
-        network.part(read_address(hosts.members[LOST]), read_address(hosts.members[1 - other]))
+        hosts.part(LOST, 1 - other)
         last = asyncio.create_task(hosts.groups[LOST].invoke("shared", "deposit", 5))
         while not hosts.groups[other].objects["shared"].balance:  # type: ignore[attr-defined]
             await asyncio.sleep(0.01)

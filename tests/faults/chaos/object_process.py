@@ -86,7 +86,7 @@ async def main(given: dict[str, Any], over: asyncio.Event) -> None:
     objects |= {own(host): quire.place(Ledger, host) for host in range(hosts)}
     joining = quire.join_objects(
         "ledgers", me=me, members=given["members"], views=given["views"], objects=objects, timeout_s=given["timeout_s"],
-        join_s=600, insecure=True,
+        join_s=600, insecure=True, trace=given["trace"],
     )  # fmt: skip
     for name, ledger in joining.objects.items():
         assert isinstance(ledger, Ledger)

@@ -1,8 +1,8 @@
 """Objects at five hosts, some with a replica at each.
 
 Hosts are killed, or stopped or cut off for so long that the others go on without them, one when the others have agreed about
-the last; in between they are stopped and cut off for a short time. None comes back. Such groups keep no trace: what is audited
-is the order in which each replica ran the calls, which their objects note, as a run of its own for each object.
+the last; in between they are stopped and cut off for a short time. None comes back. What the hosts recorded is audited, and
+compared with what their objects note of the calls that they run.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from quire.live.runs.collecting import collect
 from quire.model.faults import Fault, Kill, Partition, Stop
 from quire.model.moments import Moment
-from quire.model.orders import Guarantee
-from tests.audit.oracle import Event, Logs
-from tests.audit.traces import Trace, write
 from tests.faults.chaos.object_process import SHARED, own
 from tests.faults.chaos.processes import ServiceProcesses, Stage, stage
 from tests.faults.chaos.rounds import TIMEOUT_MS, Judge, Maker, Outcome, Round, check_promises
@@ -27,7 +25,6 @@ from tests.kit.patience import PATIENCE_S
 
 HOSTS = range(5)
 LOST_MAX = 2
-PROMISED = (Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.TOTAL)
 
 
 def make_round(seed: int, seconds: float, apart: bool) -> Round:
@@ -73,6 +70,7 @@ class ObjectProcesses(ServiceProcesses):
             "members": self._members,
             "views": self._views,
             "timeout_s": TIMEOUT_MS / 1000,
+            "trace": str(self._directory / "parts"),
             "notes": str(self._directory / "notes"),
         }
 
@@ -101,25 +99,11 @@ class ObjectProcesses(ServiceProcesses):
         await self.until_said("ended", HOSTS, "at the end")
 
 
-def run_of(name: str, notes: Sequence[list[list[Any]]], left: Sequence[int]) -> Trace:
-    """The calls of a shared object as messages to all hosts, each of which delivers them as its replica runs them."""
-    began = {caller: _about("began", name, noted) for caller, noted in enumerate(notes)}
-    numbers = {(caller, number): seq for caller, each in began.items() for seq, (number,) in enumerate(each)}
-    logs: Logs = []
-    for host, noted in enumerate(notes):
-        log: list[Event] = []
-        for what, of, *about in noted:
-            if of == name and what == "began":
-                log.append(Event("send", host, numbers[host, about[0]], tuple(range(len(notes)))))
-            elif of == name and what == "ran":
-                log.append(Event("deliver", about[0], numbers[tuple(about)]))
-        logs.append(log)
-    return Trace(logs, [[None] * len(log) for log in logs], frozenset(range(len(notes))) - frozenset(left))
-
-
-def _about(what: str, name: str, noted: list[list[Any]]) -> list[list[Any]]:
-    """What else a host noted of this kind, of this object."""
-    return [about for kind, of, *about in noted if kind == what and of == name]
+def check_replicas(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> None:
+    """Those who are left ran the same calls of each shared object, in the same order."""
+    for name in SHARED:
+        ran = [[about for what, of, *about in notes[host] if (what, of) == ("ran", name)] for host in left]
+        assert all(calls == ran[0] for calls in ran), f"the replicas of {name} ran different calls, or in different orders"
 
 
 def check_calls(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> int:
@@ -147,8 +131,10 @@ def play(round: Round, directory: Path, judge: Judge) -> Outcome:
         processes.play(directory)
     left, notes = processes.left(), [read_notes(directory / "notes" / str(host)) for host in HOSTS]
     answered = check_calls(notes, left)
-    for name in SHARED:
-        check_promises(judge(write(directory / name, run_of(name, notes, left), run=name, promises=PROMISED)))
+    check_replicas(notes, left)
+    collected = collect(directory / "parts", directory / "run")
+    assert {*left}.isdisjoint(collected.crashed), collected.notes
+    check_promises(judge(directory / "run"))
     failed = sum(noted[0] == "failed" for host in left for noted in notes[host])
-    what = f"{len(left)} of {len(HOSTS)} hosts left, {failed} calls of lost hosts failed"
+    what = f"{len(left)} of {len(HOSTS)} hosts left, {failed} calls of lost hosts failed, {collected.deliveries} deliveries"
     return Outcome(round, answered, answered, what, time.monotonic() - began)

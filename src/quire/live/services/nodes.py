@@ -7,7 +7,7 @@ of anybody waiting; and where a service survives the loss of members, the rest g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -25,7 +25,7 @@ from quire.live.services.disk import NodeDisk
 from quire.live.settings import Address, Settings
 from quire.model.errors import QuireError, TooLarge
 from quire.model.packets import Packet
-from quire.protocols.node import Effects, Node, Notice, Send
+from quire.protocols.node import Effect, Effects, Node, Notice, Send
 from quire.trace.event_recorder import EventRecorder
 
 OnNotice = Callable[["Host", Notice], None]
@@ -62,6 +62,7 @@ class Host(EventRecorder):
         """Packets that found no room on their link, or were on it already."""
         self._survives = survives
         self._recording = recording
+        self._keep_up: Callable[[], None] = (lambda: None) if recording is None else recording.keep_up
         self._disk: NodeDisk[Any] | None = None
         self._mesh = Mesh(settings, type(node).packets, self, roster)
         self._mesh.report.listener = self._happened
@@ -109,10 +110,11 @@ class Host(EventRecorder):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            await self.close()
-        else:
+        try:
+            await (self.close() if kind is None else self.stop(LEFT_EARLY))
+        except asyncio.CancelledError:
             await self.stop(LEFT_EARLY)
+            raise
 
     def now(self) -> int:
         """The time that the node is told, in nanoseconds."""
@@ -140,13 +142,16 @@ class Host(EventRecorder):
             asyncio.get_running_loop().call_soon(self._set_alarm)
 
     def _perform(self, effects: Effects) -> None:
+        before: Effect | None = None
         for effect in effects:
-            if isinstance(effect, Send):
-                self._send(effect)
-            elif isinstance(effect, Notice):
+            if isinstance(effect, Notice):
                 self.on_notice(self, effect)
-        if self._recording is not None:
-            self._recording.keep_up()
+            elif isinstance(effect, Send):
+                if isinstance(before, Notice):
+                    self._keep_up()  # From now on others may know of it, whatever becomes of this process.
+                self._send(effect)
+            before = effect
+        self._keep_up()
 
     def _released(self, effects: Effects) -> None:
         """What these depend on is durable."""
@@ -172,15 +177,14 @@ class Host(EventRecorder):
         self._news.set()
         self._check_closing()
 
-    async def until_closing(self, members: Iterable[int]) -> None:
+    async def until_closing(self, members: Sequence[int]) -> None:
         """Return when none of these members has more to do, as far as this process or any of the others who serve them knows,
         or the service has ended here."""
-        needed = tuple(members)
-        while not self._ended.is_set() and not self._is_over_with(needed):
+        while not self._ended.is_set() and not self._is_over_with(members):
             self._news.clear()
             await self._news.wait()
 
-    def _is_over_with(self, members: tuple[int, ...]) -> bool:
+    def _is_over_with(self, members: Sequence[int]) -> bool:
         """Whether each of these members is closing or lost. Where all are lost, it may be this process that was cut off:
         they are waited for as long as they would be at the start."""
         peers = [self._mesh.peers[member] for member in members]
@@ -288,7 +292,7 @@ class Host(EventRecorder):
 
     def failed(self, error: GroupFailed) -> None:
         by = error.member if isinstance(error, MemberUnreachable | PeerMisbehaved) else None
-        if self._is_dealt_with(by, error):
+        if self.on_failed is not None and self.on_failed(by, error):
             return
         if self._survives and isinstance(error, MemberUnreachable):
             self._mesh.peers[error.member].away = True
@@ -299,15 +303,12 @@ class Host(EventRecorder):
 
     def given_up(self, by: int, error: GroupFailed) -> None:
         """Another member has given the service up, and says why."""
-        if self._is_dealt_with(by, error):
+        if self.on_failed is not None and self.on_failed(by, error):
             return
         if self._survives:
             self._mesh.lose(by, str(error))
         else:
             self.fail(error)
-
-    def _is_dealt_with(self, by: int | None, error: GroupFailed) -> bool:
-        return self.on_failed is not None and self.on_failed(by, error)
 
     def time_passed(self) -> None:
         self._news.set()
@@ -360,8 +361,7 @@ class Host(EventRecorder):
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_at = due
-        delay_s = max(0, due - self.now()) / 1e9
-        self._alarm = asyncio.get_running_loop().call_later(delay_s, self._wake)
+        self._alarm = asyncio.get_running_loop().call_later(max(0, due - self.now()) / 1e9, self._wake)
 
     def _wake(self) -> None:
         self._alarm = None

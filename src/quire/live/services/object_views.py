@@ -24,8 +24,8 @@ from quire.protocols.objects.packets import AnyContent
 
 SLICE_BYTES = 1 << 19
 """A report may be long, and travels in pieces."""
-_HEAD = Struct("<Q?")
-"""For which view it is, and whether it is the last piece."""
+_HEAD = Struct("<QQ?")
+"""For which view it is, at which logical time it was told, and whether it is the last piece."""
 
 _decoder = msgspec.msgpack.Decoder(dict[int, tuple[AnyContent, ...]])
 
@@ -61,13 +61,20 @@ def check_views(addresses: Sequence[str], members: Sequence[str]) -> None:
 
 
 class ObjectViews:
-    """One host's part in it. `fence` and `install` are those of its node."""
+    """One host's part in it. `fence` is that of its node, `clock` its logical time; `install` is told what all agree on, and
+    the latest time at which anybody told it."""
 
     def __init__(
-        self, group: DynamicGroup, hosts: int, fence: Callable[[Sequence[int]], Report], install: Callable[[Report], None]
+        self,
+        group: DynamicGroup,
+        hosts: int,
+        fence: Callable[[Sequence[int]], Report],
+        clock: Callable[[], int],
+        install: Callable[[Report, int], None],
     ) -> None:
         self._group = group
         self._fence = fence
+        self._clock = clock
         self._install = install
         self._hosts = set(range(hosts))
         """Whoever is not gone, as this host knows it."""
@@ -76,6 +83,8 @@ class ObjectViews:
         self._view = View(-1, ())
         self._pieces: dict[str, bytearray] = {}
         self._reports: dict[str, Report] = {}
+        self._latest = 0
+        """The latest logical time of these."""
         self._telling: asyncio.Task[None] | None = None
 
     async def follow(self) -> None:
@@ -93,21 +102,22 @@ class ObjectViews:
     def _changed(self, view: View) -> None:
         present = set(map(int, view.members))
         self._complete = self._complete or present == self._hosts
-        self._view, self._pieces, self._reports = view, {}, {}
+        self._view, self._pieces, self._reports, self._latest = view, {}, {}, 0
         missing = sorted(self._hosts - present)
         if self._complete and missing:
             report = msgspec.msgpack.encode(self._fence(missing))
-            self._telling = asyncio.get_running_loop().create_task(self._tell(view.number, report))
+            self._telling = asyncio.get_running_loop().create_task(self._tell(view.number, self._clock(), report))
 
-    async def _tell(self, view: int, report: bytes) -> None:
+    async def _tell(self, view: int, clock: int, report: bytes) -> None:
         pieces = [report[start : start + SLICE_BYTES] for start in range(0, len(report), SLICE_BYTES)]
         for number, piece in enumerate(pieces, 1):
-            await self._group.multicast(_HEAD.pack(view, number == len(pieces)) + piece)
+            await self._group.multicast(_HEAD.pack(view, clock, number == len(pieces)) + piece)
 
     def _heard(self, message: ViewMessage) -> None:
-        view, last = _HEAD.unpack_from(message.payload)
+        view, clock, last = _HEAD.unpack_from(message.payload)
         if view != self._view.number:
             return
+        self._latest = max(self._latest, clock)
         pieces = self._pieces.setdefault(message.origin, bytearray())
         pieces += message.payload[_HEAD.size :]
         if not last:
@@ -119,4 +129,4 @@ class ObjectViews:
         if self._reports.keys() >= set(self._view.members):
             agreed = union(self._reports.values())
             self._hosts -= agreed.keys()
-            self._install(agreed)
+            self._install(agreed, self._latest)

@@ -128,13 +128,16 @@ class ObjectGroup:
         return self
 
     async def _follow(self, group: DynamicGroup) -> None:
-        views = ObjectViews(group, len(self.settings.members), self._node.fence, self._go_on_without)
+        hosts = len(self.settings.members)
+        views = ObjectViews(group, hosts, self._node.fence, lambda: self._host.clock, self._go_on_without)
         try:
             await views.follow()
         except QuireError as error:
             self._host.fail(error)
 
-    def _go_on_without(self, agreed: Report) -> None:
+    def _go_on_without(self, agreed: Report, lamport: int) -> None:
+        # What is known now of those who are gone came over other links, which carry no logical time.
+        self._host.heard(lamport)
         self._host.act(self._node.install(self._host.now(), agreed))
         for member in agreed:
             self._host.give_up(member, "the members that are left go on without it")
@@ -209,8 +212,6 @@ def join_objects(
     digest = sha256(msgspec.json.encode(described(objects))).hexdigest()[:16]
     if views is not None:
         check_views(views, members)
-        if network.get("trace") is not None:
-            raise BadInput("a group of objects that goes on without lost members keeps no trace: leave out trace, or views")
     shown = _Shown(**msgspec.structs.asdict(plain), objects=digest, views=views is not None)
     given = Network(**({} if views is None else {"timeout_s": TIMEOUT_S}) | network)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
@@ -219,8 +220,8 @@ def join_objects(
         settings,
         objects,
         views=None if views is None else join_views(group, me, views, given),
-        # What a lost member did last nobody has recorded, so that nothing could be judged.
-        recording=None if views else record_node(identify_objects(settings, catalogue), me, given.trace, observer),
+        # The others go on with what a lost member had told them, so all of that must be in its trace.
+        recording=record_node(identify_objects(settings, catalogue), me, given.trace, observer, at_once=views is not None),
         on_event=given.on_event,
         observer=observer,
     )

@@ -43,17 +43,21 @@ SECRET = "a secret of sequencers that survive"
 class Crew:
     """Sequencers in memory and in virtual time, each of which can be lost and started again."""
 
-    def __init__(self, count: int, backups: int = 1, **options: object) -> None:
+    def __init__(
+        self, count: int, backups: int = 1, journals: Path | None = None, timeout_s: float = SOON_S, **options: object
+    ) -> None:
+        self.journals = journals
         self.sequencers = [f"127.0.0.1:{7000 + me}" for me in range(count)]
         self.servers: dict[int, SurvivingServer] = {}
         self._given: dict[str, Any] = {
-            "backups": backups, "options": {"tick_ms": 20, **options}, "timeout_s": SOON_S, "secret": SECRET,
+            "backups": backups, "options": {"tick_ms": 20, **options}, "timeout_s": timeout_s, "secret": SECRET,
             "transport": "memory",
         }  # fmt: skip
 
     async def start(self, *numbers: int) -> None:
         for me in numbers:
-            made = serve(self.sequencers, me, **self._given)
+            journal = None if self.journals is None else self.journals / str(me)
+            made = serve(self.sequencers, me, journal=journal, **self._given)
             assert isinstance(made, SurvivingServer)
             self.servers[me] = made
         await asyncio.gather(*(self.servers[me].__aenter__() for me in numbers))
@@ -78,8 +82,8 @@ class Crew:
 
 
 @asynccontextmanager
-async def crew(count: int = COUNT, backups: int = 1, **options: object) -> AsyncIterator[Crew]:
-    made = Crew(count, backups, **options)
+async def crew(count: int = COUNT, backups: int = 1, **chosen: Any) -> AsyncIterator[Crew]:
+    made = Crew(count, backups, **chosen)
     await made.start(*range(count))
     yield made
     for me in [*made.servers]:
@@ -337,13 +341,20 @@ def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(
     def start(me: int) -> subprocess.Popen[str]:
         command = [str(Path(sys.executable).with_name("quire")), "serve", "--listen", sequencers[me], "--backups", str(backups)]
         peers = ["--peers", ",".join(sequencers), "--register", ",".join(register), "--timeout", "20"]
-        return subprocess.Popen([*command, *peers, "--option", "tick_ms=20"], stderr=subprocess.PIPE, text=True)
+        journal = ["--journal", str(tmp_path / "journals" / str(me))]
+        return subprocess.Popen([*command, *peers, *journal, "--option", "tick_ms=20"], stderr=subprocess.PIPE, text=True)
 
     async def serves(process: subprocess.Popen[str]) -> None:
         stderr = process.stderr
         assert stderr is not None
         while "serves" not in (line := await asyncio.to_thread(stderr.readline)):
             assert line, "the sequencer ended"
+
+    async def kill(*victims: int) -> None:
+        for me in victims:
+            processes[me].send_signal(signal.SIGKILL)
+        for me in victims:
+            await asyncio.to_thread(processes[me].communicate)
 
     async def main() -> None:
         async with asyncio.timeout(PATIENCE_S), AsyncExitStack() as stack:
@@ -353,12 +364,14 @@ def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(
             readers = await members(stack, clients)
             for number in range(60):
                 if number == 20:
-                    victim = processes[0]
-                    victim.send_signal(signal.SIGKILL)
-                    await asyncio.to_thread(victim.communicate)
+                    await kill(0)
+                if number == 30 and not backups:
+                    # What they agreed on is on disk, and what they knew the clients know.
+                    await kill(1, 2)
+                    processes[1:] = start(1), start(2)
                 if number == 40:
                     processes[0] = start(0)
-                    await serves(processes[0])
+                    await asyncio.gather(*map(serves, processes if not backups else processes[:1]))
                     await clients[2].leave_group("tea")
                 await clients[number % 2].multicast("tea", b"%d" % number)
             for reader in readers[:2]:

@@ -42,6 +42,13 @@ def serve(
             help="With --backups: HOST:PORT,… of all sequencers for their register; if not given, their own ports plus 1000."
         ),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --backups: directory in which this sequencer keeps the register, so that the service continues after "
+            "all sequencers were lost at once."
+        ),
+    ] = None,
     service: Annotated[str | None, typer.Option(help="Name of the service; quire if not given.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, like order=hybrid; repeatable.")] = None,
     secret_file: Annotated[Path | None, typer.Option(help="File with the secret, which clients need too.")] = None,
@@ -79,6 +86,7 @@ def serve(
         options=parse_options(option or ()),
         backups=backups,
         register=None if register is None else register.split(","),
+        journal=journal,
         secret=None if secret_file is None else read_secret_file(secret_file),
         certificates=None if certificates is None else Certificates.of(certificates),
         insecure=insecure,

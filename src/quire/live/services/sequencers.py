@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Unpack
 
@@ -79,6 +80,7 @@ def serve(
     options: Mapping[str, object] | None = None,
     backups: int | None = None,
     register: Sequence[str] | None = None,
+    journal: str | Path | None = None,
     **network: Unpack[NetworkOptions],
 ) -> HubHost | SurvivingServer:
     """A sequencer, to be used in `async with`, which waits up to `join_s` until all sequencers have joined; leaving the block
@@ -87,12 +89,16 @@ def serve(
     With `backups`, so many other sequencers know all that each knows, and one of them continues when it is lost; three
     sequencers survive the loss of one. With 0, another continues with what the members of its groups know. They agree who runs
     what at the addresses `register`, one for each sequencer; if not given, those of the sequencers with ports that are higher
-    by 1000. Raises BadInput if the arguments are invalid."""
+    by 1000. In the directory `journal` each keeps on disk what they agreed on, so that the service continues after all were
+    lost at once; what a sequencer knows of its groups is not there. Raises BadInput if the arguments are invalid."""
     given = Network(**network)
     settings = _settings(service, me, sequencers, options, backups, given)
     assert isinstance(settings.options, SequencingOptions)
     if isinstance(settings.options, SurvivingOptions):
-        return _survivor(settings, settings.options, read_register(sequencers, register), given)
+        disk = None if journal is None else Path(journal)
+        return _survivor(settings, settings.options, read_register(sequencers, register), disk, given)
+    if journal is not None:
+        raise BadInput("a journal is of use only to sequencers that survive: say with backups how many know what one knows")
     units = range(len(sequencers))
     node = CombinedSequencer(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
     # A sequencer neither sends nor delivers, so that whoever looks at it misses nothing without a trace.
@@ -118,10 +124,12 @@ def _part_with_laggards(hub: HubHost, node: Sequencer | CombinedSequencer | Serv
     hub.host.on_time_passed = evict_laggards
 
 
-def _survivor(settings: Settings, options: SurvivingOptions, register: Sequence[str], given: Network) -> SurvivingServer:
+def _survivor(
+    settings: Settings, options: SurvivingOptions, register: Sequence[str], journal: Path | None, given: Network
+) -> SurvivingServer:
     count = len(settings.members)
     made = register_object(count, options)
-    group = join_register(settings.group, settings.me, register, made, given)
+    group = join_register(settings.group, settings.me, register, made, journal, given)
     node = ServingProcess(Name(settings.me, clock.wall_ns()), count, options)
     recording = None if given.trace is None else record_node(_identity(settings), settings.me, given.trace, None)
     server = SurvivingServer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -31,8 +32,11 @@ def read_register(sequencers: Sequence[str], register: Sequence[str] | None) -> 
     return register
 
 
-def join_register(name: str, me: int, addresses: Sequence[str], register: RegisterObject, network: Network) -> DynamicGroup:
-    """The group in which the sequencers keep the register, one at each of these addresses."""
+def join_register(
+    name: str, me: int, addresses: Sequence[str], register: RegisterObject, journal: Path | None, network: Network
+) -> DynamicGroup:
+    """The group in which the sequencers keep the register, one at each of these addresses, and in this directory."""
     names = {str(number): address for number, address in enumerate(addresses)}
     own = msgspec.structs.replace(network, listen=None, trace=None, on_event=None, observe=None, observe_token=None)
-    return DynamicGroup(read_dynamic_settings(name, str(me), members=names, order="total", network=own), register)
+    settings = read_dynamic_settings(name, str(me), members=names, order="total", journal=journal, network=own)
+    return DynamicGroup(settings, register)

@@ -21,7 +21,7 @@ help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
 demo: .venv/warm.stamp ## Run a live group of three processes, and prove its order on Spark
-	$(BIN)/quire run --protocol single-phase --members 3 --messages 10000 --size 64 --out runs/demo --force
+	$(BIN)/quire run --protocol single-phase --members 3 --messages 10000 --size 64 --out runs/demo --force --master 'local[*]'
 	@printf '%s\n' '' 'Quire is installed in this folder. Call it like this:' \
 	  '  $(BIN)/quire --help' \
 	  '  $(BIN)/quire simulate --members 5 --crash 2@500 --out runs/five      # a member crashes in the simulator' \

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from quire.cli.app import app
 from quire.model.orders import Guarantee
 from quire.pipeline import java
-from quire.report.run_report import audit_here, report_run
+from quire.pipeline.auditing.auditor import audit_here
+from quire.report.run_report import report_run
 from tests.audit.test_serialisable import SKEW
 from tests.audit.traces import Trace, plain, timed, write
 from tests.kit.patience import PATIENCE_S
@@ -38,8 +39,9 @@ def quire(*arguments: str | Path, **environment: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
-def test_json_says_everything_and_nothing_else(command: CliRunner, tmp_path: Path) -> None:
-    result = command.invoke(app, ["audit", str(write(tmp_path / "run", GOOD)), "--json", "--segments", "2"])
+@pytest.mark.parametrize("master", [[], ["--master", "local[2]"]])
+def test_json_says_everything_and_nothing_else(command: CliRunner, tmp_path: Path, master: list[str]) -> None:
+    result = command.invoke(app, ["audit", str(write(tmp_path / "run", GOOD)), "--json", "--segments", "2", *master])
 
     said = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -49,8 +51,17 @@ def test_json_says_everything_and_nothing_else(command: CliRunner, tmp_path: Pat
     assert set(said["checks"]) == {"integrity", "agreement", "fifo", "causal", "total", "acyclic"}
     assert {check["verdict"] for check in said["checks"].values()} == {"holds"}
     assert all(set(check) == {"verdict", "violations", "witness", "because"} for check in said["checks"].values())
+    assert said["on_spark"] == bool(master)
     assert said["wall_s"] > 0
     assert said["events_per_s"] > 0
+
+
+def test_a_large_run_is_audited_on_spark_unasked(command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quire.cli.auditing.HERE_MAX", 5)  # The run has six events.
+
+    result = command.invoke(app, ["audit", str(write(tmp_path / "run", GOOD))])
+
+    assert (result.exit_code, " on Spark, " in result.stdout) == (0, True), result.output
 
 
 def test_a_violation_ends_with_1_and_a_table_that_says_why(command: CliRunner, tmp_path: Path) -> None:
@@ -186,7 +197,7 @@ def test_bad_input_is_refused_in_one_sentence(command: CliRunner, tmp_path: Path
     run = write(tmp_path / "run", GOOD)
     damage(run)
 
-    result = command.invoke(app, ["audit", str(run), "--segments", "2"])
+    result = command.invoke(app, ["audit", str(run), "--segments", "2", "--master", "local[2]"])
 
     assert type(result.exception).__name__ == "BadInput"
     assert DAMAGE[damage].replace("is a", f"is {run} a") in str(result.exception) or DAMAGE[damage] in str(result.exception)

@@ -40,7 +40,7 @@ def command(command: CliRunner, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 def test_a_new_check_is_known_to_every_command_that_shows_checks(command: CliRunner, tmp_path: Path) -> None:
     polite, rude = str(write(tmp_path / "polite", POLITE)), str(write(tmp_path / "rude", RUDE))
 
-    holds = command.invoke(app, ["audit", polite, "--expect", "greeting,fifo", "--segments", "2"])
+    holds = command.invoke(app, ["audit", polite, "--expect", "greeting,fifo", "--segments", "2", "--master", "local[2]"])
     assert holds.exit_code == 0, holds.output
     assert "every member sent before it delivered anything" in " ".join(holds.stdout.split())
 

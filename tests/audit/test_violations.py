@@ -16,20 +16,14 @@ from quire.cli.ending import conclude
 from quire.live.runs.collecting import LiveSummary
 from quire.model.orders import Guarantee
 from quire.pipeline import audit
+from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Verdict
-from quire.report.run_report import audit_here, report_run
+from quire.report.run_report import report_run
 from quire.trace.statistics import MULTICASTS, RunLatency
 from tests.audit.violated import ONE_EACH, VIOLATED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that audit in this process, which takes no seconds to start; the verdicts are the same."""
-    for module in ("audit", "ending"):
-        monkeypatch.setattr(f"quire.cli.{module}.audit_run", lambda directory, *_, **__: audit_here(directory))
 
 
 def quire(*arguments: str | Path) -> tuple[int, str]:
@@ -90,7 +84,6 @@ def test_every_violated_guarantee_is_told_on_spark(spark: SparkSession, guarante
     assert audit(spark, run, segments=2).checks == audit_here(run).checks
 
 
-@pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize("guarantee", Guarantee)
 def test_every_violated_guarantee_is_told_by_every_command(
     guarantee: Guarantee, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -119,7 +112,6 @@ def test_every_violated_guarantee_is_told_by_every_command(
     assert (code, json.loads(said)["verdict"]) == (0, "violated")
 
 
-@pytest.mark.usefixtures("without_spark")
 def test_names_in_a_trace_are_shown_as_they_are(tmp_path: Path) -> None:
     """Not taken for the marks by which a terminal is told of colours, one of which ends nothing here."""
     skew = ONE_EACH[Guarantee.SERIALISABLE]
@@ -145,7 +137,6 @@ def broken_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     return printed
 
 
-@pytest.mark.usefixtures("without_spark")
 def test_the_verdict_of_a_run_is_printed_before_its_report_is_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], broken_report: list[str]
 ) -> None:
@@ -161,7 +152,7 @@ def test_the_verdict_of_a_run_is_printed_before_its_report_is_tried(
     )
 
 
-@pytest.mark.usefixtures("without_spark", "broken_report")
+@pytest.mark.usefixtures("broken_report")
 def test_json_has_the_verdict_of_a_run_without_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ONE_EACH[Guarantee.SERIALISABLE].write(tmp_path / "run")
 
@@ -172,7 +163,6 @@ def test_json_has_the_verdict_of_a_run_without_its_report(tmp_path: Path, capsys
     assert said["report"] is None
 
 
-@pytest.mark.usefixtures("without_spark")
 def test_whoever_interrupts_the_report_still_gets_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,9 @@ SHELL, JAVA, WORKERS = "spark-submit", "/bin/java -cp", "-m quire.pipeline.daemo
 SORTING = ".out.*/sorted/*"
 """What Spark writes before it starts any workers to order events."""
 
+ON_SPARK = ["--master", "local[2]"]
+"""For what is judged without it if it is small."""
+
 SENTENCE = "quire: interrupted\n"
 
 
@@ -44,15 +47,15 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def words(inputs: Path, out: Path) -> dict[str, list[str | Path]]:
     """Every command that works on Spark, and writes to `out` if it writes anything."""
     return {
-        "audit": ["audit", inputs / "run"],
-        "run": ["run", "--members", "2", "--messages", "10000", "--out", out],
+        "audit": ["audit", inputs / "run", *ON_SPARK],
+        "run": ["run", "--members", "2", "--messages", "10000", "--out", out, *ON_SPARK],
         "order": ["order", inputs / "events", out],
         "order --stream": ["order", inputs / "events", out, "--stream", "--sources", "0,1,2", "--idle", "wait"],
         "import": ["import", inputs / "log.jsonl", "--out", out],
         "export": ["export", inputs / "run", "--out", out],
         "sweep": ["sweep", inputs / "grid.toml", "--out", out],
         "causality": ["causality", inputs / "run", "--out", out],
-        "report": ["report", inputs / "run", "--out", out, "--master", "local[2]"],
+        "report": ["report", inputs / "run", "--out", out, *ON_SPARK],
     }
 
 
@@ -152,7 +155,7 @@ def test_ctrl_c_while_the_command_itself_is_loaded_is_one_word_too(tmp_path: Pat
 
 def test_a_command_in_the_background_that_ignores_ctrl_c_goes_on_ignoring_it(inputs: Path, tmp_path: Path) -> None:
     """A shell starts it so, and Ctrl-C is meant for what is in the foreground."""
-    with Command("audit", inputs / "run", temporary=tmp_path / "temporary", ignoring=signal.SIGINT) as command:
+    with Command("audit", inputs / "run", *ON_SPARK, temporary=tmp_path / "temporary", ignoring=signal.SIGINT) as command:
         command.wait_for_process(WORKERS)
         command.interrupt(group=True)
         code, out, complaints = command.end()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quire.model.faults import Kill, Restart, Stop, check_faults, end_ms, parse_faults
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from tests.faults.chaos import objects, sequencers, stores
 from tests.faults.chaos.groups import make_round, play
 from tests.faults.chaos.rounds import TIMEOUT_MS, Round

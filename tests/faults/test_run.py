@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from quire.cli.app import app
 from quire.cli.main import main
 from quire.model.errors import BadInput
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from tests.kit.patience import PATIENCE_S
 from tests.live.hosts import hosts
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from quire.cli.app import app
 from quire.model.errors import BadInput
 from quire.model.faults import render_faults
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from quire.report.write import write_report
 from quire.simulation.config import FaultConfig, NetworkConfig, Pause, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate

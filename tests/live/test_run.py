@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from quire.cli.app import app
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import BadInput
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from quire.trace.store import open_run
 from tests.kit.patience import PATIENCE_S
 

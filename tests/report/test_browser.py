@@ -13,7 +13,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from quire.model.orders import Guarantee
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from quire.report.write import write_report
 from quire.simulation.config import NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import simulate

@@ -17,11 +17,12 @@ import pytest
 
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
+from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Verdict
 from quire.pipeline.layout import lay_out
 from quire.pipeline.tasks import run_here
 from quire.report.order import Event, steps
-from quire.report.run_report import audit_here, report_run
+from quire.report.run_report import report_run
 from quire.report.scan import scan
 from quire.report.sweep_report import agrees, curves, report_sweep
 from quire.report.window import EVENTS_MAX, find_centre, find_messages, parse_centre, read_window

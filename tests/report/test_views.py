@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from quire.pipeline import Verdict
-from quire.report.run_report import audit_here, report_run
+from quire.pipeline.auditing.auditor import audit_here
+from quire.report.run_report import report_run
 from quire.report.write import write_report
 from tests.audit.traces import plain, timed, write
 from tests.report.browser import Browser, find_browser

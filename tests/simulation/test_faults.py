@@ -10,7 +10,7 @@ import pytest
 
 from quire.model.errors import BadInput
 from quire.model.messages import Body
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from quire.simulation.config import Crash, FaultConfig, NetworkConfig, Partition, Pause, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
 from quire.trace.store import open_run

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from quire.model.errors import BadInput
+from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Verdict
 from quire.pipeline.layout import lay_out
-from quire.report.run_report import audit_here
 from quire.report.scan import scan
 from quire.simulation.config import Crash, FaultConfig, NetworkConfig, Partition, Pause, SimulationConfig, WorkloadConfig
 from quire.simulation.services import SERVICES

@@ -8,7 +8,7 @@ from quire.live.runs.collecting import collect
 from quire.live.services.sequencers import connect
 from quire.model.orders import Guarantee
 from quire.pipeline import Verdict
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from quire.trace.log import Address, EventLog
 from quire.trace.parts.description import PartEnd, describe_part, read_clock
 from quire.trace.parts.frames import NewNames

@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "run": Command("run:run", "Run a live group, write its trace, prove its order on Spark."),
+    "run": Command("run:run", "Run a live group, write its trace, prove its order."),
     "collect": Command("collect:collect", "Combine what the processes of a group recorded into one run."),
     "member": Command("member:member", "Run one member of a group over several hosts."),
     "serve": Command("serve:serve", "Run a sequencer of the sequencing service."),

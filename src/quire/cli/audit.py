@@ -14,7 +14,7 @@ from rich.table import Table
 
 from quire.cli.auditing import COLOURS, EXIT_CODES, as_json, audit_run
 from quire.cli.legible import legible
-from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.spark import Master, Remote, requested_address
 
 if TYPE_CHECKING:
     from quire.pipeline import Audit
@@ -33,14 +33,14 @@ def audit(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Check on Spark which guarantees hold in a run's trace.
+    """Check which guarantees hold in a run's trace: on Spark if --master or --remote is given or it has over 2 million events.
 
     Exit code 0: what was expected holds; 1: it is violated, with counterexamples; 2: bad input; 3: undecided.
     """
     from quire.pipeline.layout import check_segments, lay_out
     from quire.trace.store import open_run
 
-    expected, where = parse_expectation(expect), spark_address(master, remote)
+    expected, where = parse_expectation(expect), requested_address(master, remote)
     # Before Spark is started, which takes seconds, find out whether there is anything to audit.
     check_segments(segments)
     lay_out(open_run(directory))
@@ -91,6 +91,6 @@ def _show(result: Audit) -> None:
     console.print(
         f"{result.verdict}: expected {', '.join(result.expected)} ({result.expectation}); "
         f"{result.events:,} events, {result.messages:,} messages, {result.processes} processes "
-        f"in {result.wall_s:.1f} s, {result.events_per_s:,.0f} events/s",
+        f"in {result.wall_s:.1f} s{' on Spark' if result.on_spark else ''}, {result.events_per_s:,.0f} events/s",
         soft_wrap=True,
     )

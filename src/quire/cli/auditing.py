@@ -1,4 +1,4 @@
-"""An audit from the command line: a Spark session of its own, what a person sees meanwhile, and the exit code."""
+"""An audit from the command line: where it is done, what a person sees meanwhile, and the exit code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import msgspec
 import typer
 from rich.console import Console
 
+from quire.cli.spark import LOCAL
+
 if TYPE_CHECKING:
     from quire.pipeline import Audit
 
 EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 3}
+HERE_MAX = 2_000_000
+"""Up to so many events an audit takes less time in this process than Spark takes to start."""
 COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
 
 
@@ -35,12 +39,20 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
         yield shown.update
 
 
-def audit_run(directory: Path, where: str, *, expect: Sequence[str] | None = None, segments: int | None = None) -> Audit:
-    """Audit the run on a session at `where`. Where Spark itself fails, says so and exits as undecided."""
-    from quire.pipeline.auditing.auditor import audit
-    from quire.pipeline.session import reason_of_failure, session
+def audit_run(directory: Path, where: str | None, *, expect: Sequence[str] | None = None, segments: int | None = None) -> Audit:
+    """Audit the run on a session at `where`; if that is None, a small one in this process, and a large one on Spark here.
 
-    with status("starting Spark") as say, session(where) as spark:
+    Where Spark itself fails, says so and exits as undecided.
+    """
+    from quire.pipeline.auditing.auditor import audit, audit_here
+    from quire.pipeline.layout import lay_out
+    from quire.pipeline.session import reason_of_failure, session
+    from quire.trace.store import open_run
+
+    if where is None and lay_out(open_run(directory)).rows <= HERE_MAX:
+        with status(f"auditing {directory}"):
+            return audit_here(directory, expect=expect, segments=segments)
+    with status("starting Spark") as say, session(where or LOCAL) as spark:
         from pyspark.errors import PySparkException
 
         say(f"auditing {directory}")

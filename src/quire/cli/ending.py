@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quire.pipeline import Audit
 
 
-def conclude(summary: LiveSummary, out: Path, where: str, *, audited: bool, reported: bool, json: bool) -> None:
+def conclude(summary: LiveSummary, out: Path, where: str | None, *, audited: bool, reported: bool, json: bool) -> None:
     """Audit the run in `out`, print what came of it, and report; exits with the code of the verdict."""
     try:
         audit = audit_run(out, where) if audited else None
@@ -60,7 +60,7 @@ def _print(summary: LiveSummary, out: Path, audit: Audit | None, *, reported: bo
     if audit is not None and reported and (report := report_beside(out, audit)):
         say_where(report)
     command = escape(call("audit", str(summary.trace)))
-    what = "every verdict with its reason" if audit is not None else "check the orders on Spark"
+    what = "every verdict with its reason" if audit is not None else "check the orders"
     console.print(f"next: [bold]{command}[/bold]  ({what})", highlight=False, soft_wrap=True)
 
 
@@ -90,5 +90,6 @@ def _table(summary: LiveSummary, audit: Audit | None) -> Table:
             elif check.verdict == "undecided":
                 verdict += f": {escape(check.because)}"
             table.add_row(guarantee, verdict)
-        table.add_row("audited", f"{audit.events:,} events on Spark in {audit.wall_s:.1f} s")
+        where = " on Spark" if audit.on_spark else ""
+        table.add_row("audited", f"{audit.events:,} events{where} in {audit.wall_s:.1f} s")
     return table

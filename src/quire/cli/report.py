@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from quire.cli.auditing import audit_run, status
 from quire.cli.calling import call
-from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.spark import Master, Remote, requested_address
 from quire.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def report(
     from quire.trace.store import REPORT
 
     events = EVENTS if events is None else events
-    path, where = out or directory / REPORT, spark_address(master, remote)
+    path, where = out or directory / REPORT, requested_address(master, remote)
     check_report(path, window, events, force=force)
     if not directory.is_dir():
         raise BadInput(f"{directory} is not a directory; name a run or a sweep")
-    audit = None if no_audit or is_sweep(directory) else _audit(directory, where)
+    audit = None if no_audit or is_sweep(directory) else audit_run(directory, where)
     with status(f"writing {path}"):
         write_report(directory, path, audit, centre=window, events=events, force=force)
     if json:
@@ -81,14 +81,3 @@ def report_beside(directory: Path, audit: Audit) -> str | None:
         print(f"quire: could not write a report of {directory}, because of {error!r}; {retry} shows more", file=sys.stderr)
         return None
     return str(path)
-
-
-def _audit(directory: Path, where: str) -> Audit:
-    from quire.pipeline.layout import lay_out
-    from quire.report.run_report import AUDITED_HERE_MAX, audit_here
-    from quire.trace.store import open_run
-
-    if lay_out(open_run(directory)).rows > AUDITED_HERE_MAX:
-        return audit_run(directory, where)
-    with status(f"auditing {directory}"):
-        return audit_here(directory)

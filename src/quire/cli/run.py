@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from quire.cli.extras import check_spark
-from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.spark import Master, Remote, requested_address
 
 if TYPE_CHECKING:
     from quire.model.faults import Fault
@@ -58,7 +58,7 @@ def run(
     remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Run a live group on real sockets, write its trace, check on Spark that its order held, and report.
+    """Run a live group on real sockets, write its trace, check that its order held, and report.
 
     Exit code 0: the promised orders hold; 1: they are violated; 2: bad input; 3: it could not be decided, or the group could
     not go on; 130: interrupted, after everything sent was delivered.
@@ -70,7 +70,7 @@ def run(
     from quire.model.errors import BadInput
     from quire.trace.store import check_new
 
-    began, where = time.perf_counter(), spark_address(master, remote)
+    began, where = time.perf_counter(), requested_address(master, remote)
     if faults is not None and hosts is not None:
         raise BadInput("--faults needs all members on this machine; leave out --hosts")
     if not no_audit:

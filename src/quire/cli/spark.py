@@ -26,10 +26,15 @@ Remote = Annotated[
 
 def spark_address(master: str | None, remote: str | None) -> str:
     """The address that a session is made with."""
+    return requested_address(master, remote) or LOCAL
+
+
+def requested_address(master: str | None, remote: str | None) -> str | None:
+    """The same; None if the command may choose whether it needs Spark at all."""
     if remote is None:
         if master is not None and master.startswith("sc://"):
             raise BadInput(f"{master} is a Spark Connect server: use --remote {master}")
-        return master or LOCAL
+        return master
     if master is not None:
         raise BadInput("give --master or --remote, not both")
     if not remote.startswith("sc://"):

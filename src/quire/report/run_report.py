@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.auditing.verdicts import Audit, Verdict, Witness
 from quire.pipeline.layout import Layout, lay_out
-from quire.pipeline.tasks import run_here
 from quire.report import costs, diagram, happenings, verdicts, window, witnesses
 from quire.report.formatting import count, number
 from quire.report.html import Html, join, table, tag
@@ -16,9 +13,6 @@ from quire.report.page import page
 from quire.report.scan import Scan, scan
 from quire.trace.schema import RunInfo
 from quire.trace.store import open_run
-
-AUDITED_HERE_MAX = 2_000_000
-"""Up to so many events the audit takes less time in this process than Spark takes to start."""
 
 
 def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness", events: int = window.EVENTS) -> str:
@@ -53,11 +47,6 @@ def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness",
         _what_ran(info),
         data=data,
     )
-
-
-def audit_here(directory: Path) -> Audit:
-    """An audit without Spark, in this process: the same verdicts, for traces that are not large."""
-    return audit_with(run_here(audit_job()), directory)
 
 
 def _first_witness(audit: Audit | None) -> Witness | None:

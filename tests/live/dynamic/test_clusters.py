@@ -13,7 +13,7 @@ import pytest
 import quire
 from quire.live.runs.collecting import collect
 from quire.live.runs.plan import Plan
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from tests.live.dynamic.kit import Member, crash, places, run, talk, together
 from tests.live.dynamic.process import Started
 

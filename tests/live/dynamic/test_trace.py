@@ -13,7 +13,7 @@ import pytest
 import quire
 from quire.live import clock
 from quire.live.runs.collecting import LiveSummary, collect
-from quire.report.run_report import audit_here
+from quire.pipeline.auditing.auditor import audit_here
 from quire.trace.parts.observing import Observed
 from quire.trace.store import read_info
 from quire.trace.views import Happening

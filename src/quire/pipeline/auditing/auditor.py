@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from quire.model.errors import BadInput
@@ -23,7 +24,7 @@ from quire.pipeline.auditing.registry import audit_job, find_checks, with_implie
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.verdicts import Audit, Check, Verdict
 from quire.pipeline.layout import Layout, check_segments, lay_out, segment_count
-from quire.pipeline.tasks import Runner, run_on
+from quire.pipeline.tasks import Runner, run_here, run_on
 from quire.trace.executions import read_executions
 from quire.trace.schema import RunInfo
 from quire.trace.store import open_run
@@ -44,6 +45,12 @@ def audit(
     what is not a whole trace of one run.
     """
     return audit_with(run_on(spark, audit_job()), Path(directory), expect=expect, segments=segments)
+
+
+def audit_here(directory: Path, *, expect: Iterable[str] | None = None, segments: int | None = None) -> Audit:
+    """The same without Spark, in this process: for traces that are not large."""
+    audited = audit_with(run_here(audit_job()), directory, expect=expect, segments=segments)
+    return msgspec.structs.replace(audited, on_spark=False)
 
 
 def audit_with(

@@ -73,6 +73,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """The checks of any messages that were not expected and that a trace of this kind cannot have, each with the reason."""
     notes: tuple[str, ...] = ()
     """What the run says of its trace: parts that do not reach to the end, and what was left out for that."""
+    on_spark: bool = True
+    """Or in the process that asked."""
     segments: int
     wall_s: float
     events_per_s: float

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from quire.cli.backups import Backups, with_backups
 from quire.cli.calling import call
 from quire.cli.grouping import grouped
 from quire.cli.simulate_options import FaultOptions, NetworkOptions, WorkloadOptions
@@ -31,6 +32,7 @@ def simulate(
     protocol: Annotated[str, typer.Option(help="Name of the protocol.")] = "single-phase",
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the protocol; repeatable.")] = None,
     members: Annotated[int, typer.Option(help="How many members the group has.")] = 3,
+    backups: Backups = None,
     workload: WorkloadOptions,
     network: NetworkOptions,
     fault: FaultOptions,
@@ -49,7 +51,7 @@ def simulate(
 
     config = SimulationConfig(
         protocol=protocol,
-        options=parse_options(option or ()),
+        options=with_backups(parse_options(option or ()), backups),
         members=members,
         seed=seed,
         network=network.config(),

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from quire.model.moments import Happened
 from quire.model.orders import Guarantee
 from quire.simulation.config import SimulationConfig
 from quire.simulation.world import World
@@ -23,6 +24,13 @@ class Scenario(ABC):
     """Adds `processes` nodes to the world when it is made; members come first, so that they keep their numbers."""
 
     survives_crashes: ClassVar[bool] = False
+    instead_of_faults: ClassVar[str] = "leave them out"
+    """What to do where the words of `--faults` are given; empty: the scenario does itself what they say."""
+
+    @classmethod
+    def suited_to(cls, options: Any) -> type[Scenario]:  # noqa: ARG003
+        """The scenario for these options."""
+        return cls
 
     @classmethod
     @abstractmethod
@@ -71,6 +79,10 @@ class Scenario(ABC):
     def details(self) -> dict[str, object]:
         """What only this service can say of a run: counts, ratios, lists of them."""
         return {}
+
+    def happened(self) -> tuple[Happened, ...]:
+        """What was done to processes, and what came of it."""
+        return ()
 
 
 class Service(msgspec.Struct, frozen=True):

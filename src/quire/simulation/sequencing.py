@@ -10,17 +10,17 @@ Latency is taken from the sending of a message, at the origin and elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from random import Random
 
 from quire.model.messages import Body
 from quire.model.orders import Guarantee
-from quire.protocols.node import Notice
+from quire.protocols.node import Node, Notice
 from quire.protocols.sequencing import Client, Directory, Sequencer
 from quire.protocols.sequencing.errors import Overload
-from quire.protocols.sequencing.events import JOIN, LEAVE
-from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered
+from quire.protocols.sequencing.events import BLANK, LEAVE, OPS
+from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered, Skipped
 from quire.protocols.sequencing.ring import RingOptions
 from quire.simulation.config import SimulationConfig
 from quire.simulation.delays import to_ns
@@ -29,8 +29,6 @@ from quire.simulation.scenario import Scenario
 from quire.simulation.workload import due_times, payload
 from quire.simulation.world import SimulatedHost, World
 from quire.trace.log import Address
-
-OPS = {JOIN: "join", LEAVE: "leave"}
 
 
 class Member:
@@ -55,6 +53,8 @@ class Member:
 
 
 class Ring(Scenario):
+    instead_of_faults = "give it --backups, or leave them out"
+
     @classmethod
     def processes(cls, config: SimulationConfig, options: RingOptions) -> int:
         options.layout(config.members)
@@ -62,17 +62,15 @@ class Ring(Scenario):
 
     def __init__(self, config: SimulationConfig, options: RingOptions, world: World) -> None:
         super().__init__(config, options, world)
-        members, directory = config.members, config.members + options.sequencers
-        self._groups = options.layout(members)
-        units = range(members, directory)
+        self._groups = options.layout(config.members)
+        self.units = range(config.members, config.members + options.sequencers)
+        """The sequencers' addresses; the directory has the next."""
+        clients, others = self._nodes()
         self.members: list[Member] = []
-        for address in range(members):
-            client = Client(address, units, directory, options)
+        for address, client in enumerate(clients):
             own = tuple(group for group, inside in self._groups.items() if address in inside)
             self.members.append(Member(world.add(client, self._on_notice), client, own))
-        self.sequencers = [Sequencer(address, units, directory, options) for address in units]
-        self.directory = Directory(directory, units, options)
-        for node in (*self.sequencers, self.directory):
+        for node in others:
             world.add(node, self._on_notice)
         self.longest_queue = 0
         self._random = stream(config.seed, "changes")
@@ -85,6 +83,19 @@ class Ring(Scenario):
         self._sent_at: dict[tuple[int, int], int] = {}
         self._missing = 0
         """Deliveries that are known to be due and have not taken place."""
+
+    def _nodes(self) -> tuple[Sequence[Client], Sequence[Node]]:
+        """The clients, and everybody else."""
+        units, options, directory = self.units, self.options, self.units[-1] + 1
+        self._sequencers = [Sequencer(address, units, directory, options) for address in units]
+        self.directory = Directory(directory, units, options)
+        clients = [Client(address, units, directory, options) for address in range(self.config.members)]
+        return clients, (*self._sequencers, self.directory)
+
+    @property
+    def sequencers(self) -> Sequence[Sequencer]:
+        """Those that work now."""
+        return self._sequencers
 
     # The run.
 
@@ -135,6 +146,9 @@ class Ring(Scenario):
                 self._changed(member, notice)
             case Delivered():
                 self._delivered(member, notice)
+            case Skipped():
+                for number in range(notice.first, notice.last + 1):
+                    member.host.record_view(0, number, Address(notice.group, member.views[notice.group], op=OPS[BLANK]))
             case Numbered():
                 self._numbered(member, notice)
 
@@ -216,7 +230,7 @@ class Ring(Scenario):
             self._schedule(member)
 
     def _numbered(self, member: Member, notice: Numbered) -> None:
-        self.longest_queue = max(self.longest_queue, *(sequencer.queue() for sequencer in self.sequencers))
+        self.longest_queue = max([self.longest_queue, *(sequencer.queue() for sequencer in self.sequencers)])
         if notice.members is not None:
             self._settle(member, notice.group, notice.first, notice.members)
         if self.config.workload.mode == "blocking" or member.full:
@@ -251,5 +265,5 @@ class Ring(Scenario):
     def _move(self, random: Random) -> None:
         self._pending -= 1
         client = self.members[0].client
-        group, to = random.choice(sorted(self._groups)), random.choice(self.sequencers).address
+        group, to = random.choice(sorted(self._groups)), random.choice(self.units)
         self.members[0].host.act(client.move(self.world.now, group, to))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from quire.model.errors import BadInput
+from quire.model.moments import Happened
 from quire.model.orders import Guarantee
 from quire.protocols import registry
 from quire.simulation.config import SimulationConfig
@@ -25,13 +26,16 @@ class ServiceRun(Run):
 
     def __init__(self, config: SimulationConfig, service: Service) -> None:
         options = registry.convert_options(config.protocol, service.options, config.options)
-        if config.faults.pauses or (config.faults.crashes and not service.scenario.survives_crashes):
+        scenario = service.scenario.suited_to(options)
+        if config.faults.pauses or (config.faults.crashes and not scenario.survives_crashes):
             raise BadInput(f"{config.protocol} cannot be simulated with crashes or pauses; leave them out")
+        if config.faults.words and scenario.instead_of_faults:
+            raise BadInput(f"{config.protocol} cannot be simulated with --faults; {scenario.instead_of_faults}")
         if config.receipts:
             raise BadInput(f"receipts of {config.protocol} cannot be recorded; leave them out")
-        super().__init__(config, options, service.scenario.processes(config, options))
+        super().__init__(config, options, scenario.processes(config, options))
         self.world = World(make_network(self.config, self.statistics.members))
-        self.scenario = service.scenario(self.config, options, self.world)
+        self.scenario = scenario(self.config, options, self.world)
         for crash in config.faults.crashes:
             self.world.at(to_ns(crash.at_ms, "the time of a crash"), self.world.crash, crash.member)
 
@@ -78,3 +82,6 @@ class ServiceRun(Run):
 
     def details(self) -> dict[str, object]:
         return self.scenario.details()
+
+    def happened(self) -> tuple[Happened, ...]:
+        return self.scenario.happened()

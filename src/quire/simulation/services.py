@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from quire.protocols.sequencing.ring import RingOptions
 from quire.simulation.objects import OBJECTS
 from quire.simulation.scenario import Service
-from quire.simulation.sequencing import Ring
+from quire.simulation.surviving_sequencing import SequencingRing
 from quire.simulation.transactions import TRANSACTIONS
 
 _SERVICES: tuple[Service, ...] = (
-    Service("sequencer", "overlapping groups over several sequencers (Kindberg)", Ring, RingOptions),
+    Service("sequencer", "overlapping groups over several sequencers (Kindberg)", SequencingRing, RingOptions),
     OBJECTS,
     TRANSACTIONS,
 )

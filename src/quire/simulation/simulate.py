@@ -49,7 +49,7 @@ def simulate(
 
 def _make_run(config: SimulationConfig) -> Run:
     service, faults = SERVICES.get(config.protocol), config.faults
-    if service is not None and not faults.words:
+    if service is not None:
         return ServiceRun(config, service)
     changes = config.protocol in IN_VIEWS and config.protocol not in FIXED_UNLESS_ASKED
     if faults.words or faults.crashes or (changes and (faults.pauses or faults.partitions)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import quire
-from quire.live.services.session import OPS
+from quire.protocols.sequencing.events import OPS
 from quire.protocols.sequencing.notices import Changed, Delivered
 from tests.faults.chaos.worker import Notes, run, say
 

@@ -27,13 +27,11 @@ from quire.protocols.node import Effects, Notice
 from quire.protocols.sequencing import Client
 from quire.protocols.sequencing.contexts import prune
 from quire.protocols.sequencing.errors import Evicted, GapUnrecoverable, GroupLost, UnitUnavailable
-from quire.protocols.sequencing.events import JOIN, LEAVE, NO_RUN
+from quire.protocols.sequencing.events import BLANK, NO_RUN, OPS
 from quire.protocols.sequencing.failover import SurvivingClient
 from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found, Numbered, Skipped
 from quire.trace.log import Address
 
-OPS = {JOIN: "join", LEAVE: "leave"}
-BLANK_OP = "blank"
 ANSWER_TIMEOUTS = 3
 """After how many timeouts a service that survives counts as unavailable: one passes until a lost sequencer is noticed."""
 
@@ -316,7 +314,7 @@ class Session:
             case Skipped():
                 # Numbers are the same at all members: so is who recorded them.
                 for number in range(notice.first, notice.last + 1):
-                    host.record_view(0, number, Address(notice.group, self._views[notice.group], op=BLANK_OP))
+                    host.record_view(0, number, Address(notice.group, self._views[notice.group], op=OPS[BLANK]))
             case Found():
                 _resolve(self._asked.pop(notice.group, None))
             case Failed():

@@ -17,6 +17,8 @@ from quire.protocols.sequencing.senders import Numbers
 
 MESSAGES, JOIN, LEAVE, BLANK = range(4)
 KINDS = ("MSG", "JOIN", "LEAVE", "NOP")
+OPS = {JOIN: "join", LEAVE: "leave", BLANK: "blank"}
+"""What traces call them."""
 
 NO_RUN = Run(0, 0, 0)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.protocols.sequencing.failover.options import SurvivingOptions
 from quire.protocols.sequencing.options import SequencingOptions
 
 
@@ -23,6 +24,20 @@ class RingOptions(SequencingOptions, frozen=True, kw_only=True):
     """How often a client leaves a group and joins it again."""
     moves: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
     """How often a group is moved to another sequencer, wanted or not."""
+    backups: Annotated[int, msgspec.Meta(ge=0, le=8)] | None = None
+    """How many sequencers know what another does and go on when it is lost, as in `SurvivingOptions`; None: none does."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.backups is not None:
+            self.surviving()
+            if max(self.backups, 1) >= self.sequencers:
+                raise BadInput(f"{self.backups} backups need more than {self.sequencers} sequencers")
+
+    def surviving(self) -> SurvivingOptions:
+        """What a service that survives is asked to be. Raises BadInput where it cannot be."""
+        common = {name: getattr(self, name) for name in SequencingOptions.__struct_fields__}
+        return SurvivingOptions(**common, backups=self.backups or 0)
 
     def layout(self, members: int) -> dict[str, tuple[int, ...]]:
         """Who is in which group; raises BadInput where they cannot be laid out so."""

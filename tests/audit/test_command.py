@@ -57,7 +57,7 @@ def test_json_says_everything_and_nothing_else(command: CliRunner, tmp_path: Pat
 
 
 def test_a_large_run_is_audited_on_spark_unasked(command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quire.cli.auditing.HERE_MAX", 5)  # The run has six events.
+    monkeypatch.setattr("quire.cli.workers.FEW_EVENTS", 5)  # The run has six events.
 
     result = command.invoke(app, ["audit", str(write(tmp_path / "run", GOOD))])
 

@@ -117,7 +117,7 @@ def test_the_command_answers_for_people_and_machines(command: CliRunner, tmp_pat
 
     said = json.loads(command.invoke(app, ["causality", run, "--past", "3@0", "--out", str(out), "--json"]).stdout)
     shown = command.invoke(app, ["causality", run, "--relation", "0:0", "3@1", "--critical-path", "events"])
-    whole = command.invoke(app, ["causality", run])
+    whole = command.invoke(app, ["causality", run, "--master", "local[2]"])
 
     assert said["past"]["clock"] == [1, 2, 2, 1]
     assert said["past"]["events"] == 5

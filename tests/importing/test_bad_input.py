@@ -257,13 +257,14 @@ def test_what_is_there_is_not_replaced_unless_it_is_a_run_and_asked_for(tmp_path
     import_with(HERE, [log], tmp_path / "run", ImportRequest(), force=True)
 
 
-def test_the_command_imports_audits_and_exports_on_spark(command: CliRunner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("master", [[], ["--master", "local[2]"]])
+def test_the_command_imports_audits_and_exports(command: CliRunner, tmp_path: Path, master: list[str]) -> None:
     log, run, out = tmp_path / "a.txt", tmp_path / "run", tmp_path / "out.log"
     log.write_bytes(shiviz(("a", {"a": 1}), ("b", {"a": 1, "b": 1, "z": 9})))
 
-    imported = command.invoke(app, ["import", str(log), "--out", str(run), "--json"])
-    audited = command.invoke(app, ["audit", str(run), "--json"])
-    exported = command.invoke(app, ["export", str(run), "--out", str(out), "--format", "shiviz"])
+    imported = command.invoke(app, ["import", str(log), "--out", str(run), "--json", *master])
+    audited = command.invoke(app, ["audit", str(run), "--json", *master])
+    exported = command.invoke(app, ["export", str(run), "--out", str(out), "--format", "shiviz", *master])
 
     said = json.loads(imported.stdout)
     assert said["defects"][0]["kind"] == "unknown host"

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import typer
-from rich.console import Console
 
-from quire.cli.spark import LOCAL
+from quire.cli.workers import is_small, workers
 
 if TYPE_CHECKING:
     from quire.pipeline import Audit
 
 EXIT_CODES = {"holds": 0, "violated": 1, "undecided": 3}
-HERE_MAX = 2_000_000
-"""Up to so many events an audit takes less time in this process than Spark takes to start."""
 COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
 
 
@@ -28,34 +24,19 @@ def as_json(audit: Audit) -> dict[str, object]:
     return {"verdict": audit.verdict, **msgspec.structs.asdict(audit)}
 
 
-@contextmanager
-def status(text: str) -> Iterator[Callable[[str], None]]:
-    """What is being done, for a person who watches; the caller may say what comes next."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status(text) as shown:
-        yield shown.update
-
-
 def audit_run(directory: Path, where: str | None, *, expect: Sequence[str] | None = None, segments: int | None = None) -> Audit:
-    """Audit the run on a session at `where`; if that is None, a small one in this process, and a large one on Spark here.
-
-    Where Spark itself fails, says so and exits as undecided.
-    """
+    """Audit the run with the workers at `where`. Where Spark itself fails, says so and exits as undecided."""
     from quire.pipeline.auditing.auditor import audit, audit_here
     from quire.pipeline.layout import lay_out
-    from quire.pipeline.session import reason_of_failure, session
+    from quire.pipeline.session import reason_of_failure
     from quire.trace.store import open_run
 
-    if where is None and lay_out(open_run(directory)).rows <= HERE_MAX:
-        with status(f"auditing {directory}"):
+    small = is_small(lay_out(open_run(directory)))
+    with workers(where, small=small, doing=f"auditing {directory}") as (_, spark):
+        if spark is None:
             return audit_here(directory, expect=expect, segments=segments)
-    with status("starting Spark") as say, session(where or LOCAL) as spark:
         from pyspark.errors import PySparkException
 
-        say(f"auditing {directory}")
         try:
             return audit(spark, directory, expect=expect, segments=segments)
         except PySparkException as error:

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from quire.cli.auditing import status
 from quire.cli.legible import legible
-from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.spark import Master, Remote, requested_address
+from quire.cli.workers import is_small, workers
 from quire.files.errors import writing
 from quire.files.replacing import scratch_for
 from quire.model.errors import BadInput
@@ -75,14 +75,14 @@ def causality(
     from quire.pipeline.causality.cycles import Contradiction
     from quire.pipeline.causality.events import parse_event
     from quire.pipeline.causality.executions import check_single
-    from quire.pipeline.causality.times import happened_before
+    from quire.pipeline.causality.tasks import CAUSALITY
+    from quire.pipeline.causality.times import follow
     from quire.pipeline.layout import check_segments, lay_out
-    from quire.pipeline.session import session
     from quire.trace.store import open_run
 
     # Before Spark is started, which takes seconds, find out whether there is anything to ask.
     named = [text for text in (past, future, concurrent, *(relation or ())) if text is not None]
-    where = spark_address(master, remote)
+    where = requested_address(master, remote)
     check_segments(segments)
     if each:
         others = {"--past": past, "--future": future, "--concurrent": concurrent, "--relation": relation, "--pairs": pairs}
@@ -91,14 +91,14 @@ def causality(
         show_each(where, directory, critical_path, first, column, json)
         return
     check_single(directory)
-    hosts = lay_out(open_run(directory)).hosts
-    asked = [parse_event(text, hosts) for text in named]
+    layout = lay_out(open_run(directory))
+    asked = [parse_event(text, layout.hosts) for text in named]
     if out is not None and out.exists():
         raise BadInput(f"{out} exists already; choose another name")
-    with status("starting Spark") as say, session(where) as spark:
-        say(f"following {directory}")
+    # What is written is written by Spark.
+    with workers(where, small=is_small(layout) and out is None, doing=f"following {directory}") as (run, spark):
         try:
-            found = happened_before(spark, directory, segments=segments)
+            found = follow(run(CAUSALITY), directory, segments=segments)
         except Contradiction as contradiction:
             _show_contradiction(contradiction, json)
             raise typer.Exit(EXIT_CONTRADICTION) from None
@@ -116,6 +116,7 @@ def causality(
         if pairs is not None:
             answer.pairs(pairs, column, limit)
         if out is not None:
+            assert spark is not None
             _write(found.frame(spark), out)
             answer.data["out"] = str(out)
         if not answer.data:

@@ -10,8 +10,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from quire.cli.auditing import status
 from quire.cli.legible import legible
+from quire.cli.workers import FEW_BYTES, workers
 
 if TYPE_CHECKING:
     from quire.pipeline.causality.executions import AnsweredExecution
@@ -20,14 +20,14 @@ _SHOWN = 40
 _HOSTS_SHOWN = 8
 
 
-def show_each(where: Any, directory: Path, path: str | None, first: str | None, column: str, json: bool) -> None:
-    from quire.pipeline.causality.executions import check_several, each_execution
-    from quire.pipeline.session import session
+def show_each(where: str | None, directory: Path, path: str | None, first: str | None, column: str, json: bool) -> None:
+    from quire.pipeline.causality.executions import check_several, each_with
+    from quire.pipeline.causality.tasks import CAUSALITY
 
     check_several(directory)
-    with status("starting Spark") as say, session(where) as spark:
-        say(f"following {directory}")
-        found = each_execution(spark, directory, critical_path=path, first=first, column=column)
+    small = sum(file.stat().st_size for file in directory.rglob("*.parquet")) <= FEW_BYTES
+    with workers(where, small=small, doing=f"following {directory}") as (run, _):
+        found = each_with(run(CAUSALITY), directory, path, first, column)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode({"executions": [_data(one) for one in found]}) + b"\n")
         sys.stdout.buffer.flush()

@@ -10,9 +10,9 @@ import msgspec
 import typer
 from rich.console import Console
 
-from quire.cli.auditing import status
 from quire.cli.legible import legible
-from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.spark import Master, Remote, requested_address
+from quire.cli.workers import is_small, workers
 from quire.model.errors import BadInput
 
 FORMATS = ("shiviz", "run")
@@ -33,12 +33,12 @@ def export(
     """Write a run with its vector clocks for ShiViz: for each event its text, then its host and clock. Or take one execution
     out of a run that holds many."""
     from quire.pipeline.causality.executions import check_single
-    from quire.pipeline.exporting import check_new_file, export_shiviz
+    from quire.pipeline.causality.tasks import CAUSALITY
+    from quire.pipeline.exporting import EXPORT, check_new_file, export_with
     from quire.pipeline.layout import lay_out
-    from quire.pipeline.session import session
     from quire.trace.store import open_run
 
-    where = spark_address(master, remote)
+    where = requested_address(master, remote)
     if format_ not in FORMATS:
         raise BadInput(f"--format must be {', '.join(FORMATS)}, not {format_!r}")
     if (format_ == "run") != (execution is not None):
@@ -48,10 +48,9 @@ def export(
         return
     check_new_file(out, force=force)
     check_single(directory)
-    lay_out(open_run(directory))
-    with status("starting Spark") as say, session(where) as spark:
-        say(f"exporting {directory}")
-        done = export_shiviz(spark, directory, out, force=force)
+    small = is_small(lay_out(open_run(directory)))
+    with workers(where, small=small, doing=f"exporting {directory}") as (run, _):
+        done = export_with(run(CAUSALITY), run(EXPORT), directory, out, force=force)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
         sys.stdout.buffer.flush()

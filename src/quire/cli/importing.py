@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from quire.cli.auditing import status
 from quire.cli.calling import call
 from quire.cli.legible import legible
-from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.spark import Master, Remote, requested_address
+from quire.cli.workers import FEW_BYTES, workers
 from quire.model.errors import BadInput
 from quire.pipeline.importing.formats.registry import FORMATS, takers
 from quire.pipeline.importing.request import AUTO, ImportRequest
@@ -102,17 +102,17 @@ def import_(
     remote: Remote = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Import the logs of another system as a run, on Spark, so that audit, causality and order can read them."""
+    """Import the logs of another system as a run, so that audit, causality and order can read them."""
     from quire.pipeline.importing.choosing import choose
     from quire.pipeline.importing.defects import Unusable
-    from quire.pipeline.importing.importer import import_logs
+    from quire.pipeline.importing.importer import import_with
     from quire.pipeline.importing.inputs import plain_files
     from quire.pipeline.importing.mapping import parse_mapping
     from quire.pipeline.importing.previewing import preview
     from quire.pipeline.importing.results import check_out
-    from quire.pipeline.session import session
+    from quire.pipeline.importing.tasks import IMPORT
 
-    where = spark_address(master, remote)
+    where = requested_address(master, remote)
     following = [f"{field}={name}" for field, name in (("id", id_), ("after", after)) if name is not None]
     columns = parse_mapping([*(column or ()), *following])
     request = ImportRequest(
@@ -128,10 +128,11 @@ def import_(
     check_out(out, force=force)
     if (plain := plain_files(files, skip_lines)) is not None:
         choose(plain, request)
+    small = plain is not None and sum(file.path.stat().st_size for file in plain) <= FEW_BYTES
+    doing = f"importing {len(files)} file{'s' if len(files) > 1 else ''}"
     try:
-        with status("starting Spark") as say, session(where) as spark:
-            say(f"importing {len(files)} file{'s' if len(files) > 1 else ''}")
-            done = import_logs(spark, files, out, request, force=force, set_apart=set_apart)
+        with workers(where, small=small, doing=doing) as (run, _):
+            done = import_with(run(IMPORT), files, out, request, force=force, set_apart=set_apart)
     except Unusable as unusable:
         _show_defects(unusable.defects.listed, json)
         raise

@@ -39,7 +39,7 @@ def order(
 def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, json: bool) -> None:
     from rich.console import Console
 
-    from quire.cli.auditing import status
+    from quire.cli.status import status
     from quire.pipeline.ordering.batch import BatchOrder, check_target, order_batch
     from quire.pipeline.ordering.reading import find_files
     from quire.pipeline.session import session

@@ -13,8 +13,9 @@ import msgspec
 import typer
 from rich.console import Console
 
-from quire.cli.auditing import EXIT_CODES, status
+from quire.cli.auditing import EXIT_CODES
 from quire.cli.order_options import KeyOptions, OrderRequest, StreamOptions
+from quire.cli.status import status
 from quire.model.errors import BadInput
 
 if TYPE_CHECKING:

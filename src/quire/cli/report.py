@@ -12,9 +12,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from quire.cli.auditing import audit_run, status
+from quire.cli.auditing import audit_run
 from quire.cli.calling import call
 from quire.cli.spark import Master, Remote, requested_address
+from quire.cli.status import status
 from quire.model.errors import BadInput
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from quire.cli.auditing import EXIT_CODES, status
+from quire.cli.auditing import EXIT_CODES
 from quire.cli.hosts import say_what_is_missing, say_what_to_type
+from quire.cli.status import status
 from quire.files.errors import writing
 from quire.files.replacing import Staging, scratch_for
 from quire.live.runs.collecting import LiveSummary, collect

@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from quire.cli.auditing import EXIT_CODES, status
+from quire.cli.auditing import EXIT_CODES
 from quire.cli.calling import call
 from quire.cli.spark import Master, Remote, spark_address
+from quire.cli.status import status
 from quire.model.errors import BadInput
 
 if TYPE_CHECKING:

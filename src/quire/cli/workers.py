@@ -1,0 +1,47 @@
+"""Who performs the tasks of a command: this process where there is little to do, Spark everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from quire.cli.spark import LOCAL
+from quire.cli.status import status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from quire.pipeline.layout import Layout
+    from quire.pipeline.tasks import Job, Runner
+
+FEW_EVENTS = 2_000_000
+"""Up to so many, an audit takes less time in this process than Spark takes to start."""
+FEW_BYTES = 1 << 24
+"""The same, of logs to import."""
+
+
+class Workers(NamedTuple):
+    run: Callable[[Job], Runner]
+    spark: SparkSession | None
+    """None if they are this process."""
+
+
+def is_small(layout: Layout) -> bool:
+    return layout.rows <= FEW_EVENTS
+
+
+@contextmanager
+def workers(where: str | None, *, small: bool, doing: str) -> Iterator[Workers]:
+    """Spark at the address that was requested; if none was, this process for what is small, else Spark on this machine."""
+    from quire.pipeline.session import session
+    from quire.pipeline.tasks import run_here, run_on
+
+    if where is None and small:
+        with status(doing):
+            yield Workers(run_here, None)
+        return
+    with status("starting Spark") as say, session(where or LOCAL) as spark:
+        say(doing)
+        yield Workers(partial(run_on, spark), spark)

@@ -1,0 +1,44 @@
+"""Who performs the tasks of a command: Spark where it was asked for, and where there is much to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quire.cli.app import app
+from quire.cli.workers import workers
+from tests.audit.traces import plain, write
+
+RUN = plain("s0>01 d0:0", "d0:0")
+
+
+@pytest.mark.usefixtures("command")
+@pytest.mark.parametrize(
+    ("where", "small", "on_spark"),
+    [(None, True, False), (None, False, True), ("local[2]", True, True), ("local[2]", False, True)],
+)
+def test_spark_is_used_if_it_is_asked_for_or_needed(where: str | None, small: bool, on_spark: bool) -> None:
+    with workers(where, small=small, doing="nothing") as found:
+        assert (found.spark is not None) == on_spark
+
+
+@pytest.mark.parametrize(
+    "words", [["export", "run", "--out", "log"], ["causality", "run"], ["import", "logs.jsonl", "--out", "imported"]]
+)
+def test_what_is_large_is_given_to_spark(
+    command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Here, on the session that is there; what comes of it is the same."""
+    write(tmp_path / "run", RUN)
+    (tmp_path / "logs.jsonl").write_text('{"host":"a"}\n{"host":"b"}\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("quire.cli.workers.FEW_EVENTS", 0)
+    monkeypatch.setattr("quire.cli.importing.FEW_BYTES", 0)
+    jobs = []
+    monkeypatch.setattr("quire.pipeline.tasks.run_here", lambda job: jobs.append(job))
+
+    done = command.invoke(app, words)
+
+    assert (done.exit_code, jobs) == (0, []), done.exception

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 from quire.cli.app import app
+from quire.cli.spark import LOCAL
 from quire.cli.workers import workers
+from quire.pipeline import session as sessions
 from tests.audit.traces import plain, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RUN = plain("s0>01 d0:0", "d0:0")
 
@@ -36,9 +43,15 @@ def test_what_is_large_is_given_to_spark(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("quire.cli.workers.FEW_EVENTS", 0)
     monkeypatch.setattr("quire.cli.importing.FEW_BYTES", 0)
-    jobs = []
-    monkeypatch.setattr("quire.pipeline.tasks.run_here", lambda job: jobs.append(job))
+    asked: list[str] = []
+    there = sessions.session
+
+    def session(master: str) -> AbstractContextManager[SparkSession]:
+        asked.append(master)
+        return there(master)
+
+    monkeypatch.setattr(sessions, "session", session)
 
     done = command.invoke(app, words)
 
-    assert (done.exit_code, jobs) == (0, []), done.exception
+    assert (done.exit_code, asked) == (0, [LOCAL]), done.exception

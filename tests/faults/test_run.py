@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -68,6 +69,38 @@ def test_a_hierarchy_goes_on_without_its_agents(tmp_path: Path) -> None:
     assert {"causal", "virtual-synchrony", "once"} <= set(audit.expected)
     assert {audit.checks[name].verdict for name in audit.expected} == {"holds"}
     assert ("view 3", "1, 2, 3") in whats(json.loads(done.stdout))
+
+
+SEQUENCERS = ("--protocol", "sequencer", "--members", "3", "--option", "sequencers=3", "--option", "groups=2")
+"""Clients 0 to 2, and sequencers 3 to 5."""
+
+
+def test_clients_of_sequencers_go_on_when_these_are_killed_stopped_and_restarted(tmp_path: Path) -> None:
+    faults = ("--faults", "kill 3@300ms, restart 3@600ms, stop 4@1s for 200ms", "--backups", "1", "--rate", "100")
+    done = CliRunner().invoke(app, ["run", *SEQUENCERS, *faults, "--no-audit", "--json", "--out", str(tmp_path / "run")])
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    audit = audit_here(tmp_path / "run")
+    assert {"integrity", "agreement", "total", "memberships"} <= set(audit.expected)
+    assert {audit.checks[name].verdict for name in audit.expected} == {"holds"}
+    said = json.loads(done.stdout)
+    assert whats(said) == [("kill", "3"), ("restart", "3"), ("stop", "4"), ("continue", "4")]
+    assert (said["complete"], said["messages"]) == (True, 3 * 320)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--faults", "kill 0@1s", "--backups", "1"), "only processes 3 to 5 can be killed"),
+        (("--faults", "full 3@1s for 1s", "--backups", "1"), "only processes 3 to 5 can be killed"),
+        (("--faults", "kill 6@1s", "--backups", "1"), "has members 0 to 5"),
+        (("--faults", "kill 3@1s"), "end with their first fault; choose one of .*, or sequencer with --backups"),
+        (("--backups", "3"), "3 backups need more than 3 sequencers"),
+    ],
+)
+def test_what_sequencers_cannot_survive_is_refused(tmp_path: Path, arguments: tuple[str, ...], why: str) -> None:
+    done = CliRunner().invoke(app, ["run", *SEQUENCERS, *arguments, "--no-audit", "--out", str(tmp_path / "run")])
+    assert isinstance(done.exception, BadInput)
+    assert re.search(why, str(done.exception))
 
 
 def test_members_that_cannot_reach_each_other_come_together_again(tmp_path: Path) -> None:

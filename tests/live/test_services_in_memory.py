@@ -174,7 +174,7 @@ def test_processes_that_have_nothing_to_do_serve_the_others_for_longer_than_the_
         members=tuple(MEMBERS), protocol=protocol, options=options, messages=100, rate=2.0, senders=(0,), timeout_s=TIMEOUT_S
     )
     settings = [msgspec.structs.replace(plan.settings(me), transport="memory") for me in range(len(MEMBERS))]
-    roles = [SERVICES[protocol].role(plan, each, None) for each in settings]
+    roles = [SERVICES[protocol].role(plan, each, None, None) for each in settings]
 
     async def main() -> float:
         began = asyncio.get_running_loop().time()

@@ -12,10 +12,8 @@ import pytest
 import quire
 from quire.live.runs.collecting import LiveSummary, collect
 from quire.model.orders import Guarantee
-from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.registry import audit_job
+from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Audit, Verdict
-from quire.pipeline.tasks import run_here
 from quire.protocols.objects.departures import Departures
 from quire.protocols.objects.exchange import Exchange
 from tests.objects.faults import _always_stable
@@ -28,7 +26,7 @@ def record(act: Act, directory: Path, members: int = 3, lost: int = 1) -> tuple[
     """Have it happen; returns what was collected of it, and what the audit says."""
     run(act, members, lost, directory / "parts")
     collected = collect(directory / "parts", directory / "run")
-    return collected, audit_with(run_here(audit_job()), directory / "run")
+    return collected, audit_here(directory / "run")
 
 
 async def all_call_while_two_are_lost(hosts: Hosts, _: quire.ObjectGroup) -> None:

@@ -10,10 +10,8 @@ import pytest
 
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
-from quire.pipeline.auditing.auditor import audit_with
-from quire.pipeline.auditing.registry import audit_job
+from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Verdict
-from quire.pipeline.tasks import run_here
 from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
 
@@ -32,7 +30,7 @@ def config(words: str = "", *, seed: int = 0, messages: int = 60, **options: obj
 
 def judged(given: SimulationConfig, directory: Path) -> SimulationResult:
     result = simulate(given, directory)
-    audit = audit_with(run_here(audit_job()), directory)
+    audit = audit_here(directory)
     assert Guarantee.MEMBERSHIPS in audit.expected
     assert {each: audit.checks[each].because for each in audit.expected if audit.checks[each].verdict != Verdict.HOLDS} == {}
     return result

@@ -11,7 +11,7 @@ from quire.live.runs.fleet import free_addresses
 from quire.live.runs.plan import Plan, read_plan
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput
-from quire.model.faults import Fault, check_faults, end_ms, parse_faults
+from quire.model.faults import Fault, Full, check_faults, end_ms, members_of, parse_faults
 from quire.protocols.registry import convert_options
 from quire.simulation.config import parse_members, parse_options
 from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
@@ -70,26 +70,51 @@ def complete(plan: Plan, *, grow: bool) -> Plan:
         plan = msgspec.structs.replace(plan, messages=MESSAGES if service is None else service.messages)
     if service is None or not grow:
         return plan
-    needed = service.processes(len(plan.members), convert_options(service.name, service.options, plan.options))
+    options = convert_options(service.name, service.options, plan.options)
+    needed, losable = service.processes(len(plan.members), options), service.losable(len(plan.members), options)
     if needed > MEMBERS_MAX:
         raise BadInput(f"this needs {needed} processes on this machine; the limit is {MEMBERS_MAX}")
-    return msgspec.structs.replace(plan, members=free_addresses(needed))
+    addresses = free_addresses(needed + len(losable))
+    return msgspec.structs.replace(plan, members=addresses[:needed], register=addresses[needed:])
+
+
+def losable_in(plan: Plan) -> range:
+    """Of a service, the processes without which the others go on; none, if it is no service or ends with them. The plan has
+    no processes yet but those of the members."""
+    service = SERVICES.get(plan.protocol or "")
+    if service is None:
+        return range(0)
+    return service.losable(len(plan.members), convert_options(service.name, service.options, plan.options))
 
 
 def plan_faults(plan: Plan, text: str) -> tuple[Plan, tuple[Fault, ...]]:
     """The plan of a group that has faults, with a load that lasts for as long as they do; and the faults. Raises BadInput."""
-    faults = parse_faults(text)
-    check_faults(faults, len(plan.members))
+    faults, losable = parse_faults(text), losable_in(plan)
+    if losable:
+        check_faults(faults, losable.stop)
+        _check_losable(faults, losable, plan.protocol)
+        return _lasting(plan, faults), faults
     if plan.protocol in FIXED_UNLESS_ASKED:
         plan = msgspec.structs.replace(plan, delivery=plan.delivery or "fast")
     if not plan.is_dynamic():
         name = plan.protocol
-        raise BadInput(f"groups of {name} are fixed and end with their first fault; choose one of {', '.join(IN_VIEWS)}")
+        others = f"{', '.join(IN_VIEWS)}, or sequencer with --backups"
+        raise BadInput(f"groups of {name} are fixed and end with their first fault; choose one of {others}")
+    check_faults(faults, len(plan.members))
+    return _lasting(plan, faults), faults
+
+
+def _lasting(plan: Plan, faults: Sequence[Fault]) -> Plan:
+    """With a load that lasts for as long as the faults do."""
     span_s = end_ms(faults) / 1000 + AFTERWARDS_S
     rate = plan.rate or (RATE if plan.messages is None else plan.messages / span_s)
-    plan = msgspec.structs.replace(
-        plan,
-        rate=rate,
-        messages=plan.messages or max(1, round(rate * span_s)),
-    )
-    return plan, faults
+    return msgspec.structs.replace(plan, rate=rate, messages=plan.messages or max(1, round(rate * span_s)))
+
+
+def _check_losable(faults: Sequence[Fault], losable: range, protocol: str | None) -> None:
+    for fault in faults:
+        if isinstance(fault, Full) or not set(members_of(fault)) <= set(losable):
+            raise BadInput(
+                f"'{fault}' is not possible: of {protocol}, only processes {losable[0]} to {losable[-1]} can be killed, "
+                "stopped, cut off from each other and restarted"
+            )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from quire.cli.backups import Backups
 from quire.cli.extras import check_spark
 from quire.cli.spark import Master, Remote, requested_address
 
@@ -21,6 +22,7 @@ def run(
     protocol: Annotated[str | None, typer.Option(help="Name of the protocol; single-phase if not given.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the protocol; repeatable.")] = None,
     members: Annotated[int | None, typer.Option(help="How many members the group has; 3 if not given.")] = None,
+    backups: Backups = None,
     clusters: Annotated[
         str | None, typer.Option(help="The cluster of each member of a hierarchy that survives faults, like a,a,b/c,b/c.")
     ] = None,
@@ -64,8 +66,8 @@ def run(
     not go on; 130: interrupted, after everything sent was delivered.
     """
     from quire.cli.ending import conclude
-    from quire.cli.planning import JOIN_S, complete, make_plan, override, plan_faults
-    from quire.cli.running import run_members, run_with_faults
+    from quire.cli.planning import JOIN_S, complete, losable_in, make_plan, override, plan_faults
+    from quire.cli.running import run_members, run_surviving, run_with_faults
     from quire.cli.watching import observable, watching
     from quire.model.errors import BadInput
     from quire.trace.store import check_new
@@ -75,6 +77,8 @@ def run(
         raise BadInput("--faults needs all members on this machine; leave out --hosts")
     if not no_audit:
         check_spark(", or skip the audit with --no-audit")
+    if backups is not None:
+        option = [*(option or ()), f"backups={backups}"]
     plan = override(
         make_plan(hosts, members), protocol=protocol, option=option, senders=senders, insecure=insecure,
         clusters=clusters, messages=messages, size=size, rate=rate, timeout_s=timeout, join_s=join,
@@ -83,6 +87,9 @@ def run(
         # All are started at once, so that nobody has to be waited for any longer.
         plan = msgspec.structs.replace(plan, join_s=JOIN_S)
     wrong: tuple[Fault, ...] = ()
+    losable = losable_in(plan)
+    if losable and hosts is not None:
+        raise BadInput("sequencers with backups are run on this machine; elsewhere, start them by `quire serve`")
     if faults is not None:
         plan, wrong = plan_faults(plan, faults)
     plan = complete(plan, grow=hosts is None)
@@ -91,7 +98,9 @@ def run(
     if watch:
         plan = observable(plan, hosts, wrong)
     with watching(plan, out) if watch else nullcontext():
-        if wrong:
+        if losable:
+            summary = run_surviving(plan, losable, wrong, out, force=force)
+        elif wrong:
             summary = run_with_faults(plan, wrong, out, force=force)
         else:
             summary = run_members(plan, hosts, out, force=force, json=json)

@@ -23,7 +23,9 @@ from quire.files.replacing import Staging, scratch_for
 from quire.live.runs.collecting import LiveSummary, collect
 from quire.live.runs.disks import disks as make_disks
 from quire.live.runs.faulty_fleet import FaultyFleet
+from quire.live.runs.faulty_service import FaultyService
 from quire.live.runs.fleet import Fleet, FleetFailed, Watch, is_local
+from quire.live.runs.hosts import Hosts
 from quire.live.runs.hosts import hosts as make_hosts
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Progress as MemberProgress
@@ -69,9 +71,7 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
         made = _made_for(cut, lambda: stack.enter_context(make_hosts(count)))
         disks = _made_for(full, lambda: stack.enter_context(make_disks(count)))
         if made is not None:
-            # Nothing but the members is on that network.
-            addresses = tuple(f"{address}:{_PORT}" for address in made.ipv4)
-            plan = msgspec.structs.replace(plan, members=addresses, insecure=True)
+            plan = _on_hosts(plan, made)
         for member in range(count):
             plan.check(member)  # Before any process starts, find out whether all of them could.
         with writing(out):
@@ -81,6 +81,30 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
         with status("collecting the trace"):
             summary = collect(scratch.path, out, observed=fleet.observed, force=force)
         return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
+
+
+def run_surviving(plan: Plan, losable: range, faults: Sequence[Fault], out: Path, *, force: bool) -> LiveSummary:
+    """Run a service that goes on without some of its processes, have the faults happen to these, and collect what the others
+    recorded."""
+    with ExitStack() as stack:
+        cut = [fault for fault in faults if isinstance(fault, Disconnection)]
+        made = _made_for(cut, lambda: stack.enter_context(make_hosts(len(plan.members))))
+        if made is not None:
+            plan = msgspec.structs.replace(_on_hosts(plan, made), register=())
+        for process in range(len(plan.members)):
+            plan.check(process)
+        with writing(out):
+            scratch = stack.enter_context(scratch_for(out))
+        fleet = FaultyService(plan, losable, faults, scratch.path, made)
+        _run_to_its_end(fleet.run, _telling(fleet), lambda: _how_far_it_came(fleet))
+        with status("collecting the trace"):
+            summary = collect(scratch.path, out, force=force)
+        return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
+
+
+def _on_hosts(plan: Plan, made: Hosts) -> Plan:
+    """The plan of processes each of which has a host of its own; nothing else is on that network."""
+    return msgspec.structs.replace(plan, members=tuple(f"{address}:{_PORT}" for address in made.ipv4), insecure=True)
 
 
 def _made_for(faults: Sequence[Fault], make: Callable[[], Made]) -> Made | None:
@@ -125,7 +149,7 @@ def _run_to_its_end(
         raise typer.Exit(_EXIT_INTERRUPTED) from None
 
 
-def _how_far_it_came(fleet: FaultyFleet) -> str:
+def _how_far_it_came(fleet: FaultyFleet | FaultyService) -> str:
     """When it was interrupted."""
     if fleet.is_after_the_faults:
         return "the run ended before all messages were delivered"
@@ -133,7 +157,7 @@ def _how_far_it_came(fleet: FaultyFleet) -> str:
 
 
 @contextmanager
-def _telling(fleet: FaultyFleet) -> Iterator[None]:
+def _telling(fleet: FaultyFleet | FaultyService) -> Iterator[None]:
     """What happened last, for a person who watches."""
     with status("waiting for all members to join") as say:
         fleet.on_happened = lambda happened: say(f"{happened.at_s:.1f} s: {happened.what} {happened.about}")

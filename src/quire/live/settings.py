@@ -120,6 +120,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the others must be there at the start; 0: all of them."""
     durable: bool | None = None
     """Whether this member keeps on disk what it must not forget; None: it has nothing to keep."""
+    register: tuple[str, ...] = ()
+    """Where sequencers that go on without each other keep what they agree on, one address for each."""
     visitors: int = 0
     """How many numbers after those of the members are for processes that come and go, and need no address."""
     transport: str = TCP

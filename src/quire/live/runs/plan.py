@@ -57,6 +57,8 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delivery: Delivery | None = None
     clusters: tuple[str, ...] = ()
     """In which cluster each member of a hierarchy is, if its members may come and go."""
+    register: tuple[str, ...] = ()
+    """Where sequencers with backups keep their register, one address for each; their own ports plus 1000 if not given."""
 
     def is_dynamic(self) -> bool:
         """Whether members of this group may come and go. Otherwise its members are fixed, or it is a service."""
@@ -75,7 +77,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.clusters:
             raise BadInput(f"{name} knows no clusters; choose the protocol hierarchy")
         service = SERVICES.get(name)
-        return read_settings(
+        settings = read_settings(
             self.group,
             me,
             self.members,
@@ -83,6 +85,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
             options=self.options if service is None else convert_options(service.name, service.options, self.options),
             network=self.network(me),
         )
+        return msgspec.structs.replace(settings, register=self.register)
 
     def dynamic_settings(self, me: int, journal: Path | None = None) -> DynamicSettings:
         """The same for a member of a group that changes. `journal`: where it is, whatever the plan says."""

@@ -22,7 +22,10 @@ async def take_part_in(
     """Join, do everything that is planned, and return when it is done everywhere."""
     settings = plan.settings(me)
     observer = observer_of(plan.network(me))
-    recording = record_node(service.identify(settings, plan.described()), me, parts, observer)
+    number = service.process(settings)
+    recording = None
+    if number is not None:
+        recording = record_node(service.identify(settings, plan.described()), number, parts, observer)
     role = service.role(plan, settings, recording, observer)
     if recording is not None:
         recording.details = role.details

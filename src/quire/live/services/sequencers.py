@@ -95,8 +95,11 @@ def serve(
     settings = _settings(service, me, sequencers, options, backups, given)
     assert isinstance(settings.options, SequencingOptions)
     if isinstance(settings.options, SurvivingOptions):
+        recording = None if given.trace is None else record_node(_identity(settings), me, given.trace, None)
         disk = None if journal is None else Path(journal)
-        return _survivor(settings, settings.options, read_register(sequencers, register), disk, given)
+        return make_survivor(
+            settings, settings.options, read_register(sequencers, register), disk, given, recording, observer_of(given)
+        )
     if journal is not None:
         raise BadInput("a journal is of use only to sequencers that survive: say with backups how many know what one knows")
     units = range(len(sequencers))
@@ -124,17 +127,21 @@ def _part_with_laggards(hub: HubHost, node: Sequencer | CombinedSequencer | Serv
     hub.host.on_time_passed = evict_laggards
 
 
-def _survivor(
-    settings: Settings, options: SurvivingOptions, register: Sequence[str], journal: Path | None, given: Network
+def make_survivor(
+    settings: Settings,
+    options: SurvivingOptions,
+    register: Sequence[str],
+    journal: Path | None,
+    given: Network,
+    recording: Recording | None,
+    observer: Observer | None,
 ) -> SurvivingServer:
+    """A sequencer that others can follow."""
     count = len(settings.members)
     made = register_object(count, options)
     group = join_register(settings.group, settings.me, register, made, journal, given)
     node = ServingProcess(Name(settings.me, clock.wall_ns()), count, options)
-    recording = None if given.trace is None else record_node(_identity(settings), settings.me, given.trace, None)
-    server = SurvivingServer(
-        settings, node, group, made, recording=recording, on_event=given.on_event, observer=observer_of(given)
-    )  # fmt: skip
+    server = SurvivingServer(settings, node, group, made, recording=recording, on_event=given.on_event, observer=observer)
     server.hub.host.observed = ObservedProcess(server.hub.host, node)
     _part_with_laggards(server.hub, node)
     return server

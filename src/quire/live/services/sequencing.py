@@ -7,17 +7,19 @@ They end when everything that they sent is delivered everywhere.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from itertools import cycle
+from collections.abc import Mapping
 
 from quire.live.identity import identify
-from quire.live.load import Pace
+from quire.live.load import Load
+from quire.live.observing.observer import Observer
 from quire.live.observing.status import Observed
+from quire.live.recording import Recording
 from quire.live.services.nodes import Host
-from quire.live.services.service import NodeRole, Service
+from quire.live.services.ring_load import send_in_ring
+from quire.live.services.service import NodeRole, Role, Service
 from quire.live.services.session import Session
 from quire.live.services.standing import ObservedClient, ObservedSequencer
+from quire.live.services.surviving.role import SurvivingRole, identify_survivors, number_of_client
 from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice
 from quire.protocols.sequencing import Client, Sequencer
@@ -38,8 +40,12 @@ class SequencerRole(NodeRole):
     def clients(self) -> int:
         return len(self.settings.members) - self.options.sequencers
 
+    @property
+    def units(self) -> range:
+        return range(self.clients, len(self.settings.members))
+
     def make_node(self) -> Node:
-        me, units = self.settings.me, range(self.clients, len(self.settings.members))
+        me, units = self.settings.me, self.units
         self.node: Node
         if me < self.clients:
             client = Client(me, units, units[0], self.options)
@@ -65,48 +71,23 @@ class SequencerRole(NodeRole):
         if self.settings.me >= self.clients:
             await host.until_closing(range(self.clients))
             return
-        session, me = self.session, self.settings.me
-        session.begin(host)
-        groups = self.groups()
-        own = [group for group, inside in groups.items() if me in inside]
-        for group in groups:
-            await session.create_group(group)
-        for group in own:
-            await session.join_group(group)
-        restless = asyncio.ensure_future(self._change(own))
-        if self.load.sends(me):
-            await self._send(own or list(groups))
-        await restless
-        await session.flushed()
-
-    async def _send(self, groups: Sequence[str]) -> None:
-        load, settings = self.load, self.settings
-        batch, pace, targets = load.batch(settings.run_messages_max, settings.run_bytes_max), Pace(load), cycle(groups)
-        most = min(len(batch), max(1, (load.messages or 0) // (4 * len(groups))))
-        while (count := await pace.take(most)) and not self.stopping:
-            await self.session.multicast_many(next(targets), batch[:count])
-            self.sent += count
-
-    async def _change(self, own: Sequence[str]) -> None:
-        """Leave and come back, and have groups moved, while messages are on their way."""
-        me, options, units = self.settings.me, self.options, range(self.clients, len(self.settings.members))
-        for number in range(options.changes):
-            if number % self.clients == me and own:
-                group = own[number // self.clients % len(own)]
-                await self.session.leave_group(group)
-                await self.session.join_group(group)
-        for number in range(options.moves if me == 0 else 0):
-            groups = list(self.groups())
-            self.session.move_group(groups[number % len(groups)], units[(number + 1) % len(units)])
-            await asyncio.sleep(options.tick_ms / 1000)
-
-    def groups(self) -> Mapping[str, tuple[int, ...]]:
-        return self.options.layout(self.clients)
+        self.session.begin(host)
+        await send_in_ring(self, self.session, self.options, self.settings.me, self.units)
 
     def details(self) -> dict[str, object]:
         if isinstance(self.node, CombinedSequencer):
             return {f"load of {self.node.address}": self.node.sequencer.numbered, "groups_moved": self.node.directory.moved}
         return {f"load of {self.node.address}": self.node.numbered} if isinstance(self.node, Sequencer) else {}
+
+
+def make_role(load: Load, settings: Settings, recording: Recording | None, observer: Observer | None) -> Role:
+    role = SequencerRole if _backups(settings) is None else SurvivingRole
+    return role(load, settings, recording, observer)
+
+
+def _backups(settings: Settings) -> int | None:
+    assert isinstance(settings.options, RingOptions)
+    return settings.options.backups
 
 
 def processes(members: int, options: RingOptions) -> int:
@@ -115,9 +96,19 @@ def processes(members: int, options: RingOptions) -> int:
     return members + options.sequencers
 
 
+def losable(members: int, options: RingOptions) -> range:
+    return range(0) if options.backups is None else range(members, members + options.sequencers)
+
+
+def number_in_trace(settings: Settings) -> int | None:
+    return settings.me if _backups(settings) is None else number_of_client(settings)
+
+
 def identify_ring(settings: Settings, load: Mapping[str, object] | None) -> RunIdentity:
     options = settings.options
     assert isinstance(options, RingOptions)
+    if options.backups is not None:
+        return identify_survivors(settings, options, load)
     clients = len(settings.members) - options.sequencers
     relays = tuple(range(clients, len(settings.members)))
     return identify(settings, options.promises(), options.layout(clients), load=load, relays=relays)
@@ -127,8 +118,10 @@ SEQUENCER = Service(
     NAME,
     "overlapping groups over several sequencers (Kindberg)",
     RingOptions,
-    SequencerRole,
+    make_role,
     identify_ring,
     processes,
+    process=number_in_trace,
+    losable=losable,
     messages=1000,
 )

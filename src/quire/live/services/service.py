@@ -103,11 +103,15 @@ class Service(msgspec.Struct, frozen=True):
     name: str
     summary: str
     options: type[msgspec.Struct]
-    role: type[Role]
+    role: Callable[[Load, Settings, Recording | None, Observer | None], Role]
     identify: Callable[[Settings, Mapping[str, object] | None], RunIdentity]
     """What identifies a run with these settings and this load."""
     processes: Callable[[int, Any], int] = lambda members, _options: members
     """How many processes there are for so many members and these options; members come first."""
+    process: Callable[[Settings], int | None] = lambda settings: settings.me
+    """The number of a process in the trace; None: it leaves none."""
+    losable: Callable[[int, Any], range] = lambda _members, _options: range(0)
+    """For so many members and these options, the processes without which the others go on; they keep a register together."""
     messages: int = 1000
     """How much each member does if nobody says."""
     summarise: Callable[[Sequence[Details]], dict[str, object]] = add_up

@@ -100,6 +100,10 @@ class SurvivingServer:
                 with suppress(QuireError):
                     await self._group.__aexit__(kind, error, trace)
 
+    def visitors(self) -> int:
+        """How many clients are here, or were and may come back."""
+        return len(self._roster.visitors())
+
     @property
     def failure(self) -> QuireError | None:
         """What has ended the service here, if it did not end well."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import quire
 from quire.live.runs.fleet import free_addresses
@@ -160,6 +161,12 @@ class Page:
         """The members' conditions."""
         script = "Object.fromEntries([...document.querySelectorAll('.card')].map((c) => [c.dataset.name, c.dataset.condition]))"
         found: dict[str, str] = self.browser.run(script)
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """What the page is told."""
+        with urlopen(f"{self.url.rstrip('/')}/state") as answer:
+            found: dict[str, Any] = json.load(answer)
         return found
 
     def until(self, holds: Callable[[Page], bool]) -> float:

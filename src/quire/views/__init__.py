@@ -1,41 +1,43 @@
-"""Groups whose members change: who is in the group, what every change of it delivers, and what survives a crash.
+"""Groups whose membership changes: views, view changes, and recovery after a crash.
 
-A *view* is a numbered list of members. All ordering protocols run inside one view, which is fixed; between two views the
-members agree, once, on the next view and on what belongs to the old one, so that everybody who goes on has delivered the same.
+A *view* is a numbered list of members. Every ordering protocol runs inside one view, whose members are fixed. A view change
+is one decision: the members agree on the next view and on which messages belong to the old one, so that all who go on to the
+next view have delivered the same messages in the old one.
 
-process.py      a whole process: a member, its links to the others, and what is thought of them; both drivers run this
+process.py      a whole process: a member, its links to the others, and the failure detector; both drivers run this
 member.py       one member: a state machine that takes inputs and returns effects; everything else here is a part of it
-view.py         views, quorums, ballots and what a ballot decides
-packets.py      what members send each other
-records.py      what a member writes to its journal, before it says what depends on it
-effects.py      what a member asks to be done
+view.py         views, quorums, ballots and the value that a ballot decides
+packets.py      the packets that members send each other
+records.py      the records in a member's journal; each is written before anything is sent that depends on it
+effects.py      the effects that a member returns for its driver to carry out
 codec.py        packets and records as bytes
 
-peers.py          the other processes, and the links to them, which survive their connections
-directory.py      who there is, and where
-introductions.py  what two processes say to each other first
-dialling.py       which addresses to connect to, and when
-liveness.py       who is suspected, and why
+peers.py          the other processes, and the links to them, which outlive single connections
+directory.py      which processes are known, their addresses and their connections
+introductions.py  the handshake on a new connection
+dialling.py       which addresses to connect to, and when to retry
+liveness.py       the failure detector: which processes are suspected, and why
+patience.py       reports for operators: messages held back for long, and peers that acknowledge nothing
 pace.py           when a member's timer runs
-timing.py         how long to wait for what
+timing.py         timeouts
 
-core.py         what all parts share: who the member is, and what it asks to be done
-membership.py   from one view to the next, into one, and out of it
-reception.py    what is done with a packet
+core.py         the state that all parts of a member share, and the effects that they add
+membership.py   view changes, joining, exclusion and recovery, as one process goes through them
+reception.py    which part of a member handles which packet
 ordering.py     normal operation in one view
-agreement.py    how the members agree on the end of a view
-aftermath.py    how the last view ended, for those who have not heard
-catching_up.py  how somebody who is no member comes to the state of those who are
-operations.py   what the application submitted, until it is executed
-restarting.py   where a member was when its process ended
+agreement.py    the agreement that ends a view
+aftermath.py    the outcome of the last view change, kept for processes that have not learned it
+catching_up.py  state transfer to a process that wants to join
+operations.py   the operations that the application submitted, until they are executed
+restarting.py   a member's state, recovered from its journal
 
-stock.py        the runs of a view that a member holds, until everybody has delivered them
+stock.py        the messages of a view that a member holds because they are not stable yet
 knowledge.py    what each member is known to hold and to have delivered
-witnessing.py   who tells whom that it holds a message, and when
-relaying.py     who is to blame where messages are passed on
+witnessing.py   which members acknowledge a message at once, to whom, and when
+relaying.py     which members to blame for messages that were not relayed
 hindrance.py    messages that are held back, and why
-closure.py      the largest part of a view that has all of its causes
+closure.py      the largest causally closed part of a view
 ballots.py      the ballot that a member leads, and the value that it proposes
-history.py      what was delivered lately, for those who catch up
-reads.py        reads that see everything that was completed before they began
+history.py      recently delivered messages, kept for processes that catch up
+reads.py        reads from the local state that see every operation completed before they began
 """

@@ -1,6 +1,7 @@
-"""How the last view ended, for those who have not heard: kept until everybody who is in the present one has installed it.
+"""The outcome of the last view change, kept for processes that have not learned it.
 
-A member that is not in the next view keeps it, too, and tells whoever asks: it may be the only one left that knows.
+It is kept until every member of the present view has installed that view. A member that is not in the next view keeps it too,
+and tells any process that asks: it may be the only one left that knows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from quire.views.view import Position, Value, View
 class Aftermath:
     def __init__(self, core: Core) -> None:
         self.installed: set[str] = set()
-        """Who is known to have installed the view after it, or a later one."""
+        """The processes that are known to have installed the next view, or a later one."""
         self._core = core
         self._last: tuple[View, Value, Stock] | None = None
 
@@ -25,7 +26,7 @@ class Aftermath:
         self.installed = set()
 
     def take(self, previous: Previous | None) -> None:
-        """What somebody else, or the journal, has kept."""
+        """Take over what another process, or the journal, has kept."""
         self._last = None
         self.installed = set()
         if previous is not None:
@@ -44,7 +45,7 @@ class Aftermath:
         return self._last is not None and self._last[0].epoch == epoch
 
     def has_installed(self, name: str, epoch: int) -> None:
-        """Somebody has installed the view of this epoch."""
+        """A process has installed the view of this epoch."""
         core = self._core
         if epoch >= core.view.epoch:
             self.installed.add(name)
@@ -52,8 +53,9 @@ class Aftermath:
                 self._last = None
 
     def is_awaited(self) -> bool:
-        """Whether this process, which is not in the view after it, may be needed to tell of it: until everybody has it of whom
-        anything is heard, and a quorum, unless the group has ended. Whoever is left earlier takes that for a loss."""
+        """Whether this process, which is not in the next view, may still be needed to tell others the outcome. It is until
+        every member that is not suspected has installed the next view and, unless the group has ended, a quorum has. Where it
+        goes away earlier, the others take that for a failure."""
         if self._last is None:
             return False
         core, (view, value, _) = self._core, self._last
@@ -62,7 +64,7 @@ class Aftermath:
         return not is_told or not (value.terminal or after.is_quorum(self.installed, core.settings.tie))
 
     def tell(self, name: str, packet: GroupPacket) -> None:
-        """Answer somebody who is still in that view."""
+        """Answer a process that is still in that view."""
         assert self._last is not None
         view, value, stock = self._last
         if isinstance(packet, Fetch):
@@ -72,7 +74,7 @@ class Aftermath:
             self._core.send(Decide(view.epoch, value), (name,))
 
     def tell_again(self) -> None:
-        """Tell those who may not have heard."""
+        """Send the outcome again to those that may not have it."""
         if self._last is None:
             return
         view, value, _ = self._last
@@ -81,7 +83,7 @@ class Aftermath:
             self.welcome(value.view_after(view).names())
 
     def welcome(self, names: Collection[str]) -> None:
-        """Let joiners into the view: give each what was delivered since the state that it has."""
+        """Let the joiners among `names` into the view: send each what was delivered since the state that it has."""
         core = self._core
         if self._last is None:
             return

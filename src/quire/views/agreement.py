@@ -1,8 +1,8 @@
-"""How a view ends: the members agree, once, on the next view and on what is delivered before it.
+"""The agreement that ends a view: its members decide, once, on the next view and on what is delivered before it.
 
 Any member may lead a ballot at any time, and several may do so at once; at most one value is ever decided. From its first
 promise on, a member is frozen: it takes, sends and delivers nothing in this view any more, so that what it has reported stays
-true. Timers and suspicions decide only when somebody tries, never what is decided.
+true. Timers and suspicions influence only when a ballot is tried, never the value that is decided.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Agreement:
         self.decided: Value | None = None
         """The decision, while runs of its cut are missing here."""
         self.joiners: dict[str, Joiner] = {}
-        """Who asks to be a member, by name."""
+        """The processes that ask to join, by name."""
         self.waited = 0
-        """How often the timer has run since there is cause for a ballot, and nobody has led one to its end."""
+        """How often the timer has run since there is a cause for a ballot, without this member leading one."""
         self._voted_at = 0
         self._round = 0
         """The highest round that was seen."""
@@ -61,7 +61,7 @@ class Agreement:
         self.promise_came(core.me.name, Promise(core.view.epoch, ballot, self.accepted, self._report()), hasty=hasty)
 
     def ask_again(self, name: str) -> None:
-        """Somebody is there who was not: a ballot that waits for promises asks it, too."""
+        """A process has connected: a ballot that still waits for promises asks it, too."""
         campaign, core = self.campaign, self._core
         if campaign is not None and self.is_asking() and name not in campaign.promises and core.view.rank(name) is not None:
             core.send_when_durable(Prepare(core.view.epoch, campaign.ballot, core.closing), (name,))
@@ -72,14 +72,14 @@ class Agreement:
             return
         campaign.promises[name] = promise
         if campaign.phase == PROPOSING:
-            # It comes too late to be in the next view by this ballot, but its vote counts.
+            # Too late for the value of this ballot, which may be without this member; but its vote counts.
             assert campaign.value is not None
             self._propose_to(name, promise, campaign.value)
         elif campaign.phase == PULLING or (campaign.is_backed() and (hasty or campaign.has_all_of(self._core.awaited()))):
             self.pull()
 
     def pull(self) -> None:
-        """Fetch what is missing here of what those who promised hold together; when nothing is, propose."""
+        """Fetch the messages that any member that promised holds and this one lacks; when none are missing, propose."""
         campaign, stock = self.campaign, self._ordering.stock
         assert campaign is not None
         campaign.phase = PULLING
@@ -93,8 +93,8 @@ class Agreement:
                 self._core.send(Fetch(self._core.view.epoch, origin, stock.count[origin], count), (holder,))
 
     def drop_silent_holders(self) -> None:
-        """Somebody who was asked for runs is suspected. Its promise counts no more: what the others hold together is enough
-        where they are a quorum; where they are not, another ballot has to be tried."""
+        """If a member that was asked for runs is suspected, drop its promise. If the others are still a quorum, what they hold
+        together is enough; otherwise the ballot has failed, and another one has to be tried."""
         campaign, core = self.campaign, self._core
         if campaign is None or campaign.phase != PULLING:
             return
@@ -127,7 +127,7 @@ class Agreement:
         self._core.send(Accept(self._core.view.epoch, promise.ballot, value, runs), (name,))
 
     def count_own_vote(self) -> None:
-        """The vote of the one who leads counts like any other: when it is durable."""
+        """The leader's own vote counts like any other: once it is durable."""
         campaign = self.campaign
         if campaign is None or campaign.phase != PROPOSING or self.accepted is None:
             return
@@ -173,7 +173,7 @@ class Agreement:
             core.send_when_durable(Vote(core.view.epoch, packet.ballot), (name,))
 
     def keep(self, runs: tuple[Data, ...]) -> None:
-        """Hold runs that somebody sent because this member lacked them. They are delivered with the rest of the view."""
+        """Hold runs that were sent to this member because it lacked them. They are delivered at the end of the view."""
         if runs:
             self.freeze()
         for data in runs:
@@ -196,7 +196,7 @@ class Agreement:
             core.out.append(Block(core.view.epoch))
 
     def restore(self, promised: Ballot | None, accepted: Accepted | None) -> None:
-        """What the journal of this member says."""
+        """Restore the promise and the vote from this member's journal."""
         if promised is not None:
             self.promised = max(self.promised, promised)
         if accepted is not None:
@@ -221,7 +221,7 @@ class Agreement:
         return Report(core.me.incarnation, held, core.leaving, self.admissible(), core.closing, drained, core.me.cluster)
 
     def admissible(self) -> tuple[Joiner, ...]:
-        """Those who ask to be members and can be: no incarnation comes in twice, nor one that is older."""
+        """The processes that ask to join and may: an incarnation that was admitted before, or an older one, may not."""
         latest = self._core.view.latest
         return tuple(one for name, one in sorted(self.joiners.items()) if one.participant.incarnation > latest.get(name, 0))
 

@@ -1,7 +1,8 @@
 """The ballot that a member leads, from asking for promises to counting votes.
 
-A ballot goes through three phases. While it is *asking*, members promise and say what they hold. While it is *pulling*, the
-leader fetches what it lacks of what they hold together. Then it is *proposing* one value, and a quorum of votes decides it.
+A ballot has three phases. While it is *asking*, members promise, and report which messages they hold. While it is *pulling*,
+the leader fetches the messages that any of them holds and it lacks. Then it is *proposing* one value, which a quorum of votes
+decides.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ ASKING, PULLING, PROPOSING = "asking", "pulling", "proposing"
 
 class Campaign:
     def __init__(self, ballot: Ballot, view: View, tie: Tie, *, everybody: bool = False) -> None:
-        """`everybody`: whether it needs the promises of all members of the view."""
+        """`everybody`: whether the ballot needs the promises of all members of the view, not only of a quorum."""
         self.ballot = ballot
         self.phase = ASKING
         self.promises: dict[str, Promise] = {}
         self.votes: set[str] = set()
         self.value: Value | None = None
         self.asked: dict[int, tuple[str, int, int]] = {}
-        """Of each member whose runs are being fetched, who was asked, and for which messages."""
+        """For each member whose runs are being fetched, which process was asked, and for which messages."""
         self.age = 0
-        """How often the timer has run since it began."""
+        """How often the timer has run since the ballot began."""
         self._view, self._tie = view, tie
         self._everybody = everybody
 
@@ -45,19 +46,19 @@ class Campaign:
         return self.promises.keys() >= set(names)
 
     def accepted(self) -> Accepted | None:
-        """What may have been decided already: the value of the highest ballot that anybody here has voted for."""
+        """The value that may have been decided already: among the promises, the one accepted in the highest ballot."""
         found = [promise.accepted for promise in self.promises.values() if promise.accepted is not None]
         return max(found, key=lambda accepted: accepted.ballot, default=None)
 
     def target(self) -> Sequence[int]:
-        """How many messages of each member must be held before a value can be proposed."""
+        """How many messages of each member the leader must hold before it can propose a value."""
         accepted = self.accepted()
         if accepted is not None:
             return accepted.value.cut
         return [max(counts) for counts in zip(*(promise.report.held for promise in self.promises.values()), strict=True)]
 
     def holder(self, origin: int, count: int) -> str | None:
-        """Somebody who has said that it holds so many messages of a member."""
+        """A process that has reported that it holds so many messages of a member."""
         for name, promise in self.promises.items():
             if promise.report.held[origin] >= count:
                 return name
@@ -65,8 +66,8 @@ class Campaign:
 
 
 def choose(campaign: Campaign, view: View, stock: Stock, leader: str, *, causal: bool) -> Value:
-    """The value that a backed ballot proposes, once its leader holds the target: one that may have been decided already,
-    otherwise a new one, of those who reported."""
+    """The value that a backed ballot proposes, once its leader holds the target: the one that may have been decided already
+    or, if there is none, a new one, made from the reports."""
     accepted = campaign.accepted()
     if accepted is not None:
         return accepted.value
@@ -92,12 +93,12 @@ def choose(campaign: Campaign, view: View, stock: Stock, leader: str, *, causal:
 
 
 def _as_reported(member: Participant, report: Report) -> Participant:
-    """A member that goes on, as it is now: it may have been started again, or have moved to another cluster."""
+    """A member that goes on, as it is now: it may have restarted, or moved to another cluster."""
     return Participant(member.name, report.incarnation, member.weight, report.cluster)
 
 
 def _requests(campaign: Campaign, view: View) -> list[Joiner]:
-    """Of each name, the latest request to join that anybody reports."""
+    """The latest reported request to join of each name."""
     found: dict[str, Joiner] = {}
     for promise in campaign.promises.values():
         for joiner in promise.report.joiners:
@@ -109,8 +110,9 @@ def _requests(campaign: Campaign, view: View) -> list[Joiner]:
 
 
 def _admitted(survivors: Collection[Participant], requests: dict[str, Joiner]) -> tuple[Joiner, ...]:
-    """Those who may join: fewer than those who bring the state, and together of no more weight, so that a quorum of the next
-    view always has one of these. Whoever is heavier gets less weight, until it comes in another time."""
+    """The joiners that are admitted. They are fewer than the survivors (but at least one is admitted), and together have no
+    more weight, so that a quorum of the next view always includes a survivor, who has the state. A joiner with too much weight
+    is admitted with less, which it keeps until it joins again."""
     staying = {member.name for member in survivors}
     room, weight = max(1, len(survivors) - 1), sum(member.weight for member in survivors)
     admitted: list[Joiner] = []

@@ -1,9 +1,9 @@
-"""How a process that is no member comes to the state of those who are, before it asks to be one of them.
+"""State transfer: how a process that is no member gets the members' state before it asks to join.
 
-It first takes a checkpoint of the application's state, in parts, from any member; then what was delivered since, again and
-again, until it is not far behind; and only then it asks to join. So the group never waits for it. What it is given is only
-what no later view can be without. Where it was a member before, and delivered nothing that others may be without, it goes on
-from where it was.
+It first fetches a checkpoint of the application's state, in parts, from any member; then, repeatedly, what was delivered
+since, until it is not far behind; and only then asks to join. So the group never waits for it. It is given only what every
+later view is sure to have. A process that was a member before, and has delivered nothing that others may lack, goes on from
+where it was.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MESSAGES_AT_ONCE = 1 << 16
 _PARTS_AHEAD = 3
 """How many parts of a state are asked for before the first of them has come."""
 _FORGET_AFTER = 100
-"""So often a member's timer runs before it takes it that nobody needs its checkpoint any more."""
+"""How often a member's timer runs, without anybody asking, before the member drops its checkpoint."""
 
 
 class Learner:
-    """The part of who catches up."""
+    """The side of the process that catches up."""
 
     def __init__(self, core: Core, *, has_state: bool) -> None:
         self._core = core
@@ -37,16 +37,16 @@ class Learner:
         self._checkpoint: Position | None = None
         self._turn = 0
         self._donor = ""
-        """Whom it asks. Parts of another's checkpoint never make one state with those of this one's."""
+        """The member that it asks. Parts of checkpoints of different donors cannot be combined."""
         self._answered = True
         self._unanswered = 0
-        """How often in a row it has asked in vain."""
+        """How often in a row it has asked without an answer."""
         self._was_answered = False
-        """Whether it has had any answer of this donor."""
+        """Whether this donor has answered a request for its state."""
 
     def tick(self) -> None:
-        """Ask, and where nobody has answered since the last time, ask another. Whoever has answered before is given more time,
-        because with another everything begins anew."""
+        """Ask the donor; if it has not answered since the last time, ask another one. A donor that has answered before is given
+        more time, because with another one the transfer starts again."""
         core = self._core
         donors = sorted(core.names - core.suspects - {core.me.name}) or sorted(core.names - {core.me.name})
         if not donors:
@@ -89,7 +89,7 @@ class Learner:
             return
         self.apply(packet.entries)
         is_near = packet.behind <= core.settings.near
-        # A member that cannot hear it would have it excluded at once.
+        # A member without a connection to it would have it excluded at once.
         self._is_near = is_near and core.can_reach(packet.members)
         if self._is_near:
             self._ask_to_join()
@@ -104,7 +104,7 @@ class Learner:
             self._ask()
 
     def apply(self, entries: tuple[Entry, ...]) -> None:
-        """Deliver what was delivered elsewhere, as far as it was not delivered here."""
+        """Deliver those of these messages that are not delivered here yet."""
         core = self._core
         for entry in entries:
             position = core.position
@@ -116,7 +116,7 @@ class Learner:
                 core.deliver(rest)
 
     def is_at(self, position: Position) -> bool:
-        """Whether it has the state of this position or a later one; it may have been given an older one since it asked."""
+        """Whether it has the state of this position or a later one; since it asked, it may have been given an older state."""
         return self._has_state and self._core.position.covers(position)
 
     def _begin_again(self) -> None:
@@ -142,7 +142,7 @@ class Learner:
             core.send(AskState(core.view.epoch, self._checkpoint, missing), (donor,))
 
     def _ask_ahead(self, total: int) -> None:
-        """Ask for the next parts, so that the donor need not wait to be asked for each."""
+        """Ask for the next parts in advance, so that there is no round trip for each."""
         core, have = self._core, len(self._parts)
         for index in range(max(self._asked, have), min(total, have + _PARTS_AHEAD)):
             core.send(AskState(core.view.epoch, self._checkpoint, index), (self._donor,))
@@ -154,18 +154,18 @@ class Learner:
 
 
 class Donor:
-    """The part of a member that others catch up with."""
+    """The side of a member that sends its state to processes that catch up."""
 
     def __init__(self, core: Core, is_safe: Callable[[int, int], bool]) -> None:
         self._core = core
         self._is_held_by_a_quorum = is_safe
         self._pinned: tuple[Position, bytes | bytearray, dict[str, int]] | None = None
         self._wanted: tuple[Position, dict[str, int]] | None = None
-        """Of which moment a snapshot was asked for."""
+        """The position and table of the snapshot that the application was asked for."""
         self._asking: dict[str, AskState] = {}
-        """Who waits for it."""
+        """The processes that wait for it."""
         self._is_void = False
-        """Whether it will be of a state that counts no more."""
+        """Whether that snapshot is to be discarded, because its state may differ from that of the others."""
         self._idle = 0
         """How often the timer has run since anybody asked for anything."""
 
@@ -174,7 +174,7 @@ class Donor:
         return self._pinned is not None
 
     def tick(self) -> None:
-        """Nobody may be there any more for whom a checkpoint, and much of what was delivered since, is kept."""
+        """If nobody has asked for long, drop the checkpoint, and keep less of what was delivered since."""
         self._idle += 1
         if self._idle == _FORGET_AFTER:
             self._pinned = None
@@ -205,7 +205,7 @@ class Donor:
             core.send(StatePart(core.view.epoch, position, packet.index, total, part, table), (name,))
 
     def checkpointed(self, state: bytes | bytearray) -> None:
-        """The snapshot that was asked for, of the state that the application had at that moment."""
+        """The application returns the snapshot that it was asked for, of its state at that moment."""
         if self._wanted is not None:
             position, table = self._wanted
             self._wanted, self._pinned = None, None if self._is_void else (position, state, table)
@@ -215,17 +215,17 @@ class Donor:
                 self.state_asked(name, packet)
 
     def forget(self) -> None:
-        """The others go on without this process, and perhaps without something that it has delivered."""
+        """The others go on without this process, and perhaps without messages that it has delivered: drop its checkpoint."""
         self._pinned = None
         self._asking.clear()
         self._is_void = self._wanted is not None
 
     def history_asked(self, name: str, packet: AskHistory, *, admitted: bool) -> None:
-        """`admitted`: whether it is in this view already, and has to begin it with what was delivered before."""
+        """`admitted`: whether the process that asks is in this view already, so that it needs what was delivered before it."""
         core = self._core
         self._idle = 0
         if packet.since.epoch > core.view.epoch:
-            # Whoever asks knows of a later view than this member, and has to ask another.
+            # The process that asks knows a later view than this member, and has to ask another one.
             return
         entries = core.history.since(packet.since)
         if entries is None:
@@ -244,7 +244,7 @@ class Donor:
         core.send(History(core.view.epoch, packet.since, tuple(given), behind, core.view.names()), (name,))
 
     def _is_safe(self, position: Position) -> bool:
-        """Whether no later view can be without what was delivered up to there."""
+        """Whether every later view is sure to have what was delivered up to this position."""
         core = self._core
         if core.settings.uniform or position.epoch < core.view.epoch:
             return True

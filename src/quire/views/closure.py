@@ -1,4 +1,4 @@
-"""Causes at the end of a view: the largest part of it that has all of its own, and an order in which they come first."""
+"""Causality at the end of a view: the largest causally closed cut, and an order in which causes come first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from quire.views.packets import Data
 
 
 def closed(longest: Iterable[int], runs: Iterable[Data]) -> tuple[int, ...]:
-    """Cut what is held until no message in the cut has a cause outside of it. A run with such a cause is cut off with all
-    that its member sent after it, which may be the cause of others. `runs` are all in the cut that are not delivered
-    everywhere: what everybody has delivered has its causes."""
+    """Shrink the cut until every message in it has all its causes in it. A run that lacks a cause is cut off together with
+    everything that its member sent later, and so may take others with it. `longest` is the cut to begin with, and `runs` are
+    the runs in it that are not yet delivered everywhere; those that are need no check, because their causes were delivered."""
     cut = list(longest)
     left = list(runs)
     moved = True
@@ -31,5 +31,6 @@ def closed(longest: Iterable[int], runs: Iterable[Data]) -> tuple[int, ...]:
 
 
 def causes_first(runs: Iterable[Data]) -> list[Data]:
-    """These runs in an order that depends on nothing but them. Whoever sent a run after another had delivered more."""
+    """The runs in an order that respects causality and depends on the runs alone. A run that depends on another was sent by a
+    member that had delivered more, so sorting by the number of causes suffices."""
     return sorted(runs, key=lambda data: (sum(data.causes), data.run.origin, data.run.first))

@@ -1,4 +1,4 @@
-"""Packets and records as bytes, and back. What comes from a peer or a disk is checked against its type, or refused."""
+"""Packets and records to bytes, and back. Bytes from a peer or a disk are checked against the types, or refused."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PLAIN_RECORDS = (
 
 
 _WITHOUT_RUNS = frozenset({packets.Control, packets.Have})
-"""Those that are read most often: looking for runs in them would take as long as reading them."""
+"""The packets that are read most often: looking for runs in them would take as long as reading them."""
 
 
 class GroupCodec:
-    """For a group whose messages are ordered by this protocol."""
+    """The codec of a group whose messages are ordered by this protocol."""
 
     def __init__(self, protocol: str) -> None:
         carried = _union(find(protocol).protocol.packets)
@@ -64,7 +64,7 @@ class GroupCodec:
 
 
 def _runs(packet: GroupPacket) -> Iterable[Run | None]:
-    """The runs that a packet carries, which a peer may have made up."""
+    """The runs that a packet carries, unchecked."""
     match packet:
         case packets.Data():
             return (packet.packet.carried(),)

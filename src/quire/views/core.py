@@ -1,4 +1,4 @@
-"""What all parts of a member share: who it is, what it has done, and what it asks to be done."""
+"""The state that all parts of a member share: its identity, mode and progress, its journal, and the effects it returns."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from quire.views.records import Record, Started
 from quire.views.view import Participant, Position, Tie, View
 
 IN_VIEWS = ("single-phase", "causal-vector", "fifo", "hierarchy")
-"""The protocols whose groups can change."""
+"""The protocols whose groups can change their membership."""
 FIXED_UNLESS_ASKED = ("hierarchy",)
-"""Those of them whose groups are fixed where nothing is asked for that only a group that changes has."""
+"""Those of them whose groups stay fixed unless a setting asks for something that only changing groups have."""
 
 
 Mode = Literal["normal", "frozen", "joining", "left", "closed"]
-"""normal: messages are ordered and delivered. frozen: the next view is being agreed upon. joining: no member (any more).
-left: no member, as it wished; it only tells others how its last view ended. closed: the group has ended."""
+"""normal: messages are ordered and delivered. frozen: a view change is under way. joining: no member, or no longer one, and
+asking to join. left: no member, by its own wish; it only tells others how its last view ended. closed: the group has ended."""
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same at all members of a group."""
+    """The settings that are the same at all members of a group."""
 
     founders: tuple[Participant, ...]
     protocol: str
     options: Mapping[str, object] = {}
     uniform: bool = True
-    """Whether nothing is delivered anywhere that a later view could be without."""
+    """Uniform delivery: whether a message is delivered anywhere only once every later view is sure to have it."""
     journal: bool = False
     tie: Tie = "senior"
     causal: bool = True
     total: bool = True
     outstanding: int = 1 << 16
     outstanding_bytes: int = 1 << 26
-    """How many of its messages, and bytes, a member may have sent that not everybody has delivered."""
+    """The send window: how many messages, and bytes, a member may have sent that not every member has delivered."""
     run_max: int = 1 << 13
     run_bytes: int = 1 << 20
-    """How many messages, and bytes, leave together at most."""
+    """How many messages, and bytes, are sent together at most."""
     history: int = 1 << 20
     history_bytes: int = 1 << 24
-    """How many delivered messages, and bytes, are kept for those who catch up."""
+    """How many delivered messages, and bytes, are kept for processes that catch up."""
     history_bytes_wanted: int = 1 << 28
-    """How many bytes, while somebody does so."""
+    """How many bytes are kept while a process is catching up."""
     near: int = 1 << 16
-    """How many messages somebody who catches up may be behind when it asks to be a member."""
+    """How many messages a process that catches up may be behind when it asks to join."""
     part_bytes: int = 1 << 20
-    """How large the parts are in which a state is handed on."""
+    """The size of the parts in which a state is transferred."""
     found_together: bool = False
-    """Whether the first view needs all founders: where none of them can know that it was not started before."""
+    """Whether the first view needs all founders: it does where no founder can know that it was not started before."""
     founding_patience: int = 10
     """How often the timer runs before a quorum of the founders begins without the others."""
     promise_patience: int = 14
-    """How often the timer runs before a majority that has promised goes on without somebody whom nobody suspects. In haste the
-    timer runs often, so that this takes about as long as it takes to suspect somebody who is silent."""
+    """How often the timer runs before a majority that has promised goes on without a member that is not suspected. During a
+    view change the timer runs often, so this takes about as long as it takes to suspect a silent process."""
     patience: int = 3
-    """How often it runs after that before a ballot that came to nothing is tried again, and others join in."""
+    """How often it runs after that before a failed ballot is given up, and how much later each next member begins one."""
 
 
 def check_may_change(options: msgspec.Struct) -> None:
-    """Raise BadInput where a protocol has these options, so that it is for a group whose members are known beforehand."""
+    """Raise BadInput where these options of a protocol are for a group whose members are known beforehand."""
     if isinstance(options, HierarchyOptions) and options.description:
         raise BadInput("a description numbers the sites of a fixed group; where members change, each names its cluster instead")
 
@@ -78,40 +78,40 @@ class Core:
         self.me = me
         self.session = session
         self.view = view
-        """The view that this process is in, or was in last."""
+        """The view that this process is in, or the last one that it was in."""
         self._indexed: View | None = None
         self._ranks: dict[tuple[str, int], int] = {}
-        """Of the members of the view, by their names and incarnations."""
+        """The ranks of the members of the view, by name and incarnation."""
         self.mode: Mode = "joining"
         self.names: set[str] = {founder.name for founder in settings.founders}
-        """Everybody who was ever heard of."""
+        """All processes that were ever heard of."""
         self.heard: dict[str, int] = {}
-        """The latest incarnation of each name from which something came."""
+        """The latest incarnation of each name from which a packet came."""
         self.suspects: set[str] = set()
         self.linked: set[str] | None = None
-        """With whom there are connections; None where there is always one."""
+        """The processes with which there are connections; None where there are always connections with all."""
         self.table: dict[str, int] = {}
-        """Of each session, the number of its last operation that was executed: part of the state that all share."""
+        """For each session, the number of its last operation that was executed. It is part of the replicated state."""
         self.operations = Operations(session)
         self.begin_history(Position(view.epoch, (0,) * len(view.members)))
         self.position = Position(view.epoch, (0,) * len(view.members))
-        """How far this process has come."""
+        """How far this process has delivered."""
         self.closing = self.leaving = False
         self.out: list[Effect] = []
         self._saved = self._synced = 0
         self._wanted = self._asked = 0
-        """The last records that something waits for, and for which a sync was asked."""
+        """The number of the last record that something waits for, and of the last one for which a sync was asked."""
         self._waiting: deque[tuple[int, Send]] = deque()
 
     # The journal.
 
     def save(self, record: Record) -> int:
-        """Write a record, if there is a journal, and have it synced. Returns its number."""
+        """Write a record, if there is a journal, and have it synced at the end of the input. Returns its number."""
         self._wanted = self.note(record)
         return self._wanted
 
     def note(self, record: Record) -> int:
-        """Write a record for which nothing waits: it becomes durable with the next for which something does."""
+        """Write a record for which nothing waits: it becomes durable with the next one that is synced."""
         if not self.settings.journal:
             return 0
         self._saved += 1
@@ -123,7 +123,7 @@ class Core:
         self._wanted = self._saved
 
     def ask_for_sync(self) -> None:
-        """Ask for what is wanted and was not asked for yet."""
+        """Ask for a sync, if something waits for a record for which none was asked yet."""
         if self._wanted > self._asked:
             self._asked = self._saved
             self.out.append(Sync(self._saved))
@@ -145,7 +145,7 @@ class Core:
             self.out.append(self._waiting.popleft()[1])
 
     def take_effects(self) -> list[Effect]:
-        """Everything that was asked for since the last time."""
+        """Take out and return the effects since the last call."""
         effects, self.out = self.out, []
         return effects
 
@@ -168,25 +168,25 @@ class Core:
     # Who is who.
 
     def rank_of(self, name: str, incarnation: int) -> int | None:
-        """The position of this very process in the view; None where it is not in it."""
+        """The rank of this incarnation of a process in the view; None where it is not in it."""
         if self._indexed is not self.view:
             self._indexed = self.view
             self._ranks = {(member.name, member.incarnation): rank for rank, member in enumerate(self.view.members)}
         return self._ranks.get((name, incarnation))
 
     def is_here(self, name: str, incarnation: int) -> bool:
-        """Whether this very process is a member of the view."""
+        """Whether this incarnation of a process is a member of the view."""
         return self.rank_of(name, incarnation) is not None
 
     def is_myself_in_view(self) -> bool:
         return self.is_here(self.me.name, self.me.incarnation)
 
     def trusted(self) -> set[str]:
-        """The members that nobody here suspects."""
+        """The members that this process does not suspect, itself included."""
         return {name for name in self.view.names() if name not in self.suspects or name == self.me.name}
 
     def why_no_quorum(self) -> str:
-        """Why those who are trusted may not decide for all; empty where they may."""
+        """Why the trusted members are no quorum; empty where they are one."""
         trusted = self.trusted()
         if self.mode not in ("normal", "frozen") or self.view.is_quorum(trusted, self.settings.tie):
             return ""
@@ -194,7 +194,7 @@ class Core:
         return f"only {', '.join(sorted(trusted))} of {names} can be reached, which is not a majority"
 
     def awaited(self) -> set[str]:
-        """The members who can be expected to promise. Without a journal, a process that was started again cannot."""
+        """The members that can be expected to promise. Without a journal, a process that has restarted cannot."""
         gone = (
             set()
             if self.settings.journal
@@ -222,7 +222,7 @@ class Core:
         self.out.append(ReadReady(token))
 
     def settle(self) -> None:
-        """Tell of the operations of this process that the table knows to be executed."""
+        """Report which operations of this process are executed, according to the table."""
         number = self.table.get(self.session, 0)
         if self.operations.settle(number):
             self.out.append(Settled(self.session, number))
@@ -230,23 +230,23 @@ class Core:
             self.operations.release(number)
 
     def started(self, *, founds: bool) -> Started:
-        """Who this process is, for the journal."""
+        """The identity of this process, as a record for the journal."""
         me = self.me
         return Started(me.incarnation, self.session, me.name, me.weight, founds, me.cluster)
 
     def has_moved(self) -> bool:
-        """Whether the view has this process in another cluster than it wants to be in."""
+        """Whether this process wants to be in another cluster than the one that the view has it in."""
         rank = self.view.rank(self.me.name)
         return rank is not None and self.view.members[rank].cluster != self.me.cluster
 
     def cross_boundary(self) -> None:
-        """A view has begun: whatever was executed before it is in every later one."""
+        """A view has begun: every later view has what was executed before it."""
         self.settle()
         self.operations.release(self.operations.settled)
         self.operations.send_again()
 
     def begin_history(self, position: Position) -> None:
-        """Nothing is kept of what was delivered before this position."""
+        """Start the history at this position: nothing is kept of what was delivered before."""
         self.history = DeliveryHistory(position, self.settings.history, self.settings.history_bytes)
 
     def rewind(self, position: Position, table: dict[str, int]) -> None:

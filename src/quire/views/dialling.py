@@ -1,4 +1,4 @@
-"""Which addresses to connect to, and when: at once at first, then after longer and longer pauses while it is in vain."""
+"""Which addresses to connect to, and when: at once at first, then with growing pauses while attempts fail."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 PAUSES_S = (0.002, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 SELDOM_S = 5.0
-"""How often those are tried who are no members, because they look for the group themselves; and those who do not fit."""
+"""The pause for processes that are no members, which look for the group themselves, and for those that do not fit."""
 
 _LASTING_S = 0.2
-"""A connection that has lasted for so long was no failure."""
+"""A connection that lasted this long does not count as a failed attempt."""
 
 
 class _Attempts:
@@ -25,7 +25,7 @@ class Dialling:
     def __init__(self) -> None:
         self._attempts: dict[str, _Attempts] = {}
         self.at = 0.0
-        """When `due` is wanted next."""
+        """When `due` has to be called next."""
 
     def due(self, now: float, often: Collection[str], seldom: Collection[str]) -> list[str]:
         """The addresses to be dialled now, of those to which there is no connection."""
@@ -46,25 +46,25 @@ class Dialling:
         return found
 
     def wait(self, address: str, until: float) -> None:
-        """Do not try before that, if it was not tried yet: the other side does."""
+        """Do not make the first attempt before then: the other side makes it."""
         self._attempts.setdefault(address, _Attempts(until))
 
     def failed(self, address: str, now: float, *, hopeless: bool = False) -> None:
-        """`hopeless`: whoever is there does not fit, and will hardly change."""
+        """`hopeless`: the process there does not belong to this group, which will hardly change."""
         attempts = self._of(address, now)
         attempts.under_way, attempts.connected_at = False, None
         attempts.at = now + (SELDOM_S if hopeless else PAUSES_S[min(attempts.in_vain, len(PAUSES_S) - 1)])
         attempts.in_vain += 1
 
     def reached(self, address: str, now: float) -> None:
-        """There is a connection to whoever is there."""
+        """There is a connection with the process at this address."""
         attempts = self._of(address, now)
         attempts.under_way = False
         attempts.connected_at = now
 
     def lost(self, address: str, now: float) -> None:
-        """That connection has ended. Whether the process there has ended, too, shows when it is dialled: at once, unless
-        connections end as soon as they are made."""
+        """That connection has ended. Dial again to find out whether the process has ended too: at once, unless connections to
+        it end as soon as they are made."""
         attempts = self._of(address, now)
         lasted = attempts.connected_at is not None and now - attempts.connected_at >= _LASTING_S
         if attempts.in_vain and not lasted:

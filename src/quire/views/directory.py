@@ -1,4 +1,4 @@
-"""Who there is, where everybody is to be found, and whose connections these are."""
+"""The processes that this one knows: their addresses, and the connections with them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Directory:
     def __init__(self, mine: Introduction, contacts: Iterable[str]) -> None:
         self.peers: dict[str, Peer] = {}
         self.on: dict[int, Peer] = {}
-        """Whose connections these are."""
+        """The peer at the other end of each connection."""
         self.addresses = {name: at for name, at in mine.addresses.items() if name != mine.name}
         self._mine = mine
         self._contacts = dict.fromkeys(at for at in contacts if at != mine.address)
@@ -31,8 +31,8 @@ class Directory:
         return peer
 
     def learn(self, theirs: Introduction, now: float) -> None:
-        """Take over where a process says that it is. Of others it may know what was true once: that counts only for those of
-        whom nothing is known."""
+        """Take over the addresses in an introduction. A process is right about its own address, but what it says of others may
+        be out of date, so that counts only for processes that are not known here yet."""
         self.addresses[theirs.name] = theirs.address
         for name, address in theirs.addresses.items():
             if name not in self.addresses and name != self._mine.name:
@@ -43,21 +43,21 @@ class Directory:
         return (theirs.group, theirs.name, theirs.life) == (self._mine.group, self._mine.name, self._mine.life)
 
     def strike_out(self, contact: str | None) -> None:
-        """Nobody else is to be found there."""
+        """Forget a contact: its address is that of this process itself."""
         if contact is not None:
             self._contacts.pop(contact, None)
 
     def forget_closed(self, peer: Peer) -> None:
-        """Some of its connections are not used any more."""
+        """Forget the connections that the peer no longer has."""
         still = peer.all_connections()
         for connection in [one for one, whose in self.on.items() if whose is peer and one not in still]:
             del self.on[connection]
 
     def missing(self, core: Core) -> tuple[Sequence[str], Sequence[str]]:
-        """The addresses of those with whom there should be connections, and of all with whom there is none: a member wants them
-        with all members, and whoever is not where it should be, with everybody."""
+        """The addresses to which a connection is wanted, and all addresses to which there is none. In normal operation a member
+        wants connections with all members of its view; at other times, with every process that it knows."""
         if core.mode in ("left", "closed"):
-            return (), ()  # Whoever still wants to know how it ended comes by itself.
+            return (), ()  # A process that still needs to learn the outcome will connect by itself.
         is_settled, members = core.mode == "normal", core.view.names()
         missing = {
             name: at for name, at in self.addresses.items() if name not in self.peers or not self.peers[name].all_connections()

@@ -1,4 +1,4 @@
-"""What a member asks to be done. Its driver does it in this order, before it gives the member the next input."""
+"""The effects that a member returns. Its driver carries them out in order, before it gives the member the next input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quire.views.view import Position, Value, View
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Put the packet on the links to these processes. Without an incarnation: to whichever is there now."""
+    """Put the packet on the links to these processes. Without an incarnation, it is for whichever one is there now."""
 
     packet: GroupPacket
     to: tuple[str, ...]
@@ -20,7 +20,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class PacketSent(NamedTuple):
-    """Copies of a packet left: so many, each of so many bytes, at a logical time."""
+    """A packet was sent: in so many copies, each of `size` bytes, at a logical time."""
 
     packet: GroupPacket
     copies: int
@@ -36,55 +36,55 @@ class Save(msgspec.Struct, frozen=True):
 
 
 class Sync(msgspec.Struct, frozen=True):
-    """Something waits for the records up to this one: make them durable, and say so with `synced`."""
+    """Make the records up to this one durable, and report it with `synced`: something waits for that."""
 
     number: int
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """Hand the run of an entry to the application. Its messages are the ones from `index` on that are delivered in its epoch:
-    where the order is total, that is the same at every member."""
+    """Hand the run of an entry to the application. `index` is the position of its first message among those delivered in its
+    epoch; where the order is total, it is the same at every member."""
 
     entry: Entry
     index: int
 
 
 class Install(msgspec.Struct, frozen=True):
-    """A new view begins. Everything that was delivered before belongs to the one before."""
+    """A new view begins. Everything that was delivered so far belongs to earlier ones."""
 
     view: View
     joined: bool
-    """Whether this process joins with it, and does not come from the view before."""
+    """Whether this process joins with this view, rather than coming from the previous one."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Nothing is delivered until the next view."""
+    """A view change has begun: nothing is delivered until the next view."""
 
     epoch: int
 
 
 class Exclude(msgspec.Struct, frozen=True):
-    """The others go on without this process. It asks to join again, as another incarnation."""
+    """The others go on without this process. It asks to join again, as a new incarnation."""
 
     epoch: int
     value: Value | None
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """Take a snapshot of the application's state, as it is now, and hand it back with `checkpointed`, now or later."""
+    """Take a snapshot of the application's state as it is now, and return it with `checkpointed`, now or later."""
 
     position: Position
 
 
 class Restore(msgspec.Struct, frozen=True):
-    """The application's state is now this; what is delivered afterwards comes on top of it."""
+    """Replace the application's state by this one; later deliveries apply to it."""
 
     state: bytes
     position: Position
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """What this process submitted as operation `number` and before is executed: it need not be sent again."""
+    """The operations of this process up to `number` are executed, and need not be sent again."""
 
     session: str
     number: int
@@ -101,7 +101,7 @@ class ReadFailed(msgspec.Struct, frozen=True):
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """This process is no member any more, as it wished."""
+    """This process has left the group, as it asked to."""
 
     epoch: int
 
@@ -113,33 +113,33 @@ class LeaveRefused(msgspec.Struct, frozen=True):
 
 
 class Close(msgspec.Struct, frozen=True):
-    """The group has ended: everything that its members submitted is delivered at all of them."""
+    """The group has ended: everything that its members submitted is delivered at all members."""
 
     epoch: int
 
 
 class Connect(msgspec.Struct, frozen=True):
-    """Make a connection to this address, and say with `connected` or `not_connected` what came of it."""
+    """Connect to this address, and report the result with `connected` or `not_connected`."""
 
     address: str
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """Write one frame to a connection: its head and, where it has one apart from that, its body."""
+    """Write one frame to a connection: its head and, if separate, its body."""
 
     connection: int
     parts: tuple[bytes, ...]
 
 
 class Disconnect(msgspec.Struct, frozen=True):
-    """Close a connection, of which nothing more is wanted, and tell the other end why."""
+    """Close a connection that is no longer needed, and tell the other end why."""
 
     connection: int
     why: str
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Something that an operator may want to know of another process."""
+    """Something that an operator may want to know, usually about another process."""
 
     kind: ReportKind
     name: str
@@ -154,8 +154,7 @@ ReportKind = Literal[
     "connected", "disconnected", "replaced", "suspected", "trusted", "refused", "stalled", "recovered", "gap",
     "no-quorum", "quorum",
 ]  # fmt: skip
-"""`gap` is of a message that is held back. The last two are of this process itself: whether it hears of enough others to go
-on."""
+"""`gap` is about a message that is held back. The last two are about this process itself: whether it can reach a quorum."""
 
 LocalEffect = (
     Save
@@ -173,9 +172,9 @@ LocalEffect = (
     | LeaveRefused
     | Close
 )
-"""What concerns only the journal and the application."""
+"""Effects that concern only the journal and the application."""
 
 Effect = Send | LocalEffect
 
 ProcessEffect = Connect | Write | Disconnect | Report | LocalEffect
-"""What a whole process asks to be done: it puts what its member sends on connections."""
+"""The effects of a whole process, which has turned the packets that its member sends into writes to connections."""

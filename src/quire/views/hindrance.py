@@ -1,4 +1,4 @@
-"""What waits to be delivered, for whoever asks why."""
+"""Messages that are held back before delivery: which they are, which members they wait for, and why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Hindrance(msgspec.Struct, frozen=True):
-    """Messages that are held back: `count` of a member, from number `first` of its session on, whom they wait for, and why."""
+    """`count` messages of the member `origin`, from number `first` of its session on, that are held back together."""
 
     origin: str
     first: int
@@ -16,5 +16,6 @@ class Hindrance(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """The same while it waits: of what waits together, the beginning may be delivered before the rest."""
+        """Identifies these messages while they wait. It is made from their end, because the first of them may be delivered
+        before the rest."""
         return self.origin, self.first + self.count

@@ -1,4 +1,4 @@
-"""What was delivered lately, in the order in which it was, for those who catch up."""
+"""Recently delivered messages, in the order of their delivery, kept for processes that catch up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DeliveryHistory:
         self._shorten()
 
     def limit(self, bytes_max: int) -> None:
-        """Keep so many bytes from now on."""
+        """Keep at most so many bytes from now on."""
         self._bytes_max = bytes_max
         self._shorten()
 
@@ -48,7 +48,7 @@ class DeliveryHistory:
         self._shorten()
 
     def since(self, position: Position) -> list[Entry] | None:
-        """What was delivered after a position, in parts of runs where it lies inside one; None where that is not kept."""
+        """What was delivered after a position, beginning inside a run if the position lies in one; None if not all is kept."""
         first = self._chapters[0]
         if position.epoch < first.epoch or position.epoch > self._chapters[-1].epoch:
             return None
@@ -76,7 +76,7 @@ class DeliveryHistory:
 
 
 def rest_of(entry: Entry, delivered: int) -> Entry | None:
-    """What is left of an entry after so many messages of its member; None: nothing."""
+    """The part of an entry that follows the first `delivered` messages of its member; None if nothing does."""
     known = delivered - entry.run.first
     if known <= 0:
         return entry

@@ -1,4 +1,4 @@
-"""What two processes say to each other first, and whether they belong together."""
+"""The handshake of two processes: what each says of itself on a new connection, and whether they may be in one group."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ class Introduction(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     name: str
     life: int
-    """Drawn at random when the process was started: links are between lives."""
+    """A random number, drawn when the process was started. A link is between two lives, so it ends when either restarts."""
     incarnation: int
     address: str
     """Where others reach it."""
     facts: str
-    """Whatever must be the same at all members."""
+    """The settings that must be the same at all members."""
     addresses: Mapping[str, str]
-    """Everybody it knows of, by name."""
+    """The addresses of all processes that it knows, by name."""
     founders: str = ""
-    """The founding members, as they were configured; empty at somebody who joined by a contact."""
+    """The founding members, as configured; empty at a process that joined through a contact."""
 
 
 def objection(mine: Introduction, theirs: Introduction) -> str:
-    """Why these two cannot be members of one group, as a sentence for the other; empty if they can."""
+    """Why these two cannot be members of one group, as a sentence to send to the other; empty if they can."""
     if theirs.group != mine.group:
         return f"this is group {mine.group!r}, not {theirs.group!r}"
     if theirs.name == mine.name:

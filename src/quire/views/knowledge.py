@@ -15,21 +15,21 @@ class Knowledge:
         self._weight = sum(self._weights)
         self._me = me
         self.held: list[Counts] = [(0,) * members] * members
-        """held[r][o]: how many messages of o the member r holds; my own row is what I hold durably."""
+        """held[r][o]: how many messages of o the member r holds; this member's own row is what it holds durably."""
         self.delivered: list[Counts] = [(0,) * members] * members
         self._floor = [0] * members
         self._safe = [0] * members
         """How many messages of each member were found to be safe."""
 
     def learn(self, member: int, known: Known) -> None:
-        """A member says what it has, or had a while ago."""
+        """A member has said what it has, or had some time ago: counts never go down."""
         if known.held != self.held[member]:
             self.held[member] = tuple(map(max, self.held[member], known.held))
         if known.delivered != self.delivered[member]:
             self.delivered[member] = tuple(map(max, self.delivered[member], known.delivered))
 
     def learn_floor(self, origin: int, floor: int) -> None:
-        """The origin knows that everybody has delivered so many of its messages, though not everybody has told me so."""
+        """The origin knows that so many of its messages are stable, though not every member has said so to this one."""
         self._floor[origin] = max(self._floor[origin], floor)
 
     def holds(self, member: int, origin: int, count: int) -> None:
@@ -40,23 +40,23 @@ class Knowledge:
         self.delivered[member] = _raised(self.delivered[member], origin, count)
 
     def restore(self, held: Sequence[int], delivered: Sequence[int]) -> None:
-        """What I hold and have delivered, as a journal says."""
+        """What this member holds and has delivered, according to its journal."""
         self.held[self._me], self.delivered[self._me] = tuple(held), tuple(delivered)
 
     def mine(self) -> Known:
         return Known(self.held[self._me], self.delivered[self._me])
 
     def stable(self, origin: int) -> int:
-        """How many messages of a member everybody has delivered: nobody will ever ask for them."""
+        """How many messages of a member are stable: every member has delivered them, so none will ever ask for them."""
         return max(self._floor[origin], min([row[origin] for row in self.delivered]))
 
     def all_stable(self) -> Iterator[int]:
-        """The same for each member. This is asked with every packet."""
+        """The same for each member. This is called for every packet."""
         delivered = self.delivered
         return map(max, self._floor, map(min, *delivered) if len(delivered) > 1 else delivered[0])
 
     def is_safe(self, origin: int, count: int) -> bool:
-        """Whether a quorum holds so many messages of a member, so that no later view is without them."""
+        """Whether a quorum is known to hold so many messages of a member, so that every later view has them."""
         if count <= self._safe[origin]:
             return True
         held = self.held
@@ -67,11 +67,11 @@ class Knowledge:
         return True
 
     def lacking(self, origin: int, count: int) -> Iterator[int]:
-        """Who is not known to hold so many messages of a member."""
+        """The members that are not known to hold so many messages of a member."""
         return (rank for rank, row in enumerate(self.held) if row[origin] < count)
 
     def behind(self, origin: int) -> Iterator[int]:
-        """Who has delivered the least of a member's messages, as far as is known."""
+        """The members that have delivered the fewest messages of a member, as far as is known."""
         least = min(row[origin] for row in self.delivered)
         return (rank for rank, row in enumerate(self.delivered) if row[origin] == least)
 

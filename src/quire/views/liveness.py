@@ -1,8 +1,8 @@
-"""Who is suspected, and why: a hint for the member, that may be wrong at any time.
+"""Failure detector: which processes are suspected, and why. A suspicion is a hint that may be wrong at any time.
 
-Somebody is suspected who is silent for too long; whose connection has ended, while nobody listens at its address any more;
-who holds everybody up; who sends what cannot be read; or of whom somebody else says so. Time in which this process itself did
-not run, because it was stopped or busy, is nobody's silence.
+A process is suspected when it is silent for too long; when its connection has ended and its address refuses new ones; when it
+holds up the others; when it sends unreadable packets; or when somebody else reports it. Time in which this process itself did
+not run, because it was stopped or busy, does not count as silence of others.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Liveness:
         self._timing = timing
         self._reasons: dict[str, dict[Reason, str]] = {}
         self.suspected: set[str] = set()
-        """As the member was told."""
+        """The suspicions that the member was told."""
         self.at = 0.0
-        """When `watch` is wanted next."""
+        """When `watch` has to be called next."""
         self._progress: object = None
         self._moved_at = 0.0
         self._relays: dict[str, tuple[int, float]] = {}
-        """Of members that have to pass on what this one sent, how much of it each has taken, and since when no more."""
+        """For each relay of this member's messages, how many it has taken, and since when that number has not grown."""
 
     # What the member has to be told.
 
@@ -44,7 +44,7 @@ class Liveness:
                 del self._reasons[name]
 
     def changes(self) -> Iterator[tuple[str, str | None]]:
-        """Who is suspected now and was not, with the reason, or was suspected and is not any more."""
+        """The processes that have become suspected, each with the reason, and those that no longer are, each with None."""
         for name in sorted(self._reasons.keys() ^ self.suspected):
             if name in self.suspected:
                 self.suspected.discard(name)
@@ -56,7 +56,7 @@ class Liveness:
     # Silence.
 
     def heard(self, peer: Peer, now: float) -> bool:
-        """Something came from a peer; whether that changes what is thought of it."""
+        """Something came from a peer; returns whether that ends a suspicion."""
         peer.heard_at = now
         if peer.name not in self.suspected:
             return False
@@ -64,7 +64,7 @@ class Liveness:
         return peer.name not in self._reasons
 
     def watch(self, peers: Iterable[Peer], now: float, *, founding: bool) -> list[Peer]:
-        """Returns those who have become silent. `founding`: whoever never was there is waited for longer."""
+        """Returns the peers that have become silent. `founding`: peers that never connected are given more time."""
         silent: list[Peer] = []
         self.at = now + self._timing.timeout_s
         for peer in peers:
@@ -78,17 +78,17 @@ class Liveness:
         return silent
 
     def forgive(self, peers: Iterable[Peer], late_s: float, now: float) -> None:
-        """This process was not there for so long, and whatever came meanwhile it has yet to read."""
+        """This process did not run for so long, and has yet to read what came meanwhile: that is not silence of its peers."""
         for peer in peers:
             peer.heard_at = min(now, peer.heard_at + late_s)
         self._moved_at = min(now, self._moved_at + late_s)
         self._relays = {name: (count, min(now, since + late_s)) for name, (count, since) in self._relays.items()}
 
-    # Standstill.
+    # Lack of progress.
 
     def watch_progress(self, member: Member, now: float) -> None:
-        """Where something waits here and nothing has moved for long, suspect those without whom it cannot; they are others at
-        other times, and nobody as soon as anything moves."""
+        """If something waits here and there was no progress for long, suspect the members that it waits for. Which these are is
+        determined anew each time, and there are none as soon as there is progress."""
         progress = member.progress()
         if progress is None or progress != self._progress:
             self._progress, self._moved_at = progress, now
@@ -101,7 +101,8 @@ class Liveness:
             self.blame(name, "slow", f"others have waited for it for {self._timing.stall_s:g} s")
 
     def _watch_relays(self, taken: dict[str, int], now: float) -> set[str]:
-        """Those who take nothing though others wait for them to pass it on. What is delivered here does not show it."""
+        """The relays that have taken nothing for long though others wait for them to relay it. The progress of deliveries here
+        does not show that."""
         known = self._relays
         self._relays = {
             name: known[name] if name in known and known[name][0] == count else (count, now) for name, count in taken.items()

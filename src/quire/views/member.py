@@ -1,11 +1,10 @@
-"""One member of a group that changes, as a state machine: everything that it decides, and nothing that it does.
+"""One member of a group whose membership changes, as a state machine without input or output.
 
 Inputs are its methods: `submit`, `read`, `leave`, `move`, `close`; `receive`, for a packet; `tick`, when some time has passed;
-`suspect` and `trust`, for what is thought of others; `synced`, when the journal is durable up to a record; `checkpointed`,
-with a snapshot that was asked for. Each returns effects, in order. There is no clock, socket, file or randomness in here.
+`suspect` and `trust`, from the failure detector; `synced`, when the journal is durable up to a record; `checkpointed`, with a
+snapshot that was asked for. Each returns effects, in order. There is no clock, socket, file or randomness in here.
 
-It needs links that keep their order and lose nothing between two running processes. What was sent to a process that has
-ended is gone.
+It needs reliable FIFO links between running processes. What was sent to a process that has ended is lost.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from quire.views.view import Participant
 
 
 class Member:
-    """`Member(…)` is a process that was never in the group; `founds`: whether it is a founder, who may vote for the first view.
-    Whoever says so must know, durably, that this founder was never started before. `Member.restart(…)` is one that has a
-    journal."""
+    """A member of a group. `Member(…)` makes one that was never in the group; `founds`: whether it is a founder, which may vote
+    for the first view. The caller must know, durably, that this founder was never started before. `Member.restart(…)` makes
+    one from its journal."""
 
     def __init__(self, settings: GroupSettings, me: Participant, session: str, *, founds: bool) -> None:
         self._begin(Membership.begin(settings, me, session, founds=founds))
@@ -42,17 +41,17 @@ class Member:
         self.membership = membership
         self._reception = Reception(membership)
         self._future: list[tuple[str, int, GroupPacket]] = []
-        """What came of later views."""
+        """Packets that came before their view began here."""
         self._rounds = 0
 
     def start(self) -> list[Effect]:
-        """The first effects of a process: what it writes, and the state that it had."""
+        """The first effects of a process: the records that it writes, and the state that it recovered."""
         return self._effects()
 
     # What the application wants.
 
     def submit(self, messages: Messages) -> list[Effect]:
-        """Have these operations, which do not change any more, executed once, in order, at every member."""
+        """Have these operations executed once, in order, at every member. Their bytes must not change any more."""
         core = self.core
         if core.closing or core.leaving or core.mode in ("left", "closed"):
             raise BadInput("the group is closing, or this member is leaving, so nothing more can be submitted")
@@ -64,25 +63,25 @@ class Member:
         return self._effects()
 
     def read(self, token: int) -> list[Effect]:
-        """Ask for a moment at which the state here has everything that was completed before now."""
+        """Ask to be told when the state here has every operation that was completed before now."""
         self.membership.reads.append(token)
         return self._effects()
 
     def leave(self) -> list[Effect]:
-        """Be a member no more, once everything that was sent is delivered."""
+        """Leave the group, once everything that was sent is delivered."""
         core = self.core
         if core.closing:
             raise BadInput("the group is closing, so members cannot leave it any more")
         core.leaving = True
         if core.mode == "joining":
-            # It may have been let in meanwhile. The others learn from its next incarnation that it does not come.
+            # It may have been admitted meanwhile. The others learn from its next incarnation that it does not come.
             self.membership.come_back(core.me.incarnation + 1)
             core.mode = "left"
             core.out.append(Leave(core.view.epoch))
         return self._effects()
 
     def move(self, cluster: str) -> list[Effect]:
-        """Be in another cluster, from the next view on."""
+        """Move to another cluster, from the next view on."""
         core = self.core
         if core.closing or core.leaving or core.mode in ("left", "closed"):
             raise BadInput("the group is closing, or this member is leaving, so it cannot move any more")
@@ -101,8 +100,8 @@ class Member:
         return self._effects()
 
     def to_keep(self) -> Kept | None:
-        """What of the records so far still counts, so that a journal can begin with it, and with the application's state of
-        this moment; None while the member is not in a view, or between two."""
+        """A record of everything that is still needed of the journal so far, so that a new journal can begin with it and with
+        the application's present state; None while the member is not in a view, or in a view change."""
         membership = self.membership
         return membership.ordering.to_keep(membership.aftermath.packed()) if self.core.mode == "normal" else None
 
@@ -119,7 +118,7 @@ class Member:
         return self._effects()
 
     def greet(self, name: str, incarnation: int) -> list[Effect]:
-        """A process is there with which there was no connection: tell it how things stand, which it will have missed."""
+        """A connection with a process is new: send it the status that it will have missed."""
         core = self.core
         core.names.add(name)
         core.heard[name] = max(core.heard.get(name, 0), incarnation)
@@ -130,22 +129,22 @@ class Member:
         return self._effects()
 
     def progress(self) -> object | None:
-        """Something that is another whenever anything has moved for what waits here; None where nothing waits."""
+        """A value that changes whenever there is progress for operations or reads that wait here; None where none wait."""
         core, ordering = self.core, self.membership.ordering
         if core.mode != "normal" or not (core.operations.unsettled() or ordering.reads.is_asking()):
             return None
         return core.position, core.operations.settled, ordering.knowledge.stable(ordering.rank)
 
     def is_awaited(self) -> bool:
-        """Whether somebody may have to hear from this process, which is in no view any more, how its last one ended."""
+        """Whether others may still need to learn from this process, which is in no view any more, how its last one ended."""
         return self.core.mode in ("left", "closed") and self.membership.aftermath.is_awaited()
 
     def waits_for(self) -> set[str]:
-        """The members without whose word nothing moves here at present."""
+        """The members from which this one needs packets to make progress."""
         return self.membership.ordering.waits_for() if self.core.mode == "normal" else set()
 
     def slow_relays(self) -> dict[str, int]:
-        """The members that others wait for to pass on what this one sent, and how much of it each has taken."""
+        """The relays that other members wait for to forward this one's messages, and how many of them each has taken."""
         return self.membership.ordering.slow_relays() if self.core.mode == "normal" else {}
 
     def synced(self, number: int) -> list[Effect]:
@@ -160,7 +159,7 @@ class Member:
     # Time.
 
     def tick(self) -> list[Effect]:
-        """Say that this process is there, say again what somebody may have missed, and try what there is cause for."""
+        """Send heartbeats, repeat what others may have missed, and go on with joining or with a view change."""
         core, membership = self.core, self.membership
         known = membership.ordering.known() if core.mode == "normal" else None
         core.send(Status(core.view.epoch, known), core.names)
@@ -174,13 +173,13 @@ class Member:
         return self._effects()
 
     def start_ballot(self, *, hasty: bool = False) -> list[Effect]:
-        """Try for the next view now, whether or not there is cause."""
+        """Begin a view change now, whether or not there is a cause."""
         if self.membership.takes_part() and self.membership.agreement.decided is None:
             self.membership.agreement.start(hasty=hasty)
         return self._effects()
 
     def _agree(self) -> None:
-        """Go on with the ballot that there is, or begin one."""
+        """Go on with the ballot that this member leads, or begin one if there is a cause."""
         core, agreement = self.core, self.membership.agreement
         campaign = agreement.campaign
         if core.leaving and len(core.view.members) == 1:
@@ -198,8 +197,8 @@ class Member:
             elif campaign.age > patience + core.settings.patience:
                 agreement.campaign = None
         elif self.has_cause() and core.view.is_quorum(core.trusted(), core.settings.tie):
-            # The first that is trusted tries at once, the others only when that comes to nothing; and whoever has promised to
-            # one of them gives it the time that it may need.
+            # The first trusted member begins a ballot at once, and each of the others only if those before it do not succeed. A
+            # member that has promised to another trusted one gives that one the time that it may need.
             agreement.waited += 1
             before = [name for name in core.view.names() if name in core.trusted()].index(core.me.name)
             under_way = agreement.promised.name in core.trusted() - {core.me.name}
@@ -208,7 +207,7 @@ class Member:
                 agreement.start()
 
     def has_cause(self) -> bool:
-        """Whether a member should try for the next view."""
+        """Whether there is a cause for a view change."""
         core = self.core
         if core.mode == "frozen" or core.leaving or core.has_moved():
             return True
@@ -222,14 +221,14 @@ class Member:
     def receive(
         self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool = False, more: bool = False
     ) -> list[Effect]:
-        """Take a packet from a process. `hasty`: a ballot that a quorum backs does not wait for anybody else. `more`: the turn
-        goes on until `end_turn`, so what can be said together with what follows waits for that."""
+        """Take a packet from a process. `hasty`: a ballot that a quorum backs does not wait for further promises. `more`: the
+        turn goes on until `end_turn`, so that what can be batched with later packets waits for that."""
         core = self.core
         if core.heard.get(name, -1) < incarnation:
             core.names.add(name)
             core.heard[name] = incarnation
         if packet.epoch == core.view.epoch and core.mode == "normal" and type(packet) in ORDERED:
-            # Nearly all packets are of this kind, and there are many of them.
+            # The fast path: nearly all packets are of this kind.
             rank = core.rank_of(name, incarnation)
             if rank is not None and core.is_myself_in_view():
                 self._reception.order(rank, packet)
@@ -246,7 +245,7 @@ class Member:
         return self._effects(more=more)
 
     def end_turn(self) -> list[Effect]:
-        """Nothing more has come together with what was received."""
+        """The last of the packets that came together was received: send what was batched, and ask for syncs."""
         core = self.core
         if core.mode == "normal":
             self.membership.ordering.end_turn()
@@ -256,7 +255,7 @@ class Member:
     # What follows from what came.
 
     def _effects(self, *, more: bool = False) -> list[Effect]:
-        """Go as far as possible, and return everything that is to be done."""
+        """Go on as far as possible, and return the effects."""
         core, membership = self.core, self.membership
         membership.conclude()
         while self._future and self._replay_one():
@@ -272,7 +271,7 @@ class Member:
         return core.take_effects()
 
     def _replay_one(self) -> bool:
-        """Take the first thing that came before its view began; whether there was one."""
+        """Handle the first stored packet whose view has begun; returns whether there was one."""
         core = self.core
         if core.mode == "joining":
             return False
@@ -285,7 +284,7 @@ class Member:
         return False
 
     def _ask_for_reads(self) -> None:
-        """Begin a round for all reads that wait."""
+        """Begin one round of questions for all reads that wait."""
         core, ordering, reads = self.core, self.membership.ordering, self.membership.reads
         self._rounds += 1
         ordering.reads.begin(self._rounds, list(reads))

@@ -1,4 +1,4 @@
-"""How a process goes from one view to the next, is left out of one, comes into one, or comes back after a crash."""
+"""How a process goes through view changes: installs the next view, is excluded, joins, or recovers after a crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quire.views.view import Participant, Position, Value, View, founding_view
 
 
 class Membership:
-    """The parts of a member, of which some are new in each view."""
+    """The parts of a member, some of which are replaced in each view."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -30,11 +30,11 @@ class Membership:
         self.donor = Donor(core, self._is_safe)
         self.aftermath = Aftermath(core)
         self.reads: list[int] = []
-        """Reads that wait for a view in which they can begin."""
+        """Reads that wait until they can begin in a view."""
 
     @classmethod
     def begin(cls, settings: GroupSettings, me: Participant, session: str, *, founds: bool) -> Membership:
-        """Of a process that was never in the group."""
+        """The membership of a process that was never in the group."""
         membership = cls(Core(settings, me, session, founding_view(settings.founders)))
         founds = founds and membership.core.view.rank(me.name) is not None
         if founds:
@@ -44,7 +44,8 @@ class Membership:
 
     @classmethod
     def recover(cls, settings: GroupSettings, records: Iterable[Record]) -> Membership:
-        """Of a process whose journal has these records: it is where it was, but nothing happens until the next view."""
+        """The membership of a process whose journal has these records. It is where it was, but takes part again only in the
+        next view."""
         found = recover(founding_view(settings.founders), records)
         core = Core(
             settings, Participant(found.name, found.incarnation + 1, found.weight, found.cluster), found.session, found.view
@@ -67,7 +68,7 @@ class Membership:
         return membership
 
     def _restore_state(self, found: Recovered) -> None:
-        """Bring the application to the state that it had, and the history with it."""
+        """Bring the application back to the state that it had, and restore the history."""
         core = self.core
         base = found.base or Position(1, (0,) * len(core.settings.founders))
         core.position = base
@@ -95,7 +96,7 @@ class Membership:
             self.fetch_cut({name})
 
     def fetch_cut(self, names: Collection[str]) -> None:
-        """Ask for what is missing here of what was decided."""
+        """Ask for the messages of the decided cut that are missing here."""
         value, stock = self.agreement.decided, self.ordering.stock
         assert value is not None
         for origin, last in enumerate(value.cut):
@@ -103,7 +104,7 @@ class Membership:
                 self.core.send(Fetch(self.core.view.epoch, origin, stock.count[origin], last), names)
 
     def conclude(self) -> None:
-        """Go on to the next view, if it is decided and everything is here that has to be delivered before."""
+        """Go on to the next view, if it is decided and all messages of the cut are held here."""
         value = self.agreement.decided
         if value is None or not self.takes_part():
             return
@@ -133,7 +134,7 @@ class Membership:
             self.aftermath.welcome(core.view.names())
 
     def _enter(self, view: View, *, joined: bool) -> None:
-        """Begin a view, with everything delivered that came before it."""
+        """Begin a view; everything that belongs to earlier views is delivered."""
         core = self.core
         core.view = view
         core.names.update(view.names())
@@ -150,7 +151,7 @@ class Membership:
         core.save(Entered(view, dict(core.table), self.aftermath.packed()))
         core.cross_boundary()
         core.out.append(Install(view, joined))
-        # Whoever was started again in between is not the process that the view names: it asks for the next one.
+        # If this process restarted during the view change, the view has its earlier incarnation: it waits for the next view.
         core.mode = "normal" if core.is_myself_in_view() else "frozen"
 
     def _end(self, value: Value) -> None:
@@ -161,7 +162,7 @@ class Membership:
         core.send_when_durable(Installed(core.view.epoch + 1), core.view.names())
         core.out.append(Close(core.view.epoch))
 
-    # Being left out, and coming in.
+    # Exclusion, and joining.
 
     def _exclude(self, value: Value | None) -> None:
         """The group goes on without this process."""
@@ -185,7 +186,7 @@ class Membership:
         self.come_back(core.me.incarnation + 1)
 
     def _settle_by_cut(self, value: Value) -> None:
-        """A member that has left delivers nothing more, but the cut says what of its own is executed."""
+        """A member that has left delivers nothing more, but the cut tells which of its own operations are executed."""
         core, rank = self.core, self.ordering.rank
         number = self.ordering.operation_before(rank, value.cut[rank])
         if number > core.table.get(core.session, 0):
@@ -193,13 +194,13 @@ class Membership:
             core.settle()
 
     def come_back(self, incarnation: int) -> None:
-        """Be another incarnation from now on."""
+        """Become another incarnation."""
         core = self.core
         core.me = msgspec.structs.replace(core.me, incarnation=incarnation)
         self._say_who(founds=False)
 
     def move(self, cluster: str) -> None:
-        """Want to be in another cluster. The next view has this member there, if it reports after this."""
+        """Ask to be in another cluster. The next view has this member there, if the member reports after this."""
         core = self.core
         if core.me.cluster != cluster:
             core.me = msgspec.structs.replace(core.me, cluster=cluster)
@@ -210,7 +211,7 @@ class Membership:
         core.save(core.started(founds=founds))
 
     def told_stale(self, packet: Stale) -> None:
-        """A view goes on of which this process is no member."""
+        """There is a view, which may be a later one, of which this process is no member."""
         core = self.core
         core.names.update(packet.view.names())
         if packet.view.incarnation(core.me.name) == core.me.incarnation:
@@ -222,12 +223,12 @@ class Membership:
             self.come_back(latest + 1)
 
     def welcomed(self, packet: Welcome) -> None:
-        """This process is in a view."""
+        """This process was admitted to a view."""
         core = self.core
         if packet.view.incarnation(core.me.name) != core.me.incarnation:
             return
         if packet.entries is None or not self.learner.is_at(packet.since) or core.position.epoch >= packet.view.epoch:
-            # It cannot begin this view. The others learn that from its next incarnation, which asks anew.
+            # It lacks the state with which this view begins. The others learn that from its next incarnation, which asks anew.
             self.come_back(core.me.incarnation + 1)
             return
         self.learner.apply(packet.entries)
@@ -237,7 +238,7 @@ class Membership:
         core.send_when_durable(Installed(core.view.epoch), core.view.names())
 
     def hindrances(self) -> list[Hindrance]:
-        """Everything that waits here to be delivered, and whom it waits for."""
+        """All messages that wait here to be delivered, and the members that they wait for."""
         core, operations = self.core, self.core.operations
         if core.mode == "normal":
             return self.ordering.hindrances()

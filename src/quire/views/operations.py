@@ -1,4 +1,7 @@
-"""What the application of this process submitted, until it is executed. It outlives views and, with a journal, the process."""
+"""The operations that this process's application submitted, kept until they are executed.
+
+They outlive views and, with a journal, the process.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from quire.model.payloads import Messages
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """Operations that were submitted together, the first of which has this number."""
+    """Operations that were submitted together; `first` is the number of the first one."""
 
     first: int
     messages: Messages
@@ -21,35 +24,35 @@ class Submission(msgspec.Struct, frozen=True):
         return self.first + len(self.messages.payloads) - 1
 
     def since(self, number: int) -> Messages:
-        """Those from this number on."""
+        """The operations from this number on."""
         return self.messages if number <= self.first else self.messages.rest(number - self.first)
 
 
 class Operations:
     """The operations of a session, numbered from 1. Each is executed once, in this order, however often it has to be sent.
 
-    They are kept as they were submitted, many together, so that one operation costs nothing by itself."""
+    They are kept in the batches in which they were submitted, so that there is no cost per operation."""
 
     def __init__(self, session: str) -> None:
         self.session = session
         self.last = 0
-        """The number of the last one that was submitted."""
+        """The number of the last operation that was submitted."""
         self.settled = 0
-        """The number of the last one that is known to be executed."""
+        """The number of the last operation that is known to be executed."""
         self.released = 0
-        """The number of the last one that will never have to be sent again."""
+        """The number of the last operation that will never have to be sent again."""
         self._kept: deque[Submission] = deque()
-        """Those with any after `released`, in order."""
+        """The submissions that have operations after `released`, in order."""
         self._unsent: deque[Submission] = deque()
-        """Those with any after `_sent`, in order."""
+        """The submissions that have operations after `_sent`, in order."""
         self._durable = 0
         self._writes: deque[tuple[int, int]] = deque()
         """(record, number): once that record is durable, so are the operations up to this number."""
         self._sent = 0
-        """The number of the last one that was sent in the present view."""
+        """The number of the last operation that was sent in the present view."""
 
     def submit(self, messages: Messages) -> int:
-        """Returns the number of the first."""
+        """Returns the number of the first operation."""
         submission = Submission(self.last + 1, messages)
         self._kept.append(submission)
         self._unsent.append(submission)
@@ -57,7 +60,7 @@ class Operations:
         return submission.first
 
     def restore(self, dropped: int, payloads: Sequence[bytes], settled: int, released: int) -> None:
-        """What the journal says was submitted after so many that are not known any more, and what of all is executed."""
+        """Restore from the journal: `payloads` are the operations after the first `dropped` ones, which are no longer kept."""
         self.last = self.released = self._sent = dropped
         if payloads:
             self.submit(Messages.of(payloads))
@@ -66,11 +69,11 @@ class Operations:
         self.release(released)
 
     def may_be_sent(self) -> None:
-        """There is no journal to wait for."""
+        """There is no journal: everything submitted may be sent at once."""
         self._durable = self.last
 
     def written(self, record: int) -> None:
-        """Everything that was submitted so far is in the journal up to this record."""
+        """Everything that was submitted so far is in the records of the journal up to this one."""
         self._writes.append((record, self.last))
 
     def synced(self, record: int) -> None:
@@ -78,38 +81,38 @@ class Operations:
             self._durable = self._writes.popleft()[1]
 
     def settle(self, number: int) -> bool:
-        """Those up to this number are executed; whether that is news."""
+        """The operations up to this number are executed; returns whether that is news."""
         if number <= self.settled:
             return False
         self.settled = number
-        # A session whose process lost its memory goes on after what others know of it.
+        # The process may have lost its memory: its session goes on after the operations that others know of.
         self.last = max(self.last, number)
         if number > self._sent:
             self._have_sent(number)
         return True
 
     def release(self, number: int) -> None:
-        """No later view can be without those up to this number."""
+        """Every later view has the operations up to this number, so they need not be kept."""
         self.released = max(self.released, number)
         _drop(self._kept, self.released)
 
     def rewind(self, number: int) -> None:
-        """The state was replaced by one in which only those up to this number are executed."""
+        """The state was replaced by one in which only the operations up to this number are executed."""
         self.settled = number
 
     def send_again(self) -> None:
-        """A view has begun, in which nothing was sent yet."""
+        """A view has begun: everything that is not executed has to be sent again in it."""
         self._sent = self.settled
         self._unsent = self._kept.copy()
         _drop(self._unsent, self._sent)
 
     def is_sendable(self) -> bool:
-        """Whether `next_batch` would find any."""
+        """Whether `next_batch` would return any operations."""
         return self._durable > self._sent and bool(self._unsent)
 
     def next_batch(self, most: int, size_most: int) -> tuple[int, Messages]:
-        """The operations to be sent next, with the number of the first: so many of them and so many bytes at most, but one in
-        any case; none where none is ready. Where what was submitted together fits, it is not touched."""
+        """The operations to send next, with the number of the first: at most `most` of them and `size_most` bytes, but at least
+        one, unless none is ready. Submissions that fit are not split."""
         first, count, size = self._sent + 1, 0, 0
         most = min(most, self._durable - self._sent)
         found: list[Messages] = []
@@ -134,7 +137,7 @@ class Operations:
         return self._sent == self.last
 
     def kept(self) -> tuple[bytes, ...]:
-        """Those after the released ones."""
+        """The operations after the released ones."""
         return tuple(payload for each in self._kept for payload in each.since(self.released + 1).payloads)
 
     def unsettled(self) -> int:
@@ -142,6 +145,6 @@ class Operations:
 
 
 def _drop(submissions: deque[Submission], number: int) -> None:
-    """Drop those that have none after this number."""
+    """Drop the submissions that have no operation after this number."""
     while submissions and submissions[0].last <= number:
         submissions.popleft()

@@ -1,4 +1,4 @@
-"""Normal operation in one view: its ordering protocol, and what is held, known and delivered in it."""
+"""Normal operation in one view: runs the ordering protocol, and keeps track of what is held, stable and delivered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ordering:
     def __init__(self, core: Core, view: View, rank: int) -> None:
         settings, members = core.settings, len(view.members)
         self.view, self.rank = view, rank
-        # Whoever joins by a contact knows of no founders, and has nothing to order before it is in a view.
+        # A process that joins through a contact knows no founders, and has nothing to order before it is in a view.
         self.protocol = create(settings.protocol, rank, max(1, members), dict(settings.options), view.clusters())
         self.stock = Stock(members)
         self.knowledge = Knowledge(view, rank, settings.tie)
@@ -41,31 +41,31 @@ class Ordering:
         self._core = core
         self._journal, self._uniform = settings.journal, settings.uniform
         self._soon = (settings.outstanding + 3) // 4, settings.outstanding_bytes // 4
-        """With so many messages delivered, or so many bytes kept, whoever sent them is told."""
+        """After so many delivered messages, or with so many bytes kept, the sender is told, so that its window opens."""
         self._others = [(each.name, each.incarnation) if at != rank else None for at, each in enumerate(view.members)]
-        """Where packets go."""
+        """The name and incarnation of each other member, which packets are addressed to."""
         self._queue: deque[Run] = deque()
-        """What the protocol has delivered, and is not known yet to be safe."""
+        """Runs that the protocol has put in order, and that are not known to be safe yet."""
         self._sessions: list[tuple[str, int]] = [("", 0)] * members
-        """Of each member, its session, and the operation that its message 0 in this view would be, or is."""
+        """For each member, its session, and the number of the operation that is, or would be, its message 0 in this view."""
         self._backlog: dict[int, deque[Data | Control]] = {}
-        """Of members for whose packets the protocol had no room, everything that came since."""
+        """For each member whose packet the protocol had no room for, that packet and everything that came after it."""
         self._witnessing = Witnessing(view, rank, settings)
         self._told = [0] * members
-        """How much of each member this one has told that it has delivered."""
+        """How many messages of each member this one has said that it has delivered."""
         self._unsaid: Packet | None = None
-        """What the protocol wants to tell everybody, of which only the latest counts. It leaves at the end of a turn, once
-        anybody waits for it, if no messages of this member do, which tell as much."""
+        """The latest control packet of the protocol for all members, of which only the latest counts. It is sent at the end of
+        a turn, if another member waits for it and no messages of this member, which say as much, were sent meanwhile."""
         self._said: Packet | None = None
-        """What of the protocol went to everybody last."""
+        """The last packet of the protocol that was sent to all members."""
         self._held_at: deque[tuple[int, int, int]] = deque()
         self._delivered_at: deque[tuple[int, int, int]] = deque()
-        """(record, member, count): once that record is durable, so much is."""
+        """(record, member, count): once the record is durable, so many messages of the member are durably held or delivered."""
 
     # Sending.
 
     def pump(self) -> None:
-        """Send what was submitted, as far as there is room: while not too much of it is undelivered somewhere."""
+        """Send submitted operations while the send window has room."""
         core, settings = self._core, self._core.settings
         while core.operations.is_sendable() and core.mode == "normal" and self._has_room():
             number, batch = core.operations.next_batch(self._run_max, settings.run_bytes)
@@ -82,7 +82,7 @@ class Ordering:
             self.release()
 
     def _has_room(self) -> bool:
-        """Whether not too much is under way that somebody has not delivered yet."""
+        """Whether the send window has room: not too many of this member's messages, or bytes, are unstable."""
         settings, under_way = self._core.settings, self.sent - self.knowledge.stable(self.rank)
         return under_way < settings.outstanding and self.stock.bytes[self.rank] < settings.outstanding_bytes
 
@@ -90,7 +90,7 @@ class Ordering:
         return self.knowledge.mine()
 
     def _known_to(self, to: tuple[int, ...] | None) -> Known:
-        """What is told with a packet to these members, or to all."""
+        """The acknowledgement to put into a packet to these members (None: to all), noted as sent if it goes to all."""
         known = self.knowledge.mine()
         if to is None:
             self._told = list(known.delivered)
@@ -98,7 +98,7 @@ class Ordering:
         return known
 
     def _perform(self, effects: contract.Effects) -> None:
-        """Do what the protocol asks for."""
+        """Carry out the effects of the protocol."""
         for effect in effects:
             if isinstance(effect, contract.Deliver):
                 self._queue.append(effect.run)
@@ -123,7 +123,7 @@ class Ordering:
         self._to_members(Control(self.view.epoch, packet, self._known_to(to)), to)
 
     def end_turn(self) -> None:
-        """Nothing more comes at once: say what has waited for more to say, and is waited for."""
+        """All packets that came together are handled: send the control packets and acknowledgements that others wait for."""
         packet = self._unsaid
         if packet is not None and self.protocol.is_awaited(self._said):
             self._unsaid = None
@@ -133,7 +133,7 @@ class Ordering:
         self._tell_delivered()
 
     def _send_data(self, effect: contract.Send) -> None:
-        """Send a run of this member. The protocol may send it to some at a time, in a packet for each."""
+        """Send a run of this member. The protocol may send it to some members at a time, each in a packet of its own."""
         packet, to = effect.packet, effect.to
         session, base = self._sessions[self.rank]
         run = packet.carried()
@@ -150,7 +150,7 @@ class Ordering:
         self._to_members(data, to)
 
     def _pass_on(self, effect: contract.Send, run: Run) -> None:
-        """Send a run of another member on its way. It stays what its origin said of it, in another packet."""
+        """Relay a run of another member, in a packet of this member's protocol. The origin's other fields stay the same."""
         data = self.stock.find(run)
         passed_on = msgspec.structs.replace(data, packet=effect.packet, known=self._known_to(effect.to))
         self._to_members(passed_on, effect.to)
@@ -163,7 +163,7 @@ class Ordering:
     # Receiving.
 
     def take(self, source: int, packet: Data | Control) -> None:
-        """A packet of the protocol, from another member. Raises ProtocolViolation where no correct member sends it."""
+        """Take a packet of the protocol from another member. Raises ProtocolViolation where no correct member sends it."""
         if packet.known is not None:
             self.knowledge.learn(source, packet.known)
         if source in self._backlog:
@@ -173,7 +173,7 @@ class Ordering:
         self.release()
 
     def _took(self, source: int, packet: Data | Control) -> bool:
-        """Give a packet to the protocol; whether it had room for it."""
+        """Give a packet to the protocol; returns whether it had room for it."""
         data = packet if isinstance(packet, Data) else None
         if data is not None:
             self._check(source, data.run)
@@ -189,8 +189,8 @@ class Ordering:
         return True
 
     def _check(self, source: int, run: Run) -> None:
-        """Raise ProtocolViolation where this is not the next run of whoever sent it, or if it is passed on, of its origin. A
-        run of this member itself may come back to it."""
+        """Raise ProtocolViolation where this is not the next run of its origin, or was relayed though the protocol does not
+        relay. With relays, a run of this member may come back to it."""
         origin, relays = run.origin, self.protocol.relays
         if not (0 <= origin < len(self.delivered)) or (origin != source and not relays):
             raise ProtocolViolation(source, f"it passed on a run of member {origin}")
@@ -199,7 +199,7 @@ class Ordering:
             raise ProtocolViolation(source, f"it sent message {run.first} of member {origin}, not {expected}")
 
     def keep(self, data: Data) -> bool:
-        """Hold a run, whoever it came from."""
+        """Hold a run, whichever process it came from; returns whether it was new."""
         if not self.stock.add(data):
             return False
         run = data.run
@@ -208,7 +208,7 @@ class Ordering:
         if self._journal:
             self._core.save(Took(data))
         else:
-            # Whoever sent it holds it. Where there is a journal, it tells when it does so durably.
+            # The origin holds its own run. Where there is a journal, it says so once that is durable.
             self.knowledge.holds(origin, origin, run.end)
         self._hold(origin)
         return True
@@ -220,7 +220,7 @@ class Ordering:
             self.knowledge.holds(self.rank, origin, self.stock.count[origin])
 
     def synced(self) -> None:
-        """What was written is durable now, and may be told."""
+        """More of the journal is durable: acknowledge what it holds."""
         held = self._became_durable(self._held_at, self.knowledge.holds)
         self._became_durable(self._delivered_at, self.knowledge.has_delivered)
         if self._core.mode != "normal":
@@ -230,7 +230,7 @@ class Ordering:
         self.pump()
 
     def _became_durable(self, log: deque[tuple[int, int, int]], note: Callable[[int, int, int], None]) -> set[int]:
-        """Returns the members of whose messages there are more now."""
+        """Returns the members of whose messages more are durable now."""
         more: set[int] = set()
         while log and self._core.is_durable(log[0][0]):
             _, origin, count = log.popleft()
@@ -239,23 +239,23 @@ class Ordering:
         return more
 
     def _tell(self, origins: Collection[int]) -> None:
-        """Say that messages of these members are held here to whoever waits for that."""
+        """Acknowledge messages of these members, to the members that wait for it."""
         if origins:
             self._to_members(Have(self.view.epoch, self.known()), self._witnessing.audience(origins))
 
     def heard(self, source: int, known: Known) -> None:
-        """A member says what it holds and has delivered, and nothing else."""
+        """Take a packet in which a member says what it holds and has delivered."""
         self.knowledge.learn(source, known)
         self.release()
         self.pump()
 
     def _trim(self) -> None:
-        """Keep nothing that everybody has delivered."""
-        # What is not delivered here is needed here, whatever the others say.
+        """Drop the messages that are stable."""
+        # Messages that are not delivered here are needed here, whatever the others say.
         self.stock.drop(map(min, self.knowledge.all_stable(), self.delivered))
 
     def _tell_delivered(self) -> None:
-        """A sender may have so much outstanding and no more: tell it before it has to wait for that."""
+        """Tell senders what is delivered here before their send window is full."""
         delivered, (some, some_bytes) = self.knowledge.delivered[self.rank], self._soon
         late = []
         for origin, count in enumerate(delivered):
@@ -272,7 +272,7 @@ class Ordering:
     # Delivering.
 
     def release(self) -> None:
-        """Deliver what is safe, in the order of the protocol."""
+        """Deliver the runs that are safe (without uniform delivery, all) in the order of the protocol."""
         moved = True
         while moved:
             while self._queue and (not self._uniform or self._is_safe(self._queue[0])):
@@ -287,7 +287,7 @@ class Ordering:
         return self.knowledge.is_safe(run.origin, run.end)
 
     def _retry(self) -> bool:
-        """Offer the protocol again what it had no room for; whether it took any."""
+        """Offer the protocol again the packets that it had no room for; returns whether that put any run in order."""
         moved = False
         for source, packets in list(self._backlog.items()):
             while packets and self._took(source, packets[0]):
@@ -303,14 +303,14 @@ class Ordering:
         name, members = self.view.members[origin].name, len(self.view.members)
         self.delivered[origin] = run.end
         if self._journal:
-            # The run is in the journal already, and nothing waits for this but room for more.
+            # The run is in the journal already, so only the senders' windows wait for this record.
             self._delivered_at.append((core.note(Delivered(origin, run.end)), origin, run.end))
         else:
             self.knowledge.has_delivered(self.rank, origin, run.end)
         core.deliver(Entry(self.view.epoch, members, name, origin, run, session, base + run.first))
 
     def deliver_remainder(self, cut: tuple[int, ...]) -> None:
-        """The view ends: deliver the rest of what belongs to it."""
+        """The view ends: deliver the rest of the cut."""
         self._queue.clear()
         left = self.stock.within(cut)
         if self.protocol.relays:
@@ -322,11 +322,11 @@ class Ordering:
             self.deliver(delivery.run)
 
     def operation_before(self, origin: int, count: int) -> int:
-        """The number, in its session, of the last of so many messages of a member."""
+        """The number, in its session, of the last of the first `count` messages of a member."""
         return self._sessions[origin][1] + count - 1
 
     def restore(self, kept: Kept | None, runs: Iterable[Data], delivered: Iterable[Entry]) -> None:
-        """What the journal says was held and delivered in this view; `kept`, of what was dropped from it."""
+        """Restore from the journal what was held and delivered in this view; `kept`: the record of what was dropped from it."""
         if not self.view.members:
             return
         if kept is not None:
@@ -343,10 +343,10 @@ class Ordering:
         self.knowledge.restore(self.stock.count, self.delivered)
 
     def to_keep(self, previous: Previous | None) -> Kept:
-        """What of the records so far still counts, while messages are ordered here."""
+        """The record of everything that is still needed of the journal so far, in normal operation."""
         core, stock = self._core, self.stock
         return Kept(
-            # Whoever has been in a view has no vote in the founding one.
+            # A process that has been in a view has no vote in the founding one.
             started=core.started(founds=False),
             view=self.view,
             previous=previous,
@@ -361,7 +361,7 @@ class Ordering:
         )
 
     def hindrances(self) -> list[Hindrance]:
-        """Everything that is held back here, whom it waits for, and why."""
+        """All messages that are held back here, the members that they wait for, and why."""
         unknown = "its position in the order is unknown without a message from"
         found = [self._hindrance(each.run, each.members, unknown) for each in self.protocol.waiting()]
         for run in self._queue:
@@ -378,7 +378,7 @@ class Ordering:
         return to_blame(self.protocol, origin, [rank for rank in ranks if rank != self.rank])
 
     def slow_relays(self) -> dict[str, int]:
-        """Of those who have not taken all that this member sent, and have to pass it on, how much each has taken."""
+        """The relays that lack some of what this member sent, and how much of it each has taken."""
         late = [rank for rank in self.knowledge.lacking(self.rank, self.sent) if rank != self.rank]
         found = relays_to_blame(self.protocol, self.rank, late)
         return {self.view.members[rank].name: self.knowledge.held[rank][self.rank] for rank in found}
@@ -392,5 +392,5 @@ class Ordering:
         return tuple(self.view.members[rank].name for rank in ranks if rank != self.rank)
 
     def waits_for(self) -> set[str]:
-        """The members without whose word nothing moves here at present."""
+        """The members from which this one needs packets to make progress."""
         return {name for each in self.hindrances() for name in each.waits_for}

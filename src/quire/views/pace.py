@@ -1,4 +1,4 @@
-"""When a member's timer runs: between signs of life, or in haste, while the next view is being agreed upon."""
+"""When a member's timer runs: once per heartbeat, and more often during a view change, with exponential backoff."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from quire.views.member import Member
 from quire.views.timing import Timing
 
 _TRIES = 8
-"""So often it runs in haste, before the pauses grow."""
+"""How many times the timer runs without any change before the pauses grow."""
 _DOUBLINGS_MAX = 16
-"""By then they are longest, however long it goes on in vain."""
+"""How many times the pause is doubled at most."""
 
 
 class Pace:
     def __init__(self, member: Member, timing: Timing) -> None:
         self.at = 0.0
-        """When the timer is wanted next."""
+        """When the timer has to run next."""
         self._member, self._timing = member, timing
         self._standing: object = None
         self._in_vain = 0
@@ -27,7 +27,7 @@ class Pace:
         self.at = now + self._pause_s()
 
     def hurry(self, now: float) -> None:
-        """Something has come by which there may be cause for haste."""
+        """A packet came that may have begun a view change: the timer may have to run sooner."""
         self.at = min(self.at, now + self._pause_s())
 
     def _pause_s(self) -> float:

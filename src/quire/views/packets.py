@@ -1,6 +1,6 @@
-"""What members of a group that changes send each other. Every packet says of which epoch it is.
+"""The packets that members of a changing group send each other. Every packet carries its epoch.
 
-Some carry packets of the ordering protocol. They are generic in its type, so that they can be read from bytes.
+Some carry packets of the ordering protocol. They are generic in its type, so that they can be decoded from bytes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class GroupPacket(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How many messages of each member the sender holds, and has delivered; where it has a journal, durably."""
+    """An acknowledgement: how many messages of each member the sender holds, and has delivered; with a journal, durably."""
 
     held: Counts
     delivered: Counts
 
 
 class Data(GroupPacket, Generic[P], frozen=True, tag="data"):
-    """A run of a member's messages, in the packet of the ordering protocol. It comes from that member, its origin, unless the
-    protocol has others pass it on."""
+    """A run of a member's messages, in a packet of the ordering protocol. It comes from that member, its origin, unless the
+    protocol has other members relay it."""
 
     packet: P
     session: str
@@ -43,9 +43,9 @@ class Data(GroupPacket, Generic[P], frozen=True, tag="data"):
     causes: Counts
     """How many messages of each member the origin had delivered when it sent the run."""
     floor: int
-    """How many of the origin's own messages everybody has delivered, as far as it knew."""
+    """How many of the origin's own messages are stable (delivered by every member), as far as it knew."""
     known: Known | None
-    """What whoever sent this packet has."""
+    """What the sender of this packet, which may be a relay, holds and has delivered."""
 
     @property
     def run(self) -> Run:
@@ -54,7 +54,7 @@ class Data(GroupPacket, Generic[P], frozen=True, tag="data"):
         return run
 
     def without_messages(self) -> Self:
-        """The same, if the messages themselves are known."""
+        """The same without the payload, for where the messages themselves are known."""
         run = msgspec.structs.replace(self.run, body=msgspec.structs.replace(self.run.body, payload=b""))
         return msgspec.structs.replace(self, packet=self.packet.carrying(run))
 
@@ -71,7 +71,7 @@ class Have(GroupPacket, frozen=True, tag="have"):
 
 
 class Status(GroupPacket, frozen=True, tag="status"):
-    """A sign of life. A member that is between two views says nothing of what it holds."""
+    """A heartbeat. A process that is not in normal operation does not say what it holds."""
 
     known: Known | None
 
@@ -89,7 +89,7 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
-    """What a member says of itself when it promises."""
+    """What a member reports of itself when it promises."""
 
     incarnation: int
     held: Counts
@@ -99,7 +99,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     drained: bool
     """Whether it knows that the group is closing, and has nothing left to send."""
     cluster: str = ""
-    """In which cluster it wants to be."""
+    """The cluster that it wants to be in."""
 
 
 class Promise(GroupPacket, frozen=True, tag="promise"):
@@ -109,7 +109,7 @@ class Promise(GroupPacket, frozen=True, tag="promise"):
 
 
 class Refuse(GroupPacket, frozen=True, tag="refuse"):
-    """A ballot came too late: this round has been promised already."""
+    """A ballot is refused: a ballot of this round, which is not lower, has been promised already."""
 
     round: int
 
@@ -157,7 +157,7 @@ class Join(GroupPacket, frozen=True, tag="join"):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """What was delivered: a run of a member, or a part of one, and which operations it was."""
+    """A delivery: a run of a member, or a part of one, and which operations of which session it was."""
 
     epoch: int
     members: int
@@ -170,7 +170,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Previous(msgspec.Struct, Generic[P], frozen=True, array_like=True):
-    """How the view before this one ended, for those who have not heard."""
+    """How the previous view ended, for processes that have not learned it."""
 
     view: View
     value: Value
@@ -178,17 +178,17 @@ class Previous(msgspec.Struct, Generic[P], frozen=True, array_like=True):
 
 
 class Welcome(GroupPacket, Generic[P], frozen=True, tag="welcome"):
-    """To a joiner: the view that it is in, and what was delivered before it since the state with which it asked."""
+    """To a joiner: the view that it is in, and what was delivered before that view since the state that the joiner had."""
 
     view: View
     since: Position
     entries: tuple[Entry, ...] | None
-    """None: more than is kept; the joiner has to begin again."""
+    """None: that is more than is kept, and the joiner has to begin again."""
     previous: Previous[P] | None
 
 
 class AskState(GroupPacket, frozen=True, tag="ask-state"):
-    """Ask for a part of a checkpoint; without a name, of any."""
+    """Ask for a part of a checkpoint; if it is None, of any."""
 
     checkpoint: Position | None
     index: int
@@ -198,7 +198,7 @@ class StatePart(GroupPacket, frozen=True, tag="state-part"):
     checkpoint: Position
     index: int
     total: int
-    """How many parts there are; 0 while the checkpoint is being made, for which it is worth waiting."""
+    """How many parts there are; 0 while the checkpoint is still being made."""
     data: bytes
     table: dict[str, int]
 
@@ -208,27 +208,27 @@ class AskHistory(GroupPacket, frozen=True, tag="ask-history"):
 
 
 class History(GroupPacket, frozen=True, tag="history"):
-    """What was delivered after a position, and how many messages the sender is ahead of that."""
+    """What was delivered after a position, and how many further messages the sender has delivered."""
 
     since: Position
     entries: tuple[Entry, ...]
     behind: int
     members: tuple[str, ...]
-    """Who is in the view of the sender."""
+    """The members of the sender's view."""
 
 
 class Gone(GroupPacket, frozen=True, tag="gone"):
-    """What was asked for is not kept any more."""
+    """The checkpoint or history that was asked for is no longer kept."""
 
 
 class Closed(GroupPacket, frozen=True, tag="closed"):
-    """The group has ended, and these operations of each session were executed."""
+    """The group has ended. The table has, for each session, the number of its last operation that was executed."""
 
     table: dict[str, int]
 
 
 class AskHeld(GroupPacket, frozen=True, tag="ask-held"):
-    """For a read: what do you hold?"""
+    """For a read: ask a member how many messages it holds."""
 
     token: int
 
@@ -239,12 +239,12 @@ class Held(GroupPacket, frozen=True, tag="held"):
 
 
 ORDERED = frozenset({Data, Control, Have})
-"""Packets by which nothing but the order goes on: there is never a reason to hurry after them."""
+"""Packets of normal operation, which never begin a view change, so that the timer need not run sooner."""
 REPEATED = frozenset({Status, Decide, Welcome, Stale, Join, AskState, StatePart, AskHistory, History, Gone, Closed})
-"""Packets that are sent again until they have had their effect, so that it costs only time where one is dropped."""
+"""Packets that are sent again until they have had their effect, so that dropping one costs only time."""
 IN_ORDER = (Data, Control, Have, Status, AskHeld, Held)
-"""Packets that only a member of the view may send, and only while it is normal."""
+"""Packets that are taken only from a member of the view."""
 IN_VIEW = (Data, Control, Have, Prepare, Promise, Refuse, Accept, Vote, Decide, Fetch, Fill, AskHeld, Held)
 """Packets that mean something only in the view of their epoch."""
 ASKING_HOW_IT_ENDED = (Status, Prepare, Fetch)
-"""Packets by which somebody shows that it is still in an earlier view."""
+"""Packets by which a process shows that it is still in an earlier view."""

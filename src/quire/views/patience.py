@@ -1,5 +1,6 @@
-"""What takes long here: messages that are held back, and processes that acknowledge nothing. It is looked at now and then, and
-told once, for whoever runs the group: nothing follows from it for the group itself.
+"""Reports for operators: messages that are held back for long, and peers that acknowledge nothing.
+
+Both are checked at intervals and reported once. The reports are information only: the group does not act on them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ class Patience:
         self._timing = timing
         self._looked_at = 0.0
         self._since: dict[tuple[str, int], float] = {}
-        """Since when messages are seen to wait."""
+        """Since when messages are known to wait, by the key of their hindrance."""
         self._told: tuple[str, int] | None = None
         self._arrived: dict[str, tuple[int, float]] = {}
-        """Of each process, how much of what was sent to it is known to have arrived, and since when no more is."""
+        """For each peer, how many frames it has acknowledged, and since when that number has not grown."""
         self._stalled: set[str] = set()
 
     def is_due(self, now: float) -> bool:
@@ -39,7 +40,7 @@ class Patience:
             yield Report("gap", oldest.origin, why, oldest.waits_for, for_s)
 
     def how_long(self, now: float, held: Iterable[Hindrance]) -> list[tuple[Hindrance, float]]:
-        """For how long each of these is known to wait."""
+        """How long each of these is known to have waited."""
         found = [(each, self._since.get(each.key, now)) for each in held]
         self._since = {each.key: since for each, since in found}
         return [(each, now - since) for each, since in found]

@@ -1,8 +1,9 @@
-"""The other processes of a group, and the links to them, which survive their connections.
+"""The other processes of a group, and the links to them, which outlive single connections.
 
-A link is between two lives of processes: what was sent to a life that has ended is gone. Of two processes the one with the
-greater name decides over which of several connections they talk: the newest. It says so by the first frame on it, RESUME, with
-how much has arrived; the other then answers with its own. Nothing else is written before that has come.
+A *life* of a process is the time from its start to its end. A link is between two lives: what was sent to a life that has ended
+is lost. Of two processes, the one with the greater name decides which of several connections they use: the newest. It says so
+with the first frame on that connection, RESUME, which tells how many frames it has received; the other answers with a RESUME of
+its own. Nothing else is written before the other side's RESUME has come.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from quire.wire.frames import ADDRESSED, PIECE, FrameError, Numbered, acked, add
 from quire.wire.links import Incoming, Outgoing
 
 PACKET_BYTES_MAX = 1 << 30
-"""No packet is longer: what a member keeps for others is bounded, and a packet has some of that at most."""
+"""No packet is longer: what a member keeps for others is bounded, and a packet carries at most some of that."""
 
 REPEATED_BYTES_MAX = 1 << 22
-"""A peer to which so much is under way is not told again what it will be told again anyway."""
+"""While so much is in flight to a peer, packets that are sent repeatedly anyway are not sent to it."""
 
 _ENDED_MAX = 16
-"""So many lives of a name are remembered that have ended."""
+"""How many ended lives of a name are remembered."""
 
 _DOUBTS_MAX = 2
-"""A process that has ended may have left two connections: one that it has made, and one that was made to it."""
+"""How often a life that seems to be an earlier one is refused: a process that has ended may have left behind two connections,
+one that it made and one that was made to it."""
 
 _CHANGED = "another connection replaced this one"
 
@@ -40,46 +42,46 @@ class _Packet(msgspec.Struct, frozen=True):
 
 
 class Peer:
-    """`decides`: whether this side says over which connection they talk."""
+    """One other process, by name. `decides`: whether this side chooses the connection that the two use."""
 
     def __init__(self, name: str, now: float, *, decides: bool) -> None:
         self.name = name
         self.decides = decides
         self.life: int | None = None
-        """None: this process has never met any that had the name."""
+        """None: this process has never met a process of this name."""
         self.incarnation = 0
-        """The latest that is known of this life."""
+        """The latest incarnation that is known of this life."""
         self._ended: deque[int] = deque(maxlen=_ENDED_MAX)
-        """Lives of which a later one took the place."""
+        """Lives that were replaced by a later one."""
         self._doubts: Counter[int] = Counter()
-        """How often each life was turned away because it seemed to be earlier."""
+        """How often each life was refused because it seemed to be an earlier one."""
         self.address = ""
         self.connection: int | None = None
-        """Over which they talk."""
+        """The connection in use."""
         self.is_ready = False
-        """Whether the peer has said over this connection how much it has."""
+        """Whether the peer's RESUME has come over this connection."""
         self.others: set[int] = set()
-        """Further connections with it."""
+        """Further connections with the peer."""
         self._passed_over: frozenset[int] = frozenset()
-        """Those of them that were there when the peer last chose another."""
+        """The further connections that existed when the peer last chose another one."""
         self.heard_at = now
-        """When something came from it, or when it was first heard of."""
+        """When something last came from it; until then, when it became known."""
         self.spoilt = 0
         """How often in a row it sent an unreadable packet."""
         self.outgoing, self.incoming = Outgoing(), Incoming()
         self._waiting: list[_Packet] = []
-        """What was sent since there is something for an incarnation that this process has not met. Whether that is for the life
-        that was here, or for one that comes, shows when it is there."""
+        """Packets that wait for a connection, from the first one that is for an incarnation not met yet. Only then will it show
+        whether that incarnation belongs to the life known here or to a later one."""
         self._ahead: list[_Packet] = []
-        """What is on its way to this life, but for an incarnation that it has not shown to be: a connection can seem to be
-        there when another life has taken the place of this one."""
+        """Packets that were sent to this life, but for an incarnation that it has not shown to be: a connection can seem to be
+        alive when another life has already replaced this one. Then they are sent again to that life."""
 
     # Connections.
 
     def is_older(self, theirs: Introduction) -> bool:
-        """Whether a process that introduces itself under this name was started before one that was met already: its
-        introduction may have been on its way for long. An earlier incarnation may also be a later process, if a disk has lost
-        what it was; then it comes again and again, which one that has ended does not."""
+        """Whether a process that introduces itself under this name seems to be older than one that was met already: its
+        introduction may have been delayed. An earlier incarnation may also be a later process whose disk lost its number; such
+        a process keeps coming back, which one that has ended does not, so a life is refused only a few times."""
         if theirs.life == self.life or self.life is None:
             return False
         if self.connection is not None or theirs.life in self._ended:
@@ -90,7 +92,7 @@ class Peer:
         return self._doubts[theirs.life] <= _DOUBTS_MAX
 
     def meet(self, theirs: Introduction) -> None:
-        """It is there, perhaps as another life, for which nothing counts that was before."""
+        """The process has introduced itself. If this is a new life, the link to it starts afresh."""
         if theirs.life != self.life:
             if self.life is not None:
                 self._ended.append(self.life)
@@ -104,7 +106,7 @@ class Peer:
         self.address = theirs.address
 
     def _show(self, incarnation: int) -> None:
-        """This life is, or was, of this incarnation."""
+        """This life has been seen with this incarnation."""
         if incarnation > self.incarnation:
             self.incarnation = incarnation
             self._ahead = [packet for packet in self._ahead if packet.addressee > incarnation]
@@ -115,7 +117,7 @@ class Peer:
             self._use(connection, out)
 
     def resumed(self, connection: int, received: int, out: list[ProcessEffect]) -> None:
-        """The peer says that it talks over this connection, and how much has arrived there."""
+        """A RESUME came: the peer uses this connection, and has received so many frames."""
         if not self.decides and connection in self.others:
             self._use(connection, out)
         if connection != self.connection or self.is_ready:
@@ -128,8 +130,8 @@ class Peer:
 
     def _use(self, connection: int, out: list[ProcessEffect]) -> None:
         others = self.all_connections() - {connection}
-        # Of two connections that are made at the same time, the peer may have chosen the other one since. Were that ended here,
-        # while the peer ends this one, they would have none. Those that it has passed over twice it does not know.
+        # Of two connections made at the same time, the peer may since have chosen the other one. If this side closed that one
+        # while the peer closes this one, none would be left. Connections that the peer has passed over twice, it does not know.
         ended = others if self.decides else others & self._passed_over
         self.connection, self.is_ready, self.others = connection, False, others - ended
         self._passed_over = frozenset(self.others)
@@ -138,7 +140,7 @@ class Peer:
         out.append(Write(connection, (resume(self.incoming.received),)))
 
     def drop_connection(self, connection: int) -> bool:
-        """A connection has ended; whether it was the one over which they talked."""
+        """A connection has ended; returns whether it was the one in use."""
         self.others.discard(connection)
         if connection != self.connection:
             return False
@@ -151,7 +153,7 @@ class Peer:
     # Packets.
 
     def push(self, pieces: Sequence[bytes], sender: int, addressee: int, lamport: int, out: list[ProcessEffect]) -> None:
-        """Put a packet on the link: from this incarnation of ours, to one of the peer's, or to any (0)."""
+        """Put a packet on the link, from this process's incarnation `sender` to the peer's incarnation `addressee` (0: any)."""
         if 0 < addressee < self.incarnation or (self.life is None and not addressee):
             return
         if addressee > self.incarnation or (self._waiting and not self.is_ready):
@@ -169,12 +171,12 @@ class Peer:
             out.append(Write(self.connection, frame))
 
     def has_room(self) -> bool:
-        """Whether it makes sense to tell it what will be told again."""
+        """Whether to send it packets that are sent repeatedly anyway."""
         return self.is_ready and self.outgoing.bytes < REPEATED_BYTES_MAX
 
     def take(self, frame: Numbered) -> tuple[int, int, memoryview | bytes] | None:
-        """The sender's incarnation, the addressee's, and a packet, if this frame is new and completes one. The frame counts as
-        received only with `taken`."""
+        """The sender's incarnation, the addressee's, and a packet, if this frame is new and completes a packet. Such a frame
+        counts as received only after `taken`."""
         incoming = self.incoming
         if frame.number != incoming.received and not incoming.is_new(frame.number):
             return None
@@ -186,7 +188,7 @@ class Peer:
             raise FrameError(f"a frame of kind {frame.kind} is not allowed here")
         sender, addressee, rest = read_addresses(frame.body)
         if not rest:
-            # What was to follow was abandoned.
+            # The sender abandoned the rest of the packet.
             incoming.take(0)
             return None
         return sender, addressee, incoming.whole(rest)
@@ -198,7 +200,7 @@ class Peer:
         self.spoilt = 0
 
     def acknowledge(self, out: list[ProcessEffect], *, at_once: bool) -> None:
-        """Tell the peer what has arrived: if that is much or, `at_once`, if it is anything."""
+        """Acknowledge received frames, if there are many or, with `at_once`, if there are any."""
         incoming = self.incoming
         if self.is_ready and (incoming.unacknowledged() if at_once else incoming.acknowledge_due()):
             incoming.note_acknowledged()
@@ -206,7 +208,7 @@ class Peer:
             out.append(Write(self.connection, (acked(incoming.received),)))
 
     def abandon(self) -> None:
-        """It is in no view any more: what is on its way to it is of no use there."""
+        """The peer is not in the view: unless it is connected, drop what is queued for it, which it could not use."""
         if not self.is_ready:
             self._waiting, self._ahead = [], []
             if self.outgoing.bytes:

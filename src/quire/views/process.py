@@ -1,7 +1,8 @@
-"""A whole process of a group that changes, as a state machine: a member, the links to the others, and what is thought of them.
+"""A whole process of a changing group, as a state machine: a member, the links to the others, and the failure detector.
 
-Inputs are connections made and lost, frames, time, and what an application wants; each returns effects, in order. `now` counts
-seconds from any moment on. There is no clock, socket, file or randomness in here: the simulator and the live groups drive it.
+Inputs are connections made and lost, frames, time, and requests of the application; each returns effects, in order. `now` is in
+seconds, from an arbitrary origin. There is no clock, socket, file or randomness in here: the simulator and the live groups
+drive it.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_c
 from quire.wire.links import cut
 
 _WAIT_S = 0.1
-"""How long, at the start, the one with the smaller name leaves it to the other to connect."""
+"""How long, at the start, the process with the smaller name leaves it to the other to connect."""
 
 _SPOILT_MAX = 3
-"""How often in a row a process may send what cannot be read, which a network may have spoilt."""
+"""How many unreadable packets in a row make a peer suspected. Fewer may have been corrupted by the network."""
 
 
 class Process:
-    """`introduction`: what this process says of itself, with the addresses that it was configured with. `contacts`: further
-    addresses where somebody of the group may be."""
+    """A process of a group. `introduction`: what it says of itself, with the addresses that it was configured with.
+    `contacts`: further addresses where a process of the group may be."""
 
     def __init__(
         self, member: Member, introduction: Introduction, timing: Timing | None = None, contacts: Sequence[str] = ()
@@ -43,41 +44,41 @@ class Process:
         self.member = member
         self.timing = timing or Timing()
         self.lamport = 0
-        """The logical time: what is sent carries it, and it is never behind what has come."""
+        """The Lamport clock: every packet carries it, and it is never behind that of a packet that has come."""
         self.on_effect: Callable[[Effect], None] | None = None
-        """Sees everything that the member asks for before it is done, and may raise the logical time: for traces."""
+        """For traces: is called with each effect of the member before it is carried out, and may advance the Lamport clock."""
         self.on_packet: Callable[[PacketSent], None] | None = None
-        """Likewise for what leaves: whoever gets the same packet at the same logical time gets a copy of it."""
+        """For traces: is called with each packet sent. The same packet at the same logical time is a copy."""
         self.hasty = False
-        """Whether a ballot that a quorum backs waits for nobody else."""
+        """Whether a ballot that a quorum backs goes on without waiting for further promises."""
         self._directory = Directory(introduction, contacts)
         self.peers, self._on = self._directory.peers, self._directory.on
         self._codec = GroupCodec(member.core.settings.protocol)
         self._dialling, self._liveness = Dialling(), Liveness(self.timing)
         self._pace, self.patience = Pace(member, self.timing), Patience(self.timing)
         self.has_quorum = True
-        """Whether those who are not suspected may decide for all. Otherwise nothing goes on until more are back."""
+        """Whether the members that are not suspected are a quorum. Otherwise there is no progress until more are back."""
         self._linked = member.core.linked = set()
         self._paused, self._now = False, 0.0
         self._encoded: tuple[GroupPacket | None, Sequence[bytes]] = (None, ())
-        """The packet that was sent last: often it goes to others, too."""
+        """The packet that was sent last, and its bytes: often it goes to further peers."""
         self._sent_at = 0
-        """When that was, in logical time."""
+        """The logical time when it was sent."""
 
     @property
     def due(self) -> float:
-        """When `time` is wanted next."""
+        """When `time` has to be called next."""
         return min(self._pace.at, self._liveness.at, self._dialling.at)
 
     def introduction(self) -> Introduction:
-        """What to say to whoever is at the other end of a new connection."""
+        """The first thing to send on a new connection."""
         return self._directory.introduction(self.member.core.me.incarnation)
 
     def is_connected(self, name: str) -> bool:
         return name in self.peers and self.peers[name].is_ready
 
     def is_needed(self) -> bool:
-        """Whether others may still have to hear from this process, which is no member any more, how its last view ended."""
+        """Whether others may still need to learn from this process, which is no member any more, how its last view ended."""
         return self.member.is_awaited()
 
     # The application, and the disk.
@@ -115,34 +116,34 @@ class Process:
         return self._done(now, self.member.checkpointed(state))
 
     def paused(self, now: float, *, paused: bool) -> list[ProcessEffect]:
-        """Whether nothing is read at present: then nobody's silence means anything."""
+        """`paused`: whether nothing is read at present, so that silence of others means nothing."""
         out = self._begin(now)
         self._paused = paused
         self._liveness.forgive(self.peers.values(), self.timing.timeout_s, now)
         return out
 
     def suspect(self, now: float, name: str, why: str) -> list[ProcessEffect]:
-        """Somebody else knows, or believes, that a process is gone."""
+        """Another source reports, rightly or wrongly, that a process is gone."""
         out = self._begin(now)
         self._liveness.blame(name, "reported", why)
         self._tell_suspicions(out)
         return out
 
     def trust(self, now: float, name: str) -> list[ProcessEffect]:
-        """Nobody else says any more that a process is gone."""
+        """Other sources no longer report that a process is gone."""
         out = self._begin(now)
         self._liveness.absolve(name, "reported")
         self._tell_suspicions(out)
         return out
 
     def start_ballot(self, now: float) -> list[ProcessEffect]:
-        """Try for the next view now, whether or not there is cause."""
+        """Begin a view change now, whether or not there is a cause."""
         return self._done(now, self.member.start_ballot(hasty=self.hasty))
 
     # Connections.
 
     def connected(self, now: float, connection: int, theirs: Introduction, *, dialled: str | None) -> list[ProcessEffect]:
-        """A connection is made, and the other end has introduced itself. `dialled`: the address, if it was asked for."""
+        """A connection is made, and the other end has introduced itself. `dialled`: the address, if this side connected."""
         out = self._begin(now)
         if self._directory.is_myself(theirs):
             self._directory.strike_out(dialled)
@@ -174,7 +175,7 @@ class Process:
         return ""
 
     def _meet(self, theirs: Introduction, out: list[ProcessEffect]) -> None:
-        """Take over what a process says of itself, and of where others are."""
+        """Take over what a process says of itself and of the addresses of others."""
         peer = self._peer(theirs.name)
         if peer.life not in (None, theirs.life):
             out.append(Report("replaced", peer.name, "it was restarted"))
@@ -195,7 +196,7 @@ class Process:
         return out
 
     def not_connected(self, now: float, address: str, *, refused: bool) -> list[ProcessEffect]:
-        """A connection that was asked for was not made. `refused`: nobody listens there."""
+        """An attempt to connect has failed. `refused`: nobody listens at the address."""
         out = self._begin(now)
         self._dialling.failed(address, now)
         if refused:
@@ -220,8 +221,8 @@ class Process:
     # Frames.
 
     def received(self, now: float, connection: int, frames: Iterable[Frame]) -> list[ProcessEffect]:
-        """Frames have come together. The body of each is not needed any more when the next one is asked for. What is to be said
-        to that waits for what comes from others at the same time, until `end_turn`."""
+        """Frames have come together. The body of each may be reused once the next one is asked for. Answers wait until
+        `end_turn`, so that they cover what others send at the same time."""
         out = self._begin(now)
         for frame in frames:
             peer = self._on.get(connection)
@@ -243,7 +244,7 @@ class Process:
         return out
 
     def end_turn(self, now: float) -> list[ProcessEffect]:
-        """Nothing more has come at the same time."""
+        """Everything that came at the same time was received."""
         return self._done(now, self.member.end_turn())
 
     def _take(self, peer: Peer, frame: Numbered, out: list[ProcessEffect]) -> None:
@@ -276,7 +277,7 @@ class Process:
             raise FrameError(f"a frame of kind {frame.kind} is not allowed here")
 
     def _talk(self, peer: Peer, out: list[ProcessEffect]) -> None:
-        """A connection with a peer is in use now."""
+        """A connection with a peer is ready: packets go over it from now on."""
         self._linked.add(peer.name)
         out.append(Report("connected", peer.name))
         self._dialling.reached(peer.address, self._now)
@@ -286,7 +287,8 @@ class Process:
         self._pace.hurry(self._now)
 
     def _take_offence(self, peer: Peer, connection: int, error: QuireError, out: list[ProcessEffect]) -> None:
-        """A peer sent what no correct one sends. It may send it again over another connection, where nobody has changed it."""
+        """A peer sent what no correct peer sends. The network may have corrupted it, so the connection is dropped, and the peer
+        may send it again over another one; it is suspected only if that happens too often."""
         why = f"{peer.name!r} sent an unreadable packet: {error}"
         peer.spoilt += 1
         out.append(Disconnect(connection, why))
@@ -298,13 +300,13 @@ class Process:
     # Time.
 
     def time(self, now: float) -> list[ProcessEffect]:
-        """Time has passed. Whatever was due and is late, because this process did not run, is no fault of others."""
+        """Time has passed. If this call is late because this process did not run, that does not count as silence of others."""
         late_s = now - self.due
         out = self._begin(now)
         self._liveness.forgive(self.peers.values(), self.timing.timeout_s if self._paused else late_s, now)
         founding = self.member.core.view.epoch == 1
         for peer in self._liveness.watch(self.peers.values(), now, founding=founding):
-            # The other end may be gone without a word, or the network may have forgotten the connection.
+            # The other end may have vanished without closing, or the network may have dropped the connection.
             for connection in sorted(peer.all_connections()):
                 out.append(Disconnect(connection, "nothing was received for too long"))
                 self._lose(peer, connection, "nothing was received for too long", out)
@@ -369,7 +371,7 @@ class Process:
                     self._look_for_quorum(out)
 
     def send(self, effect: Send, out: list[ProcessEffect]) -> None:
-        """Put a packet on the links. It is encoded once, however many get it."""
+        """Put a packet on the links. It is encoded once, however many peers it goes to."""
         packet = effect.packet
         is_copy = packet is self._encoded[0]
         if not is_copy:
@@ -385,7 +387,8 @@ class Process:
                 peer.push(pieces, mine, effect.incarnation or 0, self.lamport, out)
 
     def _enter(self, view: View) -> None:
-        """A view begins: whoever joins is given time to be heard, and nothing is kept for those who are not in it."""
+        """A view begins: its members get time to connect before they count as silent, and nothing is kept for processes that
+        are not in it."""
         for name in view.names():
             if name != self.member.core.me.name:
                 peer = self._peer(name)

@@ -1,8 +1,8 @@
-"""Reads that see everything that was completed before they began.
+"""Reads from the local state that see every operation that was completed before they began.
 
-Whoever reads asks the members of its view what they hold. A quorum has answered: together they hold everything that was
-completed anywhere, because an operation completes only when a quorum holds it. When as much is delivered here, the read may
-be answered from the state here. One round of questions serves all reads that began before it.
+The reader asks the members of its view how many messages they hold. Once a quorum has answered, these members together hold
+every operation that was completed anywhere, because an operation completes only when a quorum holds it. When the reader has
+delivered as much, it may answer from its own state. One round of questions serves all reads that began before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Reads:
             asked.target = tuple(map(max, *asked.answers.values())) if len(asked.answers) > 1 else held
 
     def ready(self, delivered: Sequence[int]) -> list[int]:
-        """The reads that can be answered when so many messages of each member are delivered; they are done."""
+        """Take out and return the reads that can be answered, now that so many messages of each member are delivered."""
         done = [
             number
             for number, asked in self._rounds.items()
@@ -51,7 +51,7 @@ class Reads:
         return bool(self._rounds)
 
     def end(self) -> tuple[list[int], list[int]]:
-        """The view is over and all of it delivered: the reads that can be answered now, and those that must begin again."""
+        """The view has ended and is fully delivered: the reads that can be answered now, and those that must start again."""
         confirmed = [token for asked in self._rounds.values() if asked.target is not None for token in asked.tokens]
         others = [token for asked in self._rounds.values() if asked.target is None for token in asked.tokens]
         return confirmed, others

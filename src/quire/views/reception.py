@@ -1,4 +1,4 @@
-"""What is done with a packet: by a member, by a process that wants to be one, and by one that is none any more."""
+"""Dispatches each packet to the part that handles it: at a member, at a process that is joining, and at one that has left."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Reception:
             core.send(Stale(core.view.epoch, core.view), (name,))
 
     def take_as_stranger(self, name: str, packet: GroupPacket) -> None:
-        """Of a process that is no member, and wants to be one."""
+        """Handle a packet at a process that is no member, and wants to join."""
         core, membership = self.core, self.membership
         match packet:
             case StatePart():
@@ -133,7 +133,8 @@ class Reception:
                 self.take_after_the_end(name, packet)
 
     def answer_late(self, name: str, packet: GroupPacket) -> None:
-        """To somebody in an earlier view: how that ended, if it was the last one; otherwise that it is over."""
+        """Answer a process that is still in an earlier view: with the outcome if that was the view before this one, otherwise
+        with `Stale`."""
         core = self.core
         if self.membership.aftermath.is_of(packet.epoch):
             self.membership.aftermath.tell(name, packet)
@@ -141,7 +142,7 @@ class Reception:
             core.send(Stale(core.view.epoch, core.view), (name,))
 
     def take_after_the_end(self, name: str, packet: GroupPacket) -> None:
-        """Whoever is in no view any more only says how its last one ended."""
+        """Handle a packet at a process that has left, or whose group has ended: it only tells how its last view ended."""
         core, aftermath = self.core, self.membership.aftermath
         if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
             aftermath.installed.add(name)

@@ -1,4 +1,4 @@
-"""What a member writes to its journal. A member that is started again takes its records, in order, and is where it was."""
+"""The records in a member's journal. A member that restarts reads them in order and is back where it was."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quire.views.view import Ballot, Position, Value, View
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag="started"):
-    """This incarnation began, in this session, or wants to be in another cluster."""
+    """An incarnation began, in this session; or it asked to move to another cluster."""
 
     incarnation: int
     session: str
@@ -22,7 +22,7 @@ class Started(msgspec.Struct, frozen=True, array_like=True, tag="started"):
 
 
 class Entered(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="entered"):
-    """A view was installed. What came before it is delivered."""
+    """A view was installed, with everything delivered that belongs to earlier ones."""
 
     view: View
     table: dict[str, int]
@@ -32,7 +32,7 @@ class Entered(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="ent
 class Promised(msgspec.Struct, frozen=True, array_like=True, tag="promised"):
     ballot: Ballot
     closing: bool = False
-    """Whether the member knew that the group is closing. It may have said that it has nothing more to send."""
+    """Whether the member knew that the group is closing; it may then have reported that it has nothing more to send."""
 
 
 class Voted(msgspec.Struct, frozen=True, array_like=True, tag="voted"):
@@ -41,7 +41,7 @@ class Voted(msgspec.Struct, frozen=True, array_like=True, tag="voted"):
 
 
 class Took(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="took"):
-    """A run is held that came from another process."""
+    """A run from another process is held."""
 
     data: Data[P]
 
@@ -54,33 +54,32 @@ class Submitted(msgspec.Struct, frozen=True, array_like=True, tag="submitted"):
 
 
 class Sent(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="sent"):
-    """A run is held that this process has made of what was submitted to it. The messages are in the records of that, and not
-    again in this one."""
+    """A run of this process's own operations is held. Its messages are in the `Submitted` records, and not repeated here."""
 
     data: Data[P]
 
 
 class Delivered(msgspec.Struct, frozen=True, array_like=True, tag="delivered"):
-    """The messages of a member of the view are delivered up to before this one. They are in the record of the run."""
+    """All messages before number `end` of one member of the view are delivered. They are in the record of their run."""
 
     rank: int
     end: int
 
 
 class Learned(msgspec.Struct, frozen=True, array_like=True, tag="learned"):
-    """What others had delivered was given to this process, which was not there, and is delivered."""
+    """Messages that others delivered while this process was no member were sent to it, and are delivered."""
 
     entry: Entry
 
 
 class Decided(msgspec.Struct, frozen=True, array_like=True, tag="decided"):
-    """How the view ended in which this process is no more."""
+    """How the view ended after which this process is no longer a member."""
 
     value: Value
 
 
 class Caught(msgspec.Struct, frozen=True, array_like=True, tag="caught"):
-    """The application's state at a position, as it was restored or saved."""
+    """A checkpoint: the application's state at a position, as it was restored or saved."""
 
     position: Position
     table: dict[str, int]
@@ -88,8 +87,8 @@ class Caught(msgspec.Struct, frozen=True, array_like=True, tag="caught"):
 
 
 class Kept(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="kept"):
-    """Everything before this that still counts at a member that orders messages, so that earlier records can be dropped. The
-    application's state at the position goes with it."""
+    """Everything that is still needed of the records before this one, so that those can be dropped. It is written by a member
+    in normal operation, together with the application's state at the position."""
 
     started: Started
     view: View
@@ -100,11 +99,11 @@ class Kept(msgspec.Struct, Generic[P], frozen=True, array_like=True, tag="kept")
     held: Counts
     """How many messages of each member come before the runs that are kept."""
     sessions: tuple[tuple[str, int], ...]
-    """Of each member, its session, and the operation that its message 0 in this view would be, or is."""
+    """For each member, its session, and the number of the operation that is, or would be, its message 0 in this view."""
     runs: tuple[Data[P], ...]
     released: int
     operations: tuple[bytes, ...]
-    """Those of its own session after the released ones."""
+    """The operations of its own session after the released ones."""
 
 
 Record = Started | Entered | Promised | Voted | Took | Submitted | Sent | Delivered | Learned | Decided | Caught | Kept

@@ -1,4 +1,4 @@
-"""Who is to blame where members pass on what others sent, and some lack it."""
+"""Which members to blame when messages are relayed from member to member and have not arrived everywhere."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from quire.protocols.contract import Protocol
 
 
 def to_blame(protocol: Protocol, source: int, late: Sequence[int]) -> list[int]:
-    """Of members that lack what `source` sent, those to whom none of the others has to pass it on."""
+    """The root causes among the `late` members, which lack messages from `source`: those that do not depend on another late
+    member to relay the messages to them."""
     return [one for one in late if not any(protocol.passes(source, one, other) for other in late)]
 
 
 def relays_to_blame(protocol: Protocol, source: int, late: Sequence[int]) -> list[int]:
-    """Of these, those who have to pass it on to others of them."""
+    """Those root causes that are themselves relays for other late members; none where the protocol does not relay."""
     if not protocol.relays:
         return []
     return [one for one in to_blame(protocol, source, late) if any(protocol.passes(source, other, one) for other in late)]

@@ -1,4 +1,4 @@
-"""Where a member was when its process ended, from the records of its journal."""
+"""Recovery: the state that a member had when its process ended, rebuilt from the records of its journal."""
 
 from __future__ import annotations
 
@@ -41,36 +41,36 @@ class Recovered(msgspec.Struct):
     founds: bool = False
     """Whether it may vote for the first view."""
     entered: bool = False
-    """Whether it was ever in a view that was agreed upon."""
+    """Whether it was ever in a view other than the founding one."""
     table: dict[str, int] = {}
     previous: Previous | None = None
     promised: Ballot | None = None
     accepted: Accepted | None = None
     runs: list[Data] = []
     undelivered: dict[int, deque[Data]] = {}
-    """The runs of each member of this view, from the first of which not everything was delivered."""
+    """For each member of this view, its runs from the first one that was not fully delivered."""
     counts: list[int] = []
     """How many messages of each member were delivered in this view."""
     delivered: list[Entry] = []
     """What was delivered in this view."""
     replay: list[Entry] = []
-    """What was delivered since the state."""
+    """What was delivered since the last checkpoint."""
     state: bytes | None = None
-    """The last state that the application was given as a whole."""
+    """The last checkpoint of the application's state."""
     base: Position | None = None
     """The position of that state."""
     closing: bool = False
-    """Whether it knew that the group is closing, when it promised or voted."""
+    """Whether it knew that the group is closing when it promised or voted."""
     ended: Value | None = None
     """How the view ended, if the member is not in the next one."""
     released: int = 0
-    """The last operation of its session that is in every later view."""
+    """The last operation of its session that every later view is sure to have."""
     dropped: int = 0
-    """How many operations of its session need not be known any more."""
+    """How many operations of its session are no longer in the journal."""
     submitted: list[bytes] = []
     """The operations after these."""
     kept: Kept | None = None
-    """What of this view was dropped from the journal, and what of it was kept."""
+    """The record that replaces earlier records of this view, if those were dropped from the journal."""
 
 
 def recover(founding: View, records: Iterable[Record]) -> Recovered:
@@ -135,7 +135,7 @@ def _hold(found: Recovered, data: Data) -> None:
 
 
 def _with_messages(data: Data, found: Recovered) -> Data:
-    """A run of the process's own, with the messages that were submitted to it."""
+    """A run of the process's own, with its messages, which are in the records of their submission."""
     run, first = data.run, data.number - 1 - found.dropped
     messages = found.submitted[first : first + run.count]
     if first < 0 or len(messages) != run.count:
@@ -145,7 +145,7 @@ def _with_messages(data: Data, found: Recovered) -> Data:
 
 
 def _entry(found: Recovered, record: Delivered) -> Entry:
-    """The messages that such a record is of: those of one run after the ones that were delivered before."""
+    """The messages that a `Delivered` record stands for: the next part of one run, after what was delivered before."""
     view, rank, first = found.view, record.rank, found.counts[record.rank]
     held = found.undelivered.get(rank, deque())
     while held and held[0].run.end <= first:

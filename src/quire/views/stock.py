@@ -1,4 +1,4 @@
-"""The runs of a view that a member holds. They are kept until everybody has delivered them, because somebody may need them."""
+"""The runs of messages that a member holds in a view, kept for retransmission until every member has delivered them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from quire.views.packets import Data
 
 
 class Stock:
-    """Of each member, its runs in order. Runs are whole always: a run is added, sent on and dropped as one."""
+    """For each member, its runs in order. A run is never split: it is added, retransmitted and dropped as a whole."""
 
     def __init__(self, members: int) -> None:
         self.count = [0] * members
-        """How many messages of each member have been held, those that were dropped included."""
+        """How many messages of each member have come, including those that were dropped since."""
         self.bytes = [0] * members
-        """How many bytes the messages of each member have that are kept."""
+        """The size of each member's messages that are kept."""
         self._runs: list[deque[Data]] = [deque() for _ in range(members)]
         self._ends: list[deque[int]] = [deque() for _ in range(members)]
         """Where those runs end."""
 
     def add(self, data: Data) -> bool:
-        """Hold a run, if it is the next of its member. One that is held already is not taken twice."""
+        """Add a run if it is the next of its member; otherwise, as with a duplicate, return False."""
         run = data.run
         if run.first != self.count[run.origin]:
             return False
@@ -31,7 +31,7 @@ class Stock:
         return True
 
     def restore(self, cut: Sequence[int], runs: Iterable[Data]) -> None:
-        """Hold what is left of a view that has ended with this cut."""
+        """Take over the runs that remain of a view that ended with this cut."""
         self.count = list(cut)
         for data in runs:
             self._append(data)
@@ -47,7 +47,7 @@ class Stock:
         return (data for data in self._runs[origin] if first <= data.run.first and data.run.end <= last)
 
     def find(self, run: Run) -> Data:
-        """The run as it came, which is kept here."""
+        """The packet in which a run that is kept here came."""
         return next(data for data in reversed(self._runs[run.origin]) if data.run.first == run.first)
 
     def within(self, cut: Sequence[int]) -> Iterator[Data]:
@@ -59,14 +59,14 @@ class Stock:
         return all(count >= last for count, last in zip(self.count, cut, strict=True))
 
     def drop(self, stable: Iterable[int]) -> None:
-        """Everybody has delivered so many messages of each member."""
+        """Drop the stable runs: every member has delivered so many messages of each."""
         for origin, (ends, count) in enumerate(zip(self._ends, stable, strict=True)):
             while ends and ends[0] <= count:
                 ends.popleft()
                 self.bytes[origin] -= len(self._runs[origin].popleft().run.body.payload)
 
     def dropped(self, origin: int) -> int:
-        """How many messages of a member are not kept any more."""
+        """How many messages of a member come before the first one that is kept."""
         runs = self._runs[origin]
         return runs[0].run.first if runs else self.count[origin]
 

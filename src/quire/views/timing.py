@@ -1,4 +1,4 @@
-"""How long a process waits for what. Wrong values cost time, and never order."""
+"""The timeouts of a process. Wrong values cost time, never order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 1.0
     """How long another process may be silent before it is suspected."""
     beats: int = 4
-    """How many signs of life a process gives in that time."""
+    """How many heartbeats a process sends in that time."""
     hasty_s: float = 0.02
-    """How soon a ballot that came to nothing is looked at again; the pauses grow from there to that between two signs of
-    life."""
+    """The first pause of the timer during a view change. The pauses grow from this to the interval between heartbeats."""
     founding_s: float = 2.0
     """How long a majority of the founders waits for the others."""
     stall_s: float = 10.0
-    """How long a member may hold everybody up before it is suspected, though it is not silent."""
+    """How long a member that is not silent may hold up the others before it is suspected."""
 
     @property
     def beat_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Views, quorums, ballots, and what a ballot decides."""
+"""Views, quorums, ballots, and the value that a ballot decides."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Tie = Literal["senior", "strict"]
-"""Who may go on when the members are parted into equal halves: the half of the senior, or none."""
+"""Which half may go on when a view is split into equal halves: the one with the senior member, or neither."""
 
 
 class Participant(msgspec.Struct, frozen=True, array_like=True):
-    """A process that is, or asks to be, a member. Each start of a process, and each return to the group, is another
-    incarnation; of one name, a later one has a higher number."""
+    """A process that is, or asks to be, a member. Each start of a process, and each return to the group, is a new incarnation;
+    later incarnations of a name have higher numbers."""
 
     name: str
     incarnation: int
     weight: int = 1
     cluster: str = ""
-    """The name of the cluster that it is in, where the protocol knows clusters."""
+    """The name of its cluster, where the protocol has clusters."""
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
@@ -28,20 +28,20 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     members: tuple[Participant, ...]
     latest: dict[str, int]
-    """Of every name that was ever admitted, the latest incarnation. An older one never comes in again."""
+    """The latest incarnation of every name that was ever admitted. Only a later one can be admitted."""
 
     def names(self) -> tuple[str, ...]:
         return tuple(member.name for member in self.members)
 
     def rank(self, name: str) -> int | None:
-        """The position of a member in the view, by which protocols know it."""
+        """The position of a member in the view, by which the ordering protocols identify it; None if it is no member."""
         for rank, member in enumerate(self.members):
             if member.name == name:
                 return rank
         return None
 
     def clusters(self) -> tuple[str, ...]:
-        """In which cluster each member is."""
+        """The cluster of each member."""
         return tuple(member.cluster for member in self.members)
 
     def incarnation(self, name: str) -> int | None:
@@ -57,7 +57,7 @@ class View(msgspec.Struct, frozen=True, array_like=True):
 
 
 def is_majority(weight: int, total: int, tie: Tie, *, senior: bool) -> bool:
-    """Whether members of this weight, of so much in all, are a quorum; `senior`: whether the senior is one of them."""
+    """Whether members with `weight` of the `total` weight are a quorum; `senior`: whether the senior is one of them."""
     return 2 * weight > total or (tie == "senior" and 2 * weight == total and senior)
 
 
@@ -70,37 +70,37 @@ class Ballot(NamedTuple):
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """How far a member has come: so many messages of each member delivered in this epoch. It names a state of the group."""
+    """How far a process has come: how many messages of each member it has delivered in this epoch. It identifies a state."""
 
     epoch: int
     delivered: tuple[int, ...]
 
     def covers(self, other: Position) -> bool:
-        """Whether whoever has come this far has come as far as that."""
+        """Whether this position is at least as far as the other."""
         if self.epoch != other.epoch:
             return self.epoch > other.epoch
         return all(map(int.__ge__, self.delivered, other.delivered))
 
 
 class Joiner(msgspec.Struct, frozen=True, array_like=True):
-    """Somebody who asks to be a member, and the state that it has."""
+    """A process that asks to join, and the position of the state that it has."""
 
     participant: Participant
     position: Position
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
-    """What a ballot decides: the next view, and how much of the present one everybody delivers before it."""
+    """What a ballot decides: the next view, and the cut, which is what all deliver of the present view before it."""
 
     members: tuple[Participant, ...]
     cut: tuple[int, ...]
-    """Of each member of the present view, how many of its messages belong to it."""
+    """For each member of the present view, how many of its messages belong to that view."""
     latest: dict[str, int]
     joiners: tuple[Joiner, ...] = ()
     closing: bool = False
-    """Whether the group is to be closed, which everybody learns in this way."""
+    """Whether the group is to be closed; all members learn it by this."""
     terminal: bool = False
-    """Whether there is nothing more to deliver, so that this is the end."""
+    """Whether the group ends with the present view: it is closing, and no member has anything left to send."""
 
     def is_survivor(self, name: str) -> bool:
         """Whether a member of the present view goes on to the next."""
@@ -112,5 +112,5 @@ class Value(msgspec.Struct, frozen=True, array_like=True):
 
 
 def founding_view(founders: Collection[Participant]) -> View:
-    """The view that every founder is configured with. It carries no messages: a quorum of it elects the first real one."""
+    """The view that every founder is configured with. It carries no messages: its quorum decides the first real view."""
     return View(1, tuple(founders), {founder.name: founder.incarnation for founder in founders})

@@ -1,7 +1,8 @@
-"""Who tells whom that it holds a message, and when, so that all know when a quorum does.
+"""Which members acknowledge a message at once, to whom, and when, so that all learn when a quorum holds it.
 
-A few witnesses of each member do so, as many as make up a quorum with it; the others say it with whatever they have to say
-anyway. Nobody waits for that before the message is in order.
+Each member has a few witnesses: as many as make up a quorum together with it. They acknowledge its messages at once; all other
+members only piggyback acknowledgements on packets that they send anyway. No acknowledgement is needed before the message is
+in order, because until then nobody waits for it.
 """
 
 from __future__ import annotations
@@ -14,49 +15,48 @@ from quire.views.view import Tie, View
 
 
 class Witnessing:
-    """Of the member of this rank. Where delivery is not uniform, nobody is a witness."""
+    """The acknowledgements that the member of this rank owes. Where delivery is not uniform, no member is a witness."""
 
     def __init__(self, view: View, rank: int, settings: GroupSettings) -> None:
         members, tie = range(len(view.members)), settings.tie
         self._of = [settings.uniform and (origin == rank or rank in _witnesses(view, origin, tie)) for origin in members]
-        """Of whose messages this one tells that it holds them, durably where there is a journal."""
+        """For each member, whether this one acknowledges its messages; where there is a journal, once they are durable."""
         self._origin_only = [origin != rank and _origin_suffices(view, origin, tie) for origin in members]
         self._rank = rank
         self._told = [0 for _ in members]
-        """How much of each member this one has told that it holds."""
+        """How many messages of each member this one has acknowledged."""
         self._untold: set[int] = set()
-        """The members of whose messages this one has to tell, with the next packet, that it holds them."""
+        """The members whose messages this one has to acknowledge with the next packet."""
 
     def is_in_order(self, run: Run) -> None:
-        """A run is in order here, so that whoever is as far waits until it is safe."""
+        """A run is in order here: members that have come as far wait only until it is safe, so acknowledge it."""
         origin = run.origin
         if self._of[origin] and origin != self._rank and run.end > self._told[origin]:
             self._untold.add(origin)
 
     def told_all(self, held: Sequence[int]) -> None:
-        """Everybody is told with another packet how much is held here."""
+        """Another packet to all members carries what is held here, so no acknowledgement is owed."""
         self._told = list(held)
         self._untold.clear()
 
     def take(self, held: Sequence[int]) -> set[int]:
-        """The members of whose messages it is to be told now that so many are held here."""
+        """Take out and return the members whose messages are to be acknowledged now; `held`: how many are held of each."""
         taken, self._untold = self._untold, set()
         for origin in taken:
             self._told[origin] = held[origin]
         return taken
 
     def of(self, origins: Iterable[int]) -> set[int]:
-        """Those of these members of whom this one is a witness."""
+        """The members among `origins` whose messages this one acknowledges."""
         return {origin for origin in origins if self._of[origin]}
 
     def audience(self, origins: Iterable[int]) -> tuple[int, ...] | None:
-        """Who waits for what is told of these members; None: everybody."""
+        """Which members wait for an acknowledgement of messages of these; None: all."""
         return tuple(origins) if all(self._origin_only[origin] for origin in origins) else None
 
 
 def _witnesses(view: View, origin: int, tie: Tie) -> Sequence[int]:
-    """Who tells at once that it holds a message of this member: those after it in the order of the view, as many as make up
-    a quorum with it."""
+    """The witnesses of a member: those that follow it in the order of the view, as many as make up a quorum with it."""
     members = len(view.members)
     chosen: list[int] = []
     while not view.is_quorum([view.members[rank].name for rank in (origin, *chosen)], tie) and len(chosen) < members - 1:
@@ -65,7 +65,7 @@ def _witnesses(view: View, origin: int, tie: Tie) -> Sequence[int]:
 
 
 def _origin_suffices(view: View, origin: int, tie: Tie) -> bool:
-    """Whether the origin and any one other member are a quorum: then whoever has a message of it knows that a quorum holds
-    it, and only the origin itself has to be told."""
+    """Whether the origin and any one other member are a quorum. Then every member that has a message from the origin knows
+    that a quorum holds it, and only the origin needs acknowledgements."""
     name = view.members[origin].name
     return all(view.is_quorum([name, member.name], tie) for member in view.members if member.name != name)

@@ -1,1 +1,1 @@
-"""The audit: which orders hold in a trace, and a minimal counterexample for each violation."""
+"""The audit: checks which ordering guarantees hold in a trace, and gives a minimal counterexample for each violated one."""

@@ -1,6 +1,6 @@
-"""The audit: which guarantees hold in a trace, judged on Spark where the trace is.
+"""The audit's entry points: check the guarantees of a run, on Spark or in this process.
 
-The driver reads footers, hands out tasks, and puts their summaries together; no trace is ever collected.
+The driver reads Parquet footers, hands out tasks and combines their summaries; it never collects the trace itself.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _NO_PROMISES = "the run promises no order"
 def audit(
     spark: SparkSession, directory: str | Path, *, expect: Iterable[str] | None = None, segments: int | None = None
 ) -> Audit:
-    """Check a run directory, in `segments` parallel pieces (by default as many as its size suggests).
+    """Check a run directory, in `segments` parallel segments (by default, a number that fits its size).
 
-    The orders of any messages are always checked, the others if they are expected; `expect` says which of them, with
-    what they imply, decide the verdict, by default those that the run promises. Raises BadInput, in one sentence, for
-    what is not a whole trace of one run.
+    The orders that apply to any messages are always checked, the other guarantees only if they are expected. `expect` lists
+    the guarantees that decide the verdict, together with those they imply; the default is what the run promises. Raises
+    BadInput, with a message of one sentence, if the directory is not the complete trace of one run.
     """
     return audit_with(run_on(spark, audit_job()), Path(directory), expect=expect, segments=segments)
 
 
 def audit_here(directory: Path, *, expect: Iterable[str] | None = None, segments: int | None = None) -> Audit:
-    """The same without Spark, in this process: for traces that are not large."""
+    """Like `audit`, but in this process, without Spark: for traces that are not large."""
     audited = audit_with(run_here(audit_job()), directory, expect=expect, segments=segments)
     return msgspec.structs.replace(audited, on_spark=False)
 
@@ -56,7 +56,7 @@ def audit_here(directory: Path, *, expect: Iterable[str] | None = None, segments
 def audit_with(
     run_tasks: Runner, directory: Path, *, expect: Iterable[str] | None = None, segments: int | None = None
 ) -> Audit:
-    """The same with any way to run tasks."""
+    """Like `audit`, with any task runner."""
     began = time.perf_counter()
     check_segments(segments)
     stored = open_run(directory)
@@ -102,8 +102,8 @@ def audit_with(
 
 
 def _executions(directory: Path, checks: Iterable[AuditCheck]) -> np.ndarray | None:
-    """Where the executions begin that share the run; None if it is one by itself. Raises BadInput where a check would take
-    them for one."""
+    """The logical times at which the run's executions begin; None if it holds only one. Raises BadInput if one of the checks
+    cannot tell executions apart."""
     found = read_executions(directory)
     if found is None:
         return None
@@ -124,12 +124,12 @@ def _expectation(expect: Iterable[str] | None, info: RunInfo) -> tuple[tuple[Aud
 
 
 def _lacks(check: AuditCheck, results: Results) -> str:
-    """Why a trace of this kind cannot have the check; empty if it can."""
+    """Why the check does not apply to a trace of this kind; empty if it does."""
     return next((need.why for need in check.needs if need.lacking(results)), "")
 
 
 def _explain(checks: Iterable[AuditCheck], results: Results, layout: Layout, run: Runner) -> dict[str, Explanation]:
-    """What is violated, explained, from one or two small jobs over the trace."""
+    """Explain the violated checks, with one or two small jobs over the trace."""
     violated = [check for check in checks if check.count(results) and not _lacks(check, results)]
     messages = [message for check in violated for message in check.mentions(results)]
     log = look_up(layout, messages, run, timed=not results.of(Orders).rebuilt)

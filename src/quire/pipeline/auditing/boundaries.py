@@ -1,12 +1,13 @@
-"""Putting the segments' summaries together, one after the other, into the exact state in which each of them began.
+"""Computes the exact state at the start of every segment, by combining the segments' summaries from first to last.
 
-A process knows at the end of a segment what it knew at its start, what it learned in it, and what the senders it heard
-of knew: a sender heard of by a message of this segment knew at least its own start; one heard of by an older message
-knew that message's vector, which is at hand because the message was still in flight. Messages that are older and not
-in flight have been delivered by all who will ever deliver them.
+At the end of a segment, a process's vector clock is the maximum of its vector at the start, of what it learned in the
+segment, and of the vectors of the senders it heard from. A sender whose message was sent in this segment knew at least what
+it knew at the segment's start. For an older message the sender's vector is that of the message, which is at hand because
+the message was still in flight. Older messages that are no longer in flight have been delivered by every process that will
+ever deliver them.
 
-From the exact state follow the verdicts that no segment could give alone, and how far into each segment its boundary
-matters: up to the delivery of the last message that was in flight into it.
+The exact state decides what no segment can decide alone. It also bounds the part of each segment that depends on its start:
+up to the last delivery of a message that was in flight across the boundary.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from quire.pipeline.numbering import UNKNOWN
 
 
 class Boundaries(msgspec.Struct, kw_only=True):
-    """`why` says, instead of the rest, why the trace has to be judged in one piece."""
+    """The start state of each segment, and the violations that show only across segments.
+
+    If `why` is not empty, it is the reason that the trace has to be judged in one piece, and the other fields are not set.
+    """
 
     why: str = ""
     starts: list[StartState | None] = []
-    """For each segment, the state in which it must be judged again; None where its own verdict stands."""
+    """For each segment, the start state from which it must be judged again; None if its first verdict stands."""
     breaches: int = 0
     first_breach: Dated[Breach] | None = None
     lost: int = 0
@@ -37,8 +41,10 @@ class Boundaries(msgspec.Struct, kw_only=True):
 
 
 def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], correct: np.ndarray, bound: Bound) -> Boundaries:
-    """The exact start of every segment, from what each says of itself. `later[j]`: who has events after segment j; `bound`:
-    who has to have what was delivered in which view."""
+    """Find the exact start state of every segment from the segments' summaries.
+
+    `later[j]`: which processes have events after segment j. `bound`: which processes must deliver the messages of which view.
+    """
     for summary in summaries:
         if summary.why:
             return Boundaries(why=summary.why)
@@ -59,8 +65,8 @@ def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], cor
         status, why = _take_foreign(boundaries, segment, summary, start, totals)
         if why:
             return Boundaries(why=why)
-        # Members that had ended before this segment owe forever, and have no delivery in it that could be late for it. Nor
-        # have those that have gone on from the message's view.
+        # A process with no events left, or in a later view than the message's, will never deliver it, so no delivery there can
+        # be out of order because of it.
         if _awaited(start.in_flight.in_view, status, alive, reached_view).any():
             start.stop = int(UNKNOWN)
         boundaries.starts.append(start if start.stop >= 0 else None)
@@ -78,13 +84,13 @@ def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], cor
 
 
 def _awaited(in_view: np.ndarray, status: np.ndarray, alive: np.ndarray, reached_view: np.ndarray) -> np.ndarray:
-    """Which of these messages may still be delivered where: they are owed to who is alive, and has not gone on from their
-    view."""
+    """[message, process]: whether the message may still be delivered there: it is owed, and the process is alive and not yet in
+    a later view."""
     return np.asarray((status == kernel.OWED) & alive & (in_view[:, None] >= reached_view))
 
 
 def _exact(learned: np.ndarray, owners: np.ndarray, start: StartState) -> np.ndarray:
-    """The exact vectors of what, judged alone, had learned this (a row each) at these processes after this start."""
+    """Exact vectors, one per row of `learned`: what `owners` learned within a segment, completed with its start state."""
     exact: np.ndarray = np.maximum(learned.astype(np.int64), start.known[owners])
     for origin in range(learned.shape[1]):
         heard = learned[:, origin]
@@ -97,7 +103,7 @@ def _exact(learned: np.ndarray, owners: np.ndarray, start: StartState) -> np.nda
 
 
 def _find(in_flight: Rows, origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of these messages, and which of them there are."""
+    """The row of each of these messages among those in flight, and whether it is there."""
     if not len(in_flight.seq):
         return np.zeros(len(seq), np.int64), np.zeros(len(seq), np.bool_)
     keys = (in_flight.origin << 32) | in_flight.seq
@@ -109,9 +115,9 @@ def _find(in_flight: Rows, origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndar
 def _take_foreign(
     boundaries: Boundaries, segment: int, summary: Summary, start: StartState, totals: np.ndarray
 ) -> tuple[np.ndarray, str]:  # fmt: skip
-    """Deliveries in this segment of messages that it did not see sent.
+    """Judge this segment's foreign deliveries: those of messages that were not sent in it.
 
-    Returns the status of the messages in flight after them, and why they cannot be judged so, if that is so.
+    Returns the status of the messages in flight after these deliveries, and the reason they cannot be judged this way, if any.
     """
     members = len(totals)
     status = start.in_flight.status.copy()
@@ -125,8 +131,8 @@ def _take_foreign(
         return status, "a message from nowhere claims a sender that is silent in its segment"
     rows, found = _find(start.in_flight, source, np.where(real, seq, -1))
     if (real & ~found).any():
-        # It was delivered by all that owed it: a repetition, or one that was not addressed here and still let this
-        # process know what its sender knew. Only a task that sees the message can tell.
+        # Everyone who owed the message has delivered it, so this is a repetition, or a delivery by a process it was not
+        # addressed to (which still learns what its sender knew). Only a task that sees the message itself can tell which.
         return status, "a message was delivered again, or to a wrong member, after it had reached all that owed it"
     due = np.zeros(len(seq), np.bool_)
     candidates = np.flatnonzero(real)
@@ -147,14 +153,14 @@ def _take_foreign(
 
 
 def _join(old: Rows, new: Rows) -> Rows:
-    """Both, in the order of (origin, seq)."""
+    """Concatenate both, sorted by (origin, seq)."""
     order = np.lexsort((np.concatenate((old.seq, new.seq)), np.concatenate((old.origin, new.origin))))
     fields = zip(msgspec.structs.astuple(old), msgspec.structs.astuple(new), strict=True)
     return Rows(*(np.concatenate(pair)[order] for pair in fields))
 
 
 def _settle(boundaries: Boundaries, in_flight: Rows, ended: np.ndarray, correct: np.ndarray, bound: Bound) -> Rows:
-    """Count what agreement lacks of the messages that nobody will deliver any more; returns the others."""
+    """Count violations of agreement among the messages that nobody will deliver any more; return those still in flight."""
     receiving = correct & bound_to(in_flight.in_view, bound.receivers)
     sending = (correct & bound_to(in_flight.in_view, bound.senders))[np.arange(len(in_flight.seq)), in_flight.origin]
     lacking = receiving & (in_flight.status == kernel.OWED)

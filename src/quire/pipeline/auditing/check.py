@@ -1,7 +1,7 @@
-"""An entry of the audit's registry: everything that there is to know of one check.
+"""The interface of an audit check: all that the registry needs to know about one guarantee.
 
-A check asks for tasks, or uses what the pass over all events finds anyway; counts the violations in their results; says
-when these do not suffice for a verdict; and explains the first violation.
+A check names the tasks it needs, or uses the results of the pass over all events that every audit makes. It counts the
+violations in the results, says when they do not suffice for a verdict, and explains the first violation.
 """
 
 from __future__ import annotations
@@ -19,60 +19,60 @@ from quire.trace.schema import RunInfo
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What an audit is to find out."""
+    """What is being audited: the trace, the run's description, and the guarantees to check."""
 
     layout: Layout
     info: RunInfo
     wanted: frozenset[str]
-    """The guarantees that are checked."""
+    """The names of the guarantees to check."""
 
 
 class TaskKind(msgspec.Struct, frozen=True):
-    """A kind of task that judges a whole trace. Several checks may share its result, and then it is performed once."""
+    """A kind of task that judges a whole trace. If several checks share it, it runs once."""
 
     task: type
     """A struct with a tag of its own."""
     result: type
-    """A struct that can be made without arguments, which means that nothing was found."""
+    """A struct whose default instance means that nothing was found."""
     perform: Callable[..., object]
-    """Makes a result of a task, in any process."""
+    """Performs the task, in any process, and returns its result."""
     make: Callable[[Question], object]
-    """Makes the task. May raise BadInput, in one sentence, for a description of a run that makes no sense."""
+    """Makes the task. May raise BadInput, with a message of one sentence, if the run's description makes no sense."""
     cut: Callable[[Any], Sequence[object]] = lambda task: (task,)
-    """The pieces of a task that can be performed beside each other. A result then has a method `joined`, which puts what two
-    of them found together."""
+    """Splits the task into pieces that can run in parallel. The result type then has a method `joined`, which combines the
+    results of two pieces."""
 
     settled: Callable[[Any], bool] = lambda _: True
-    """Whether what the pieces found decides it. If not, the task is performed whole, too."""
+    """Whether the joined result of the pieces is conclusive. If not, the whole task is performed as well."""
 
     def pieces(self, question: Question) -> Sequence[object]:
         return self.cut(self.make(question))
 
 
 class Need(msgspec.Struct, frozen=True):
-    """Something that not every kind of trace has."""
+    """A precondition of a check that not every kind of trace meets."""
 
     lacking: Callable[[Results], bool]
     why: str
-    """What is said where it lacks."""
+    """The reason that is reported if the trace does not meet it."""
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
     guarantee: str
     """Its name, on the command line and in results."""
     holds: str
-    """The sentence where nothing violates it."""
+    """The sentence that is reported if nothing violates it."""
     needs: tuple[Need, ...] = ()
-    """What a trace must have. Of one that lacks it the check is undecided if it is expected, else not applicable."""
+    """What the trace must have. If it lacks one of these, the check is undecided if it is expected, else not applicable."""
     tasks: tuple[TaskKind, ...] = ()
-    """How a trace is judged, beside the pass over all events that every audit makes."""
+    """The tasks it needs in addition to the pass over all events that every audit makes."""
     count: Callable[[Results], int]
     """How many violations were found."""
     undecided: Callable[[Results], str] = lambda _: ""
-    """Why it cannot be said to hold although nothing violates it; empty if it can."""
+    """Why the guarantee cannot be said to hold although no violation was found; empty if it can."""
     partly: Callable[[Results], str] = lambda _: ""
-    """What is said instead where only a part of it can be decided, and nothing violates that; empty if all of it can."""
+    """Replaces `holds` if only a part of the guarantee can be decided and nothing violates that part; else empty."""
     mentions: Callable[[Results], Iterable[MessageId]] = lambda _: ()
-    """The messages whose events the explanation needs to know."""
+    """The messages whose events the explanation needs."""
     explain: Callable[[Results, Log], Explanation]
-    """The first violation, as a counterexample and a sentence. Only asked where there is one."""
+    """The first violation, as a counterexample and a sentence. Called only if there is a violation."""

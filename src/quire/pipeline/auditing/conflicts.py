@@ -1,9 +1,9 @@
-"""Conflicting requests that have several destinations in common: does each pair of destinations begin them alike?
+"""Checks that any two destinations begin the conflicting requests they have in common in the same order.
 
-Only conflicting operations are ordered, so the destinations' sequences cannot be merged as they are. In the graph that is
-sorted here, a request comes after a node for each operation that conflicts with its own, and that node after every
-request of its operation so far. If all of it can be sorted, no two destinations disagree on anything that conflicts. What
-is left is compared pair by pair.
+Only conflicting operations are ordered, so the destinations' sequences cannot simply be merged. Instead, a graph is sorted
+topologically: a request follows one node for each operation that conflicts with its own, and that node follows every earlier
+request of that operation. If the whole graph can be sorted, no two destinations disagree on conflicting requests. Whatever
+remains unsorted is compared pair by pair.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quire.pipeline.compiled import compiled
 
 
 class Opposites(NamedTuple):
-    """How many pairs of destinations disagree; of the first pair, two requests that the one begins in this order."""
+    """How many pairs of destinations disagree; and for the first pair, two requests in the order in which one begins them."""
 
     pairs: int = 0
     one: int = -1
@@ -62,7 +62,7 @@ def opposite_orders(
 def connect(
     bounds: np.ndarray, request: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray, requests: int
 ) -> tuple[np.ndarray, int]:
-    """The graph as pairs of nodes, and how many nodes it has; the first of them are the requests."""
+    """The graph's edges as pairs of nodes, and the number of nodes; the requests are the first nodes."""
     operations = conflicts.shape[1]
     edges = np.empty((len(request) * (operations + 2), 2), np.int64)
     count, nodes = 0, requests
@@ -87,7 +87,7 @@ def connect(
 
 @compiled
 def unsorted(edges: np.ndarray, nodes: int, alive: np.ndarray) -> np.ndarray:
-    """Which of the nodes that are alive cannot be sorted, because they are in a cycle or after one."""
+    """Which of the `alive` nodes cannot be sorted topologically, because they are on a cycle or after one."""
     waits = np.zeros(nodes, np.int64)
     begin = np.zeros(nodes + 1, np.int64)
     for edge in range(len(edges)):

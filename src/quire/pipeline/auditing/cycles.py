@@ -1,4 +1,4 @@
-"""Cycles of a directed graph: its strongly connected components, and the shortest cycle in them."""
+"""Strongly connected components of a directed graph, and the shortest cycle in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quire.pipeline.compiled import compiled
 
 @compiled
 def outgoing(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The edges by the node that they leave: those of node n are `order[begin[n]:begin[n + 1]]`."""
+    """The edges grouped by source: those that leave node n are `order[begin[n]:begin[n + 1]]`."""
     begin = np.zeros(nodes + 1, np.int64)
     for edge in range(len(edges)):
         begin[edges[edge, 0] + 1] += 1
@@ -25,8 +25,8 @@ def outgoing(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def strongly_connected(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, int]:
-    """For each node the number of its strongly connected component, -1 where it is alone; and how many there are (Tarjan,
-    without recursion). From node n edges lead to `out[begin[n]:begin[n + 1]]`."""
+    """For each node the number of its strongly connected component, -1 if it is alone in it; and how many there are (Tarjan,
+    without recursion). The edges of node n lead to `out[begin[n]:begin[n + 1]]`."""
     nodes = len(begin) - 1
     number = np.full(nodes, -1, np.int64)
     low = np.zeros(nodes, np.int64)
@@ -76,7 +76,7 @@ def strongly_connected(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, 
 
 @compiled
 def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, component: np.ndarray, steps_max: int) -> np.ndarray:
-    """The edges of the shortest cycle, searched from every node of a component as long as that is affordable."""
+    """The edges of the shortest cycle found, searching from every node of a component until `steps_max` steps are used up."""
     nodes = len(begin) - 1
     best = np.empty(0, np.int64)
     queue = np.empty(nodes, np.int64)

@@ -1,7 +1,7 @@
-"""Total order where segments do not decide it: members' whole sequences of deliveries, compared in one task.
+"""Total order over a whole trace in one task, for traces whose segments do not decide it.
 
-Without views a trace's groups never change, and total order needs nothing but the sequences. Where there are views, the events
-are read with their groups.
+In a trace without views groups never change, so the members' delivery sequences suffice. In a trace with views, the events
+are read together with their groups.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def judge_all_deliveries(task: DeliveriesTask) -> DeliveriesResult:
 
 
 def judge_together(rows: Labelled, correct: np.ndarray) -> TotalResult:
-    """The part that needs no files, where members come and go."""
+    """The part that needs no files, for groups whose members change."""
     ids, size = message_ids(rows)
     history = find_history(rows, ids, size, correct)
     index = np.flatnonzero(history.first)

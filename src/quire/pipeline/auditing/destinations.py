@@ -1,9 +1,10 @@
-"""Whom messages were for, where their senders do not say.
+"""Derives the destinations of messages whose sends do not record them.
 
-In groups whose members change, they were for those in whose membership of the group their numbers fall: a sender that is
-no member of a group never learns what number its message got, and one that ended before its message came back did not
-either, but whoever delivered it knows. Of other messages only those are known to be destinations that delivered them. That
-is enough to judge the order of what was delivered. Nothing can be said of what was not, unless its sender crashed.
+In groups whose members change, a message is for every process whose membership of the group covers the message's number in
+the group's log. A sender outside the group never learns that number, nor does one that ended before its message came back;
+but whoever delivered the message knows it. For other messages, only the processes that delivered them are known to be
+destinations. That is enough to judge the order of what was delivered, but not what was left undelivered, unless the sender
+crashed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from quire.trace.kinds import DELIVER, SEND
 
 
 def with_destinations(events: Events, rows: Labelled) -> Events:
-    """The events with the destinations of those sends that do not record them, as far as the rows tell."""
+    """Add the destinations of sends that do not record them, as far as the rows reveal them."""
     ids, size = message_ids(rows)
     history = find_history(rows, ids, size, np.ones(len(rows.start) - 1, np.bool_))
     claims = np.flatnonzero(history.first & (history.number >= 0))[::-1]
@@ -32,18 +33,18 @@ def with_destinations(events: Events, rows: Labelled) -> Events:
 
 
 def with_deliverers(events: Events, correct: np.ndarray) -> tuple[Events, int]:
-    """The events with whoever delivers a message as its destination, where that is not recorded; and of how many messages more
-    should be known. The events are those of a whole trace."""
+    """Where a send does not record its destinations, take the processes that deliver the message instead; also return for how
+    many messages this may be incomplete. The events must be those of a whole trace."""
     process = np.repeat(np.arange(len(events.start) - 1), np.diff(events.start))
     sends, delivers = np.flatnonzero(events.kind == SEND), np.flatnonzero(events.kind == DELIVER)
     missing = np.flatnonzero(events.dest_count < 0)
     ids = identify(events.origin, events.seq)[0].astype(np.int64)
     asked = ids[sends[missing]]
-    # A message is sent by who sends it under its own name, and for the first time.
+    # Only the first send of a message by its own origin counts.
     own = np.flatnonzero(events.origin[sends] == process[sends])
     _, first = np.unique(ids[sends[own]], return_index=True)
     unaddressed = own[first][events.dest_count[own[first]] < 0]
-    # What a process that crashed sent, and nobody correct delivered, nobody had to deliver, whomever it was for.
+    # If the sender crashed and no correct process delivered the message, nobody had to deliver it, whatever its destinations.
     reached = np.isin(ids[sends[unaddressed]], ids[delivers[correct[process[delivers]]]])
     messages = int((correct[process[sends[unaddressed]]] | reached).sum())
     members = len(events.start) - 1
@@ -56,7 +57,7 @@ def with_deliverers(events: Events, correct: np.ndarray) -> tuple[Events, int]:
 
 
 def _fill(events: Events, missing: np.ndarray, send: np.ndarray, process: np.ndarray) -> Events:
-    """The events with these processes as destinations of those of the `missing` sends that `send` names."""
+    """Add destinations: `process[i]` is a destination of the send `missing[send[i]]`."""
     found = events.dest_count.copy()
     found[missing] = np.bincount(send, minlength=len(missing))
     kept = np.repeat(np.arange(len(found)), np.maximum(events.dest_count, 0))
@@ -66,7 +67,7 @@ def _fill(events: Events, missing: np.ndarray, send: np.ndarray, process: np.nda
 
 
 def _covering(history: GroupHistory, number: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of a message, given by its number in its group, and a process that has a membership around it."""
+    """All pairs of a message, given by its number and group, and a process with a membership that covers the number."""
     messages, processes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for process, of, first, last in history.memberships[:, [PROCESS, GROUP, FIRST, LAST]].tolist():
         inside = np.flatnonzero((group == of) & (first < number) & (number < last))

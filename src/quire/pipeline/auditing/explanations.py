@@ -1,7 +1,7 @@
-"""From a violation to a counterexample that a person can check in the logs.
+"""Turns a violation into a counterexample that a person can check in the logs.
 
-Verdicts come from counting. A counterexample needs positions and messages in between, which nobody keeps while counting:
-small jobs fetch them afterwards.
+Verdicts come from counting. A counterexample also needs log positions and the messages in between, which are not kept while
+counting; small jobs fetch them afterwards.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Explanation(NamedTuple):
 
 
 class Log:
-    """The events of the messages that explanations mention, and what people call things.
+    """The events of the messages that explanations mention, and the display names of members, messages and events.
 
-    The hosts and messages of an imported log have their own names. A message that has none is called by its sending.
+    In an imported log, hosts and messages have their own names. A message without a name is named after its send event.
     """
 
     def __init__(self, layout: Layout, run: Runner, found: Sequence[Found], *, timed: bool) -> None:
@@ -44,7 +44,7 @@ class Log:
         self._chains: dict[tuple[MessageId, MessageId], Sequence[Link]] = {}
 
     def of(self, message: MessageId) -> list[Found]:
-        """The first events of each kind at each member, by member and position."""
+        """The message's first events of each kind at each member, sorted by member and position."""
         return self._events.get(message, [])
 
     def at(self, member: int, kind: int, message: MessageId) -> list[Found]:
@@ -66,21 +66,21 @@ class Log:
         return self._names.get(message, str(message))
 
     def event(self, process: int, number: int) -> str:
-        """What an event of a host is called."""
+        """The display name of a host's event."""
         return f"{self.member(process)}@{number}"
 
     def position(self, event: Found) -> str:
         return f"at position {event.pos}" if event.said is None else f"at {event.said.place}"
 
     def position_of(self, process: int, number: int) -> str:
-        """The same of an event of which only the number is known."""
+        """Like `position`, for an event of which only the number is known."""
         return f"at {self.event(process, number)}" if self._layout.hosts else f"at position {number}"
 
     def witness(
         self, messages: Iterable[MessageId], events: Iterable[Found], *, members: Iterable[int],
         chain: Iterable[str] = (), missing: MessageId | None = None,
     ) -> Witness:  # fmt: skip
-        """A counterexample of these messages, with what happened to them."""
+        """The counterexample made of these messages and events."""
         names = tuple(messages)
         return Witness(
             messages=tuple(map(self.message, names)),
@@ -100,7 +100,7 @@ class Log:
         )  # fmt: skip
 
     def chain(self, first: MessageId, last: MessageId) -> Sequence[Link]:
-        """The shortest chain by which the one message came to happen before the other, from a job of its own."""
+        """The shortest chain of messages by which `first` happened before `last`, found by a separate job."""
         if (first, last) not in self._chains:
             self._chains[first, last] = self._find_chain(first, last)
         return self._chains[first, last]
@@ -121,7 +121,7 @@ class Log:
 
 
 def look_up(layout: Layout, messages: Iterable[MessageId], run: Runner, *, timed: bool) -> Log:
-    """The events of these messages. `timed`: whether the trace's logical times can be relied on."""
+    """Fetch the events of these messages. `timed`: whether the trace's logical times are reliable."""
     wanted = tuple(sorted(set(messages)))
     if not wanted:
         return Log(layout, run, [], timed=timed)

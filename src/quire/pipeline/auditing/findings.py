@@ -1,4 +1,4 @@
-"""What one pass over all events finds: violations of integrity, agreement, FIFO and causal order, and what it could not see."""
+"""Result types of the pass over all events: violations of integrity, agreement, FIFO and causal order, and its limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Breach(msgspec.Struct, frozen=True, order=True):
-    """A send or a delivery that breaks integrity; `kind` is one of those that the kernel tells apart."""
+    """A send or a delivery that violates integrity; `kind` is one of the kernel's kinds of breach."""
 
     process: int
     message: MessageId
@@ -21,8 +21,8 @@ class Breach(msgspec.Struct, frozen=True, order=True):
 
 
 class Lost(msgspec.Struct, frozen=True, order=True):
-    """A message that a process should have delivered and did not, because its sender is correct, or else because of one
-    that delivered it."""
+    """A message that a process had to deliver and did not. It had to because of another correct process: the sender, or else
+    one that delivered the message."""
 
     message: MessageId
     process: int
@@ -30,7 +30,7 @@ class Lost(msgspec.Struct, frozen=True, order=True):
 
 
 class Late(msgspec.Struct, frozen=True, order=True):
-    """A delivery of a message at a process that had not delivered one that comes before it."""
+    """A delivery of a message at a process that had not yet delivered an earlier one."""
 
     process: int
     message: MessageId
@@ -38,7 +38,7 @@ class Late(msgspec.Struct, frozen=True, order=True):
 
 
 class Dated(msgspec.Struct, Generic[_T], frozen=True, order=True):
-    """A finding, and when it was: of several the least is the first."""
+    """A finding and when it occurred; the smallest of several is the first."""
 
     segment: int
     event: int
@@ -53,7 +53,7 @@ class Tally(msgspec.Struct, Generic[_T], frozen=True):
 
 
 class Orders(msgspec.Struct, kw_only=True):
-    """The result of the pass. Nothing was judged where there are `gaps`."""
+    """The result of the pass. If there are `gaps`, nothing was judged."""
 
     messages: int = 0
     integrity: Tally[Breach] = Tally()
@@ -61,13 +61,13 @@ class Orders(msgspec.Struct, kw_only=True):
     fifo: Tally[Late] = Tally()
     causal: Tally[Late] = Tally()
     gaps: bool = False
-    """Whether a process skips numbers of its messages."""
+    """Whether a process skips message numbers."""
     unrecorded: int = 0
-    """How many messages do not say to whom they were addressed."""
+    """How many messages do not record their destinations."""
     unordered: MessageId | None = None
-    """A message that was delivered before it was sent, so that nothing is known of what happened before what."""
+    """A message that was delivered before it was sent, which means that happened-before is not known."""
     rebuilt: bool = False
-    """Whether logical times were missing or wrong, and another order was found from the logs."""
+    """Whether logical times were missing or wrong, and the order of events was rebuilt from the logs."""
     segments: int = 1
 
 

@@ -1,4 +1,4 @@
-"""What a follower of a running group has found so far."""
+"""Result types of the audit of a live run: the violations found so far."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import msgspec
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """The first violation of an order, by indices of processes and numbers of messages."""
+    """The first violation of a guarantee, given by process indices and message numbers."""
 
     process: int
     origin: int
     seq: int
     missing: tuple[int, int] | None = None
-    """The message that should have come before it."""
+    """The message that should have been delivered before it."""
     kind: int = -1
-    """Of a breach of integrity."""
+    """For a violation of integrity: which of the kernel's kinds of breach it is."""
     other: int = -1
-    """The process by which it was due."""
+    """The other process involved: the one because of which the message was due, or the one that disagrees."""
 
 
 class Tally(msgspec.Struct):
@@ -29,7 +29,7 @@ class Tally(msgspec.Struct):
 
 
 class Found(msgspec.Struct):
-    """What was found so far."""
+    """Counts of messages and deliveries, and a tally of violations for each guarantee."""
 
     messages: int = 0
     deliveries: int = 0

@@ -1,7 +1,7 @@
-"""Total order of a run that goes on: the audit's merge of delivery sequences, of what may still be delivered out of order.
+"""Total order of a live run: the audit's merge of delivery sequences, applied to the deliveries that still matter.
 
-A message can be forgotten when nobody will deliver it any more, and the same is so of everything that anybody delivered before
-it. What is left is compared as the audit compares a whole trace.
+A message can be forgotten when nobody will deliver it any more, and the same holds for everything that anyone delivered before
+it. The remaining sequences are compared as the audit compares those of a whole trace.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ Message = tuple[int, int]
 class FollowedTotal:
     def __init__(self) -> None:
         self._pending: list[np.ndarray] = []
-        """Of each process what it delivered, in order: rows of (origin, first number, number after the last)."""
+        """For each process, its deliveries in order, as rows (origin, first number, number after the last)."""
 
     def follow(
         self, taken: Sequence[np.ndarray], in_flight: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> tuple[int, int, Message, Message] | None:
-        """More deliveries, and of each origin the ranges that somebody may still deliver. Returns the first two processes that
-        disagree, if any do: the one delivered the one message before the other, and the other process after it."""
+        """Add deliveries and look for a disagreement. `in_flight`: for each origin, the ranges that may still be delivered.
+
+        Returns the first two processes that disagree and two messages: the first process delivered them in this order, the
+        second the other way round. None if all agree.
+        """
         while len(self._pending) < len(taken):
             self._pending.append(np.empty((0, 3), np.int64))
         for process, events in enumerate(taken):
@@ -55,7 +58,7 @@ class FollowedTotal:
         return np.concatenate(([0], np.cumsum([len(each) for each in self._pending]))).astype(np.int64)
 
     def _part(self, in_flight: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-        """Cut all that is pending where anything of it is cut, so that equal messages have equal rows."""
+        """Split all pending ranges at every boundary of any range, so that the same messages have the same row everywhere."""
         every = np.concatenate(self._pending) if self._pending else np.empty((0, 3), np.int64)
         points = {}
         for origin in np.unique(every[:, 0]).tolist():
@@ -80,7 +83,7 @@ class FollowedTotal:
     def _forget(
         self, ids: np.ndarray, start: np.ndarray, names: np.ndarray, in_flight: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> None:
-        """Drop, at all processes at once, what is settled there and has only such before it."""
+        """Drop the settled messages that have only settled messages before them at every process."""
         settled = np.ones(len(names), np.bool_)
         for origin in np.unique(names[:, 0]).tolist():
             if origin >= len(in_flight) or not len(in_flight[origin][0]):
@@ -100,5 +103,5 @@ class FollowedTotal:
 
 
 def _prefix(flags: np.ndarray) -> int:
-    """How many of the first are set."""
+    """The length of the leading run of set flags."""
     return int(np.argmin(flags)) if len(flags) and not flags.all() else len(flags)

@@ -1,9 +1,9 @@
-"""Checks that need words, on a run that goes on: its last events are judged as the audit judges a whole trace.
+"""Checks of transactions and object calls on a live run: a sliding window of its last events is judged like a whole trace.
 
-How far back a transaction, or a call, must be remembered because a later one may contradict it has no bound. So the last
-EVENTS_MAX events are kept, from one logical time on at all processes. Of what is forgotten nothing is blamed on anybody: events
-that name a message which was sent before that time are left out. A violation whose events are farther apart is left to the
-audit.
+There is no bound on how long a transaction or a call must be remembered because a later one may contradict it. So only the
+last EVENTS_MAX events are kept, starting at the same logical time at all processes. To avoid false alarms about what was
+forgotten, events that refer to a message sent before that time are left out. A violation whose events are farther apart is
+left to the audit.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from quire.trace.kinds import DELIVER, SEND, VIEW
 
 _OP, _TXN = COLUMNS.index("op"), COLUMNS.index("txn")
 _ENDS = ("commit", "abort")
-"""Operations that say how a transaction ended: true wherever it is said."""
+"""Operations that record how a transaction ended; they count wherever they are recorded."""
 
 EVENTS_MAX = 20_000
 
 Judge = Callable[[Labelled, np.ndarray], tuple[int, str]]
-"""Judges events: how many violations there are, and the first in words. The array says with which number each process begins to
-send."""
+"""Judges events: returns the number of violations, and the first one as a sentence. The array holds the number of the first
+message that each process sends."""
 
 
 class Worded(NamedTuple):
-    """An event with its words: those of COLUMNS, in their order."""
+    """An event with the values of its text columns, in the order of COLUMNS."""
 
     kind: int
     origin: int
@@ -43,27 +43,27 @@ class Worded(NamedTuple):
 
 
 class WindowFollower:
-    """Follows one check of a run of so many processes, which are known by their numbers."""
+    """Keeps the verdict of one check up to date while a run goes on. Processes are identified by their numbers."""
 
     def __init__(self, judge: Judge, processes: int) -> None:
         self.messages = self.deliveries = 0
         self.count = 0
-        """How often it was violated within the last events."""
+        """The largest number of violations found in the window so far."""
         self.because = ""
-        """The first violation that was found, in words."""
+        """The first violation that was found, as a sentence."""
         self._judge = judge
         self._kept: list[list[Worded]] = [[] for _ in range(processes)]
         self._pending: list[list[Worded]] = [[] for _ in range(processes)]
         self._reached = [0] * processes
         self._live: set[int] = set()
         self._whole = True
-        """Whether everything is known from the beginning."""
+        """Whether all events since the beginning are known."""
         self._heard: set[int] = set()
-        """Who was heard since it was judged last."""
+        """The processes heard from since the last judgement."""
 
     def take(self, process: int, events: Sequence[Worded], reached: int, *, whole: bool = True) -> None:
-        """What a process did next; everything later has a greater logical time than `reached`. `whole`: whether this follows
-        on what it did before, or on nothing."""
+        """Add a process's next events; its later ones will have logical times greater than `reached`. `whole`: whether no event
+        of the process is missing before these."""
         self._whole &= whole
         self._pending[process] += events
         last = events[-1].lamport if events else 0
@@ -72,7 +72,7 @@ class WindowFollower:
         self._heard.add(process)
 
     def gone(self, process: int) -> None:
-        """Nothing more is heard of a process: it is not waited for, and what it sent last may not be known."""
+        """A process is gone: do not wait for it, and assume that its last sends may be unknown."""
         self._live.discard(process)
         self._whole = False
 
@@ -80,7 +80,8 @@ class WindowFollower:
         return min((events[0].lamport for events in self._pending if events), default=None)
 
     def advance(self) -> bool:
-        """Judge as far as all processes are known, once each of them was heard again; whether that was any further."""
+        """Judge up to the logical time that all processes have reached, once each of them was heard from again; return whether
+        there was anything new."""
         if not self._live or not self._live <= self._heard:
             return False
         self._heard.clear()
@@ -112,13 +113,13 @@ class WindowFollower:
 
 
 def _explained(logs: Sequence[Sequence[Worded]]) -> list[list[Worded]]:
-    """The events without those that name a message of which it is not known how it was sent."""
+    """The events without those that refer to a message whose send is not known."""
     sent = {(event.origin, event.seq) for log in logs for event in log if event.kind == SEND}
     return [[event for event in log if event.words[_OP] in _ENDS or (event.origin, event.seq) in sent] for log in logs]
 
 
 def _decided(logs: Sequence[Sequence[Worded]]) -> list[list[Worded]]:
-    """The events without reads of what a transaction wrote that may still commit."""
+    """The events without reads of versions whose writer may still commit."""
     every = [event for log in logs for event in log]
     ended = {event.words[_TXN] for event in every if event.words[_OP] in _ENDS}
     open_writes = {(event.origin, event.seq) for event in every if event.words[_OP] == "w" and event.words[_TXN] not in ended}
@@ -126,7 +127,7 @@ def _decided(logs: Sequence[Sequence[Worded]]) -> list[list[Worded]]:
 
 
 def labelled(logs: Sequence[Sequence[Worded]]) -> tuple[Labelled, np.ndarray]:
-    """The events of all processes as the audit reads them, and the number of the first message that each sent."""
+    """The events of all processes in the audit's form, and the number of the first message that each process sent."""
     first = [next((event.seq for event in log if event.kind == SEND), 0) for log in logs]
     every = [event for log in logs for event in log]
     start = np.concatenate(([0], np.cumsum([len(log) for log in logs]))).astype(np.int64)
@@ -142,7 +143,7 @@ def labelled(logs: Sequence[Sequence[Worded]]) -> tuple[Labelled, np.ndarray]:
 
 
 def follow_words(promised: Guarantee, settings: Mapping[str, object], processes: int) -> WindowFollower:
-    """Follows what is promised of transactions, or of calls of objects."""
+    """A follower for a guarantee about transactions, or about calls of objects."""
     if promised is Guarantee.SERIALISABLE:
         versions = parse_versions(settings.get("versions"))
 

@@ -1,13 +1,13 @@
-"""The audit's kernels on a run that goes on: what was delivered so far is judged, in one segment after the other.
+"""Audits a live run: judges its events so far with the audit's kernels, one segment after the other.
 
-Everything that happened up to a logical time is judged when all processes are known to have come so far. What is left of a
-segment for the next is what each process knows, and the messages in flight: nothing else of the past can matter, so that this
-takes a bounded time and room however long the run is.
+Events are judged up to a watermark: the logical time that all processes are known to have reached. All that one segment passes
+on to the next is each process's vector clock and the messages in flight. Nothing else of the past can matter, so this takes
+bounded time and memory, however long the run is.
 
-Members send runs. Messages that were never parted, neither when they were sent nor at any delivery, are one *atom*: they are in
-order among themselves, so that the kernels, which know messages, are given atoms instead. A later delivery may part an atom in
-flight; its parts then have the history of the whole. Between segments, messages have their own numbers; within one, atoms are
-numbered from 0, for each origin those in flight first.
+Members report ranges of consecutive messages. Messages that were never separated, neither when sent nor at any delivery, form
+one *atom*. They are in order among themselves, so the kernels judge atoms instead of messages. A later delivery may split an
+atom in flight; its parts inherit its history. Between segments, messages have their own numbers; within a segment, atoms are
+numbered from 0 for each origin, those in flight first.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from quire.trace.views import VIEW_BITS
 
 IN_FLIGHT_MAX = 200_000
 _NEVER = 1 << 62
-"""After every number."""
+"""Greater than every message number."""
 K, ORIGIN, FIRST, COUNT, LAMPORT, DESTS, IN_VIEW = range(7)
-"""The columns of what a process did: the kind, the origin as an index, the first number, how many, the logical time of the
-first, which destinations, and in which view the process was; -1 for none."""
+"""The columns of a process's events: kind, origin (an index), first message number, number of messages, logical time of the
+first, destinations (an index), and the process's view; -1 for none."""
 COLUMNS = 7
 
 
 class Atoms(NamedTuple):
-    """Of one origin: where each atom begins and ends, how many were in flight, and of which of these each is a part."""
+    """The atoms of one origin: where each begins and ends, how many of them were in flight (they come first), and which atom in
+    flight each of those is part of."""
 
     start: np.ndarray
     end: np.ndarray
@@ -46,7 +47,7 @@ class Atoms(NamedTuple):
 
 
 class InFlight(NamedTuple):
-    """Of one origin, the atoms that somebody may still deliver: [atom, process] for the last two."""
+    """The atoms of one origin that some process may still deliver. `status` and `vector` are indexed [atom, process]."""
 
     start: np.ndarray
     end: np.ndarray
@@ -55,12 +56,13 @@ class InFlight(NamedTuple):
 
 
 class Follower:
-    """`total`: whether one order of all is promised. Processes are known by indices, in the order in which they were added."""
+    """Judges a run while it goes on. `total`: whether the run promises total order. Processes are identified by index, in the
+    order in which they were added."""
 
     def __init__(self, *, views: bool, total: bool) -> None:
         self.found = Found()
         self.why = ""
-        """Why nothing more can be judged; empty while it can."""
+        """Why judging has stopped; empty while it goes on."""
         self._views = views
         self._total = FollowedTotal() if total else None
         self._members = 0
@@ -69,17 +71,17 @@ class Follower:
         self._reached: list[int] = []
         self._view: list[int] = []
         self._high: list[int] = []
-        """Of each origin, the number after that of its last message that is known; -1 before there is any."""
+        """For each origin, the number after its last known message; -1 before there is any."""
         self._low: list[int] = []
-        """Of each origin, the number of its first message that is known: what was sent before is not judged."""
+        """For each origin, the number of its first known message; earlier messages are not judged."""
         self._parted: list[bool] = []
-        """Whether some of what the origin sent may be unknown, because nothing was heard of it for a while."""
+        """For each origin, whether some of its sends may be unknown because it was out of contact for a while."""
         self._known = np.zeros((0, 0), np.int64)
         self._flying: list[InFlight] = []
         self._dests: list[np.ndarray] = []
         self._receivers: dict[tuple[int, int], bool] = {}
 
-    # What is heard.
+    # Input.
 
     def add_process(self) -> int:
         members = self._members = self._members + 1
@@ -101,12 +103,12 @@ class Follower:
         return members - 1
 
     def address(self, processes: Iterable[int]) -> int:
-        """A number for destinations."""
+        """Register a set of destinations and return its index, for the column DESTS."""
         self._dests.append(np.array(sorted(processes), np.int64))
         return len(self._dests) - 1
 
     def take(self, process: int, events: np.ndarray, reached: int) -> None:
-        """What a process did next, as rows of COLUMNS; everything later has a greater logical time than `reached`."""
+        """Add a process's next events; its later ones will have logical times greater than `reached`."""
         if len(events):
             self._pending[process].append(events)
             last = int(events[-1, LAMPORT] + events[-1, COUNT] - 1)
@@ -115,28 +117,28 @@ class Follower:
         self._live[process] = True
 
     def survived(self, process: int, view: int) -> None:
-        """The process has gone on from this view to a later one."""
+        """The process has moved on from this view to a later one."""
         self._receivers[view, process] = True
         while len(self._receivers) > 4096:
             del self._receivers[next(iter(self._receivers))]
 
     def gone(self, process: int) -> None:
-        """Nothing more is heard of a process: it is not waited for."""
+        """A process is gone: do not wait for it."""
         self._live[process] = False
         self._parted[process] = True
 
     def awaited(self, process: int) -> None:
-        """A process that was gone is back, and will be heard again: nothing is judged before."""
+        """A process that was gone is back: wait until it is heard from again."""
         self._live[process] = True
 
     def oldest_waiting(self) -> int | None:
-        """The logical time of the first that is heard and not judged; None where there is none."""
+        """The logical time of the oldest event that is not judged yet; None if there is none."""
         return min((int(events[0][0, LAMPORT]) for events in self._pending if events), default=None)
 
-    # What is judged.
+    # Judging.
 
     def advance(self) -> bool:
-        """Judge as far as all processes are known; whether that was any further."""
+        """Judge up to the logical time that all processes have reached; return whether there was anything new."""
         live = [reached for reached, live in zip(self._reached, self._live, strict=True) if live]
         if not live or self.why:
             return False
@@ -147,7 +149,7 @@ class Follower:
         return True
 
     def _take_until(self, process: int, until: int) -> np.ndarray:
-        """The events of a process up to a logical time. A run that reaches beyond it is cut."""
+        """Remove and return a process's events up to a logical time. A range that extends beyond it is split."""
         waiting = self._pending[process]
         if not waiting:
             return np.empty((0, COLUMNS), np.int64)
@@ -188,8 +190,9 @@ class Follower:
             self._follow_total(taken)
 
     def _with_unseen_sends(self, taken: list[np.ndarray]) -> list[np.ndarray]:
-        """Of a process that is gone, others may deliver what nobody has seen it send. That counts as sent at once after what
-        was seen: less is known of its past than there was, and so nothing is blamed on anybody that is not so."""
+        """Add sends that were not observed: others may deliver messages of a process that was gone. They are placed directly
+        after the sends that were observed. That assumes less of their causal past than there was, so no false violation can
+        follow from it."""
         deliveries = np.concatenate([events[events[:, K] == DELIVER] for events in taken])
         began = min(int(each[0, LAMPORT]) for each in taken if len(each))
         result = []
@@ -212,8 +215,8 @@ class Follower:
         return [self._without_the_past(events) for events in result]
 
     def _unseen(self, origin: int, came: np.ndarray, low: int, high: int, lamport: int, *, backwards: bool) -> np.ndarray:
-        """What was delivered of an origin between these numbers, as sends at this logical time and later; or `backwards`, so
-        that the last of them is before it."""
+        """Sends for the delivered messages of an origin in this range of numbers, from this logical time on; if `backwards`,
+        ending just before it."""
         ranges = _union(np.maximum(came[:, FIRST], low), np.minimum(came[:, FIRST] + came[:, COUNT], high))
         if backwards:
             lamport -= sum(end - first for first, end in ranges)
@@ -224,7 +227,7 @@ class Follower:
         return np.array(rows, np.int64).reshape(-1, COLUMNS)
 
     def _without_the_past(self, events: np.ndarray) -> np.ndarray:
-        """Without deliveries of messages that were sent before their sender was followed."""
+        """The events without deliveries of messages that were sent before their sender was followed."""
         low = np.array(self._low)[events[:, ORIGIN]]
         over = np.clip(low - events[:, FIRST], 0, events[:, COUNT]) * (events[:, K] == DELIVER)
         events = events.copy()
@@ -235,7 +238,7 @@ class Follower:
         return known
 
     def _cut(self, origin: int, taken: list[np.ndarray]) -> Atoms:
-        """The atoms of an origin that this segment is about."""
+        """Split the messages of an origin, those in flight and those sent now, into this segment's atoms."""
         flying, own = self._flying[origin], taken[origin]
         sends = own[(own[:, K] == SEND) & (own[:, ORIGIN] == origin)]
         of_it = [events[(events[:, K] == DELIVER) & (events[:, ORIGIN] == origin)] for events in taken]
@@ -253,8 +256,8 @@ class Follower:
         return Atoms(points[at], points[at + 1] if len(at) else points[at], old, whole[:old], view, sends[sent, DESTS])
 
     def _expand(self, events: np.ndarray, atoms: Sequence[Atoms]) -> np.ndarray:
-        """Events as those of atoms, whose numbers take the place of those of messages. Where there is no such atom, it is
-        negative, and tells the number of the message."""
+        """Expand events into one for each atom, with the atom's number in place of the message's. Where there is no such atom,
+        the number is -1 minus the message's."""
         low, high = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
         for origin, each in enumerate(atoms):
             mine = events[:, ORIGIN] == origin
@@ -289,7 +292,7 @@ class Follower:
             for other in range(members):
                 known = flying.vector[each.part_of, other]
                 vector[at : at + each.old, other] = np.searchsorted(atoms[other].start, known)
-            # A part of what was sent together is preceded by the parts before it.
+            # An atom is preceded by all earlier atoms of its origin.
             vector[at : at + each.old, origin] = np.arange(each.old)
             for dests in np.unique(each.dests):
                 rows = at + each.old + np.flatnonzero(each.dests == dests)
@@ -330,12 +333,12 @@ class Follower:
             _, process, origin, atom, kind = found.first_breach.tolist()
             tallies.integrity.add(int(found.breaches.sum()), Wrong(process, origin, number(origin, atom), kind=kind))
         if foreign:
-            # What is settled is delivered wherever it will be: whoever delivers it does so again, or nobody has sent it.
+            # A settled message is delivered nowhere any more, so this one is delivered again, or nobody sent it.
             _, process, origin, atom = found.foreign[0].tolist()
             tallies.integrity.add(foreign, Wrong(process, origin, -1 - atom, kind=kernel.PHANTOM))
 
     def _keep(self, messages: kernel.Messages, state: kernel.State, atoms: Sequence[Atoms]) -> None:
-        """Settle what nobody can deliver any more, and keep the rest, with the numbers of messages."""
+        """Settle the messages that nobody can deliver any more, and keep the rest in flight, under message numbers."""
         in_flight = np.zeros(len(messages.seq), np.bool_)
         live = np.array(self._live, np.bool_)
         settled = settle(messages, state.in_view, live | self._views, self._bound(atoms), live, in_flight)
@@ -377,7 +380,7 @@ class Follower:
 
 
 def _union(starts: np.ndarray, ends: np.ndarray) -> list[tuple[int, int]]:
-    """The ranges that are covered, in order."""
+    """The union of these ranges, as disjoint ranges in order."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(zip(starts.tolist(), ends.tolist(), strict=True)):
         if end <= start:

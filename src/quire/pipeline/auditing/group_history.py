@@ -1,9 +1,9 @@
-"""Who was in which group when, and which numbers of the group's log a member's deliveries took.
+"""Reconstructs who was a member of which group when, and the number of each delivery in its group's log.
 
-Joins and leaves are numbered in one sequence with the messages of their group, and every member delivers all of them from
-its join to its leave: that is one *membership*. So a member's events of the group, counted from its own join, have their
-numbers without being given them; a view says its number, which shows whether anything is missing before it. A number that was
-left blank is recorded like a view, by every member.
+A group's messages, joins and leaves are numbered in one sequence: the group's log. A *membership* lasts from a member's join
+to its leave, and during it the member delivers all of the log. So the numbers need not be recorded: they follow from counting
+a member's events of the group from its own join. A view does record its number, which shows whether anything is missing before
+it. Every member records a number that was left blank, in the same way as a view.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FOUND, JOIN, LEAVE, BLANK = range(4)
 OPS = ("found", "join", "leave", "blank")
 
 OUTSIDE, SKIPPED, AGAIN = range(1, 4)
-"""What is wrong with an event of a group: it is outside the member's memberships; a view's number does not follow; a second
-join in one membership."""
+"""What is wrong with an event of a group: it is outside the member's memberships; it is a view whose number is not the next;
+it is a second join within one membership."""
 
 COLUMNS = ("group", "op")
 
@@ -29,24 +29,24 @@ PROCESS, GROUP, FIRST, LAST, FIRST_EVENT, LAST_EVENT = range(6)
 
 
 class GroupHistory(msgspec.Struct):
-    """All arrays have an entry for each event, -1 where it has none, but the last two."""
+    """The place of every event in its group's log. All arrays but the last two have one entry per event."""
 
     group: np.ndarray
-    """The group of a first delivery or of a change of membership."""
+    """The event's group, if it is a first delivery or a change of membership; else -1."""
     number: np.ndarray
-    """The event's number in its group's log."""
+    """The event's number in its group's log; -1 if it has none."""
     membership: np.ndarray
-    """In which membership it happened; -1: in none, though members of the group come and go."""
+    """The membership it belongs to; -1 if none."""
     change: np.ndarray
-    """FOUND, JOIN, LEAVE or BLANK."""
+    """FOUND, JOIN, LEAVE or BLANK; -1 for other events."""
     wrong: np.ndarray
-    """What is wrong with it, else 0."""
+    """OUTSIDE, SKIPPED or AGAIN if something is wrong with it, else 0."""
     first: np.ndarray
-    """Whether it is the first delivery of its message at a member that is followed."""
+    """Whether it is the first delivery of its message at one of the followed members."""
     memberships: np.ndarray
-    """Rows of process, group, first number, last number (OPEN where there is none), and its first and last event."""
+    """One row per membership: process, group, first number, last number (OPEN if it does not end), first and last event."""
     dynamic: np.ndarray
-    """For each group: whether members come and go at all."""
+    """For each group, whether its membership ever changes."""
 
 
 OPEN = np.iinfo(np.int64).max // 4
@@ -54,7 +54,7 @@ OPEN = np.iinfo(np.int64).max // 4
 
 
 def find_history(rows: Labelled, ids: np.ndarray, size: int, followed: np.ndarray) -> GroupHistory:
-    """Follow the members of this mask through their groups. `ids` numbers the message of each send and delivery, below
+    """Follow the members in the mask `followed` through their groups. `ids` holds the number of each event's message, below
     `size`."""
     group = rows.codes["group"].astype(np.int64)
     process = rows.processes()

@@ -1,7 +1,8 @@
-"""Is what each member delivers of a group one slice of the group's log, from its join to its leave?
+"""Checks that each member delivered one contiguous slice of its group's log, from its join to its leave.
 
-Every member's events have numbers (`group_history`). The slices fit into one log if no two members have different events
-under one number, nothing is outside a membership or missing before a view, and who has not left goes on to the log's end.
+`group_history` gives every event its number in the log. The slices fit into one log if no two members have different events
+under the same number, no event is outside a membership or missing before a view, and every member that has not left has
+reached the end of the log.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from quire.pipeline.labels import Labelled
 from quire.trace.kinds import KINDS
 
 UNFINISHED, DIFFERENT = 4, 5
-"""Beside what is wrong with single events: a member that did not leave lacks the end of the log; two members' events
-under one number are different."""
+"""Further violations, beside those of single events: a member that did not leave lacks the end of the log; two members have
+different events under the same number."""
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """An event of a group as a member delivered it. Of a message, `what` is empty."""
+    """An event of a group at a member. `what` names the change of membership; it is empty for a message."""
 
     member: int
     pos: int
@@ -40,22 +41,22 @@ class GroupLogsResult(msgspec.Struct, kw_only=True):
     kind: int = 0
     group: str = ""
     expected: int = 0
-    """Of a view whose number does not follow: which one would. Of an unfinished slice: the log's last."""
+    """For a view with the wrong number: the number it should have. For an unfinished slice: the log's last number."""
     seen: tuple[Seen, ...] = ()
-    """The event that is wrong; or two that are different; or the last of a slice, and the log's last at another member."""
+    """The wrong event; or two different events; or the last event of a slice, and the log's last event at another member."""
     simplest: tuple[int, str, int, int] = (3, "", 0, 0)
-    """By what the simplest is chosen: an event that is wrong, the first; two that differ, in the group of the least name and at
-    its least number; a slice without an end, the first that begins."""
+    """Sort key for the simplest counterexample: wrong events, the earliest first; then differing events, by group name and
+    number; then unfinished slices, by where they begin."""
 
     def joined(self, other: GroupLogsResult) -> GroupLogsResult:
-        """What was found in other groups, too."""
+        """Combine with the result for other groups."""
         changes, violations = self.changes + other.changes, self.violations + other.violations
         simplest = min(self, other, key=lambda each: each.simplest)
         return msgspec.structs.replace(simplest, changes=changes, violations=violations)
 
 
 class Differences(NamedTuple):
-    """How many pairs of members have different events under one number of a group, counted once a group; and the first."""
+    """How many pairs of members have different events under one number, counted once per group; and the first such pair."""
 
     pairs: int
     one: int
@@ -63,7 +64,7 @@ class Differences(NamedTuple):
 
 
 def compare_logs(rows: Labelled, history: GroupHistory, ids: np.ndarray) -> GroupLogsResult:
-    """Count what is wrong, and show the simplest of it."""
+    """Count the violations, and report the simplest one."""
     result = GroupLogsResult(changes=int((history.change >= 0).sum()))
     if not result.changes:
         return result
@@ -98,7 +99,7 @@ def compare_logs(rows: Labelled, history: GroupHistory, ids: np.ndarray) -> Grou
 
 
 def _entries(group: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, int]:
-    """A small number for every (group, number): by arithmetic where they are dense, as they are unless something is wrong."""
+    """A dense code for every (group, number), computed directly if numbers are dense, as they are in a sound trace."""
     if not len(number):
         return np.empty(0, np.int64), 0
     width = int(number.max() - number.min()) + 1
@@ -112,7 +113,8 @@ def _entries(group: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, int]:
 def differences(
     entry: np.ndarray, event: np.ndarray, process: np.ndarray, size: int, members: int, group: np.ndarray, groups: int
 ) -> Differences:
-    """Compare what members claim to be the entries of the groups' logs. The first is the first pair at the first entry."""
+    """Compare the members' claims about the entries of the groups' logs. The reported pair is the first one at the first
+    disputed entry."""
     first = np.full(size, -1, np.int64)
     differ = np.zeros(size, np.bool_)
     any_differ = False
@@ -125,7 +127,7 @@ def differences(
             any_differ = True
     if not any_differ:
         return Differences(0, -1, -1)
-    # The claims of each such entry as a list: chain[claim] is the next one of its entry.
+    # A linked list of the claims for each such entry: chain[claim] is the next claim for the same entry.
     head = np.full(size, -1, np.int64)
     chain = np.full(len(entry), -1, np.int64)
     for claim in range(len(entry) - 1, -1, -1):
@@ -151,7 +153,7 @@ def differences(
 
 
 def _unfinished(history: GroupHistory, claims: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The memberships without an end that do not reach the end of the log; and for each group the event at its end."""
+    """The open memberships that do not reach the end of the log; and for each group, an event at the end of its log."""
     group, number = history.group[claims], history.number[claims]
     top = np.full(len(history.dynamic), -1, np.int64)
     np.maximum.at(top, group, number)
@@ -164,7 +166,7 @@ def _unfinished(history: GroupHistory, claims: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _expected(history: GroupHistory, process: np.ndarray, at: int) -> int:
-    """The number that would have followed at this event."""
+    """The number that this event should have had."""
     before = np.flatnonzero((history.membership[:at] == history.membership[at]) & (history.group[:at] == history.group[at]))
     before = before[process[before] == process[at]]
     return int(history.number[before[-1]]) + 1 if len(before) and history.membership[at] >= 0 else -1

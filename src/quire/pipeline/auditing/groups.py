@@ -1,8 +1,8 @@
-"""Total order where there are groups: within each of them, and across them where members come and go.
+"""Total order in traces with groups: within each group, and across groups whose members change.
 
-Within a group, the deliveries of each member are split by group and merged like whole sequences in `total`. Across groups
-two members need agree on two messages only if they were together in both groups: in each of their two logs there is a
-moment at which both are members of both groups, in the memberships in which the messages were delivered.
+Within groups, each member's deliveries are split by group and merged as `total` merges whole sequences. Across groups, two
+members need to agree on the order of two messages only if they were together in both groups: in each member's log there is a
+point at which both are members of both groups, in the memberships in which the messages were delivered.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from quire.pipeline.auditing.group_history import FIRST, LAST, OPEN, GroupHistor
 from quire.pipeline.auditing.total import UNRANKED, Disagreement, Disagreements, disagreements, first_inversion, take
 
 _ALWAYS, _NEVER = -2, -1
-"""The membership of what is delivered in a group whose members never change, or in none; and outside any membership."""
+"""Pseudo-memberships of deliveries: in a group whose members never change, or in no group; and outside any membership."""
 
 
 class WithinGroups(msgspec.Struct, frozen=True, kw_only=True):
     grouped: bool = False
-    """Whether any message is said to be of a group."""
+    """Whether the trace names groups of messages."""
     pairs: int = 0
-    """How many pairs of members disagree, counted in each group."""
+    """How many pairs of members disagree, summed over the groups."""
     group: str = ""
     disagreement: Disagreement | None = None
 
     def joined(self, other: WithinGroups) -> WithinGroups:
-        """What was found in other groups, too: the first is that of the least name."""
+        """Combine with the result for other groups; the first disagreement is that of the group whose name sorts first."""
         first = min((each for each in (self, other) if each.pairs), key=lambda each: each.group, default=self)
         grouped, pairs = self.grouped or other.grouped, self.pairs + other.pairs
         return WithinGroups(grouped=grouped, pairs=pairs, group=first.group, disagreement=first.disagreement)
 
 
 class WithinGroup(NamedTuple):
-    """How many pairs of members disagree within groups; the first group in which some do, and the first of them there."""
+    """How many pairs of members disagree within groups; the first such group, and its first disagreement."""
 
     pairs: int
     group: int
@@ -43,7 +43,8 @@ class WithinGroup(NamedTuple):
 
 
 def disagreements_within(ids: np.ndarray, start: np.ndarray, group: np.ndarray, size: int, groups: int) -> WithinGroup:
-    """`ids` are the first deliveries of every member, `start` where each member's begin, `group` the group of each."""
+    """Find pairs of members that disagree within a group. `ids`: every member's first deliveries; `start`: where each member's
+    begin; `group`: the group of each delivery."""
     members = len(start) - 1
     process = np.repeat(np.arange(members), np.diff(start))
     kept = np.flatnonzero(group >= 0)
@@ -70,10 +71,10 @@ def disagreements_within(ids: np.ndarray, start: np.ndarray, group: np.ndarray, 
 
 
 class Together:
-    """Which messages two members had to deliver in the same order, given who was in which group when."""
+    """Decides which messages two members had to deliver in the same order, given who was in which group when."""
 
     def __init__(self, history: GroupHistory, ends: np.ndarray) -> None:
-        """`ends` are where in the trace the members' logs end."""
+        """`ends`: the index at which each member's log ends."""
         self._history = history
         self._ends = ends
         inside = np.flatnonzero(history.membership >= 0)
@@ -81,8 +82,8 @@ class Together:
         self._bounds = np.searchsorted(history.membership[self._events], np.arange(len(history.memberships) + 1))
 
     def disagreements(self, ids: np.ndarray, start: np.ndarray, size: int, index: np.ndarray) -> Disagreements:
-        """As `total.disagreements`, only between messages in whose groups the two members were together. `index` says
-        which event of the trace each delivery is."""
+        """Like `total.disagreements`, but only for messages in whose groups the two members were together. `index` maps each
+        delivery to its event in the trace."""
         history = self._history
         members, group = len(start) - 1, history.group[index]
         changing = (group >= 0) & history.dynamic[group] if len(history.dynamic) else group >= 0
@@ -111,8 +112,8 @@ class Together:
         return found
 
     def _meet(self, shared: np.ndarray, one: int, other: int) -> np.ndarray:
-        """Of memberships that two members shared, each given as that of one and that of the other: for any two of them,
-        whether in both logs the times in which both were members overlap."""
+        """For any two of the shared memberships (each a pair: one member's and the other's), whether the spans in which both
+        were members overlap in both logs."""
         low, high = np.empty((2, len(shared)), np.int64), np.empty((2, len(shared)), np.int64)
         for at, (mine, yours) in enumerate(shared.tolist()):
             if mine == _ALWAYS or yours == _ALWAYS:
@@ -127,7 +128,7 @@ class Together:
         return result
 
     def _reach(self, membership: int, member: int, number: int) -> int:
-        """Where in its log a member came to this number of a group in this membership; the log's end if it never did."""
+        """The index at which a member reached this number in this membership; the end of its log if it never did."""
         events = self._events[self._bounds[membership] : self._bounds[membership + 1]]
         at = int(np.searchsorted(np.maximum.accumulate(self._history.number[events]), number))
         return int(events[at]) if at < len(events) else int(self._ends[member])

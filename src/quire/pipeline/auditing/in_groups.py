@@ -1,10 +1,10 @@
-"""The checks of what happens within groups, beside the segments: some of the groups in each task.
+"""The tasks that check the order within groups, each for a share of the groups; they run in parallel with the segments.
 
-What a member does in one group says nothing of another, so that groups can be judged apart: a task keeps of all logs only the
-events of its own groups. A delivery is of the group that its sender names, so the sends are read first.
+Groups can be judged independently, so a task reads all logs but keeps only the events of its own groups. A delivery belongs to
+the group that the message's sender names, so the sends are read first.
 
-Where one order explains all deliveries, it explains those of every group, and nothing is left to judge but whether there are
-groups at all.
+If one order explains all deliveries, it explains those of every group, and all that is left to find out is whether the trace
+names groups at all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from quire.trace.kinds import DELIVER, SEND, VIEW
 
 ROWS_PER_PIECE = 2_500_000
 _NONE = -1
-"""The piece of what is of no group."""
+"""The piece number of events that belong to no group."""
 
 
 class GroupsTask(msgspec.Struct, tag="groups"):
@@ -39,7 +39,7 @@ class GroupsTask(msgspec.Struct, tag="groups"):
     pieces: int = 1
     piece: int = 0
     only_named: bool = False
-    """Say only whether there are groups: one order explains all deliveries, and nobody joins or leaves."""
+    """Only find out whether there are groups, because one order explains all deliveries, and nobody joins or leaves."""
 
 
 class GroupsResult(msgspec.Struct, kw_only=True):
@@ -47,7 +47,7 @@ class GroupsResult(msgspec.Struct, kw_only=True):
     logs: GroupLogsResult = msgspec.field(default_factory=GroupLogsResult)
 
     def joined(self, other: GroupsResult) -> GroupsResult:
-        """What was found in the groups of both."""
+        """Combine the results of two pieces."""
         return GroupsResult(within=self.within.joined(other.within), logs=self.logs.joined(other.logs))
 
 
@@ -68,7 +68,8 @@ def judge_groups(task: GroupsTask) -> GroupsResult:
 
 
 def judge_rows(rows: Labelled, correct: np.ndarray, delivered: bool) -> GroupsResult:
-    """The part that needs no files. `delivered`: whether anything was, by a correct member, in any group or none."""
+    """The part of `judge_groups` that needs no files. `delivered`: whether a correct member delivered anything, in a group or
+    not."""
     ids, size = message_ids(rows)
     history = find_history(rows, ids, size, correct)
     index = np.flatnonzero(history.first)
@@ -85,7 +86,7 @@ def judge_rows(rows: Labelled, correct: np.ndarray, delivered: bool) -> GroupsRe
 
 
 class _Log(NamedTuple):
-    """Some rows of a process, and which piece the group of each is in, as the row itself says."""
+    """Some rows of a process, with the piece of each row's group as recorded in the row itself."""
 
     process: int
     groups: Sequence[RowGroup]
@@ -105,7 +106,7 @@ def _logs(task: GroupsTask, columns: Sequence[str]) -> Iterator[_Log]:
 
 
 def _pieces(column: Any, pieces: int) -> np.ndarray:
-    """In which piece the group of each row is: by its name, so that all tasks agree."""
+    """The piece of each row's group: a hash of its name, so that all tasks agree."""
     found = []
     for chunk in column.chunks:
         of_word = np.array([*(crc32(word.encode()) % pieces for word in chunk.dictionary.to_pylist()), _NONE], np.int32)
@@ -132,7 +133,7 @@ def _read(task: GroupsTask, correct: np.ndarray) -> tuple[Labelled, np.ndarray, 
 
 
 class _Sent(NamedTuple):
-    """Messages of a process whose groups are named, in order, and in which piece these are."""
+    """The messages of a process that name a group, sorted by number, and the piece of each one's group."""
 
     seq: np.ndarray
     piece: np.ndarray
@@ -152,7 +153,7 @@ def _first_of_each(parts: Sequence[_Sent]) -> _Sent:
 
 
 def _look_up(sent: dict[int, _Sent], origin: np.ndarray, seq: np.ndarray) -> np.ndarray:
-    """In which piece the group is that each message's sender names."""
+    """The piece of the group that each message's sender names; _NONE if it names none."""
     piece = np.full(len(origin), _NONE, np.int32)
     for process, its in sent.items():
         own = np.flatnonzero(origin == process)
@@ -163,7 +164,7 @@ def _look_up(sent: dict[int, _Sent], origin: np.ndarray, seq: np.ndarray) -> np.
 
 
 def _repeated(log: _Log, rows: np.ndarray, before: list[np.ndarray]) -> np.ndarray:
-    """Which of these deliveries the process had made before: only the first counts, and it alone says of which group it is."""
+    """Which of these deliveries repeat an earlier one of the process. Only the first counts, and only it names the group."""
     names = np.stack((log.origin[rows].astype(np.int64), log.seq[rows].astype(np.int64)), axis=1)
     before.append(names)
     if (log.piece[rows] == _NONE).all():
@@ -175,7 +176,7 @@ def _repeated(log: _Log, rows: np.ndarray, before: list[np.ndarray]) -> np.ndarr
 
 
 def _are_named(task: GroupsTask, correct: np.ndarray) -> bool:
-    """Whether a delivery is of a group, or nothing is delivered at all."""
+    """Whether any delivery belongs to a group, or nothing is delivered at all."""
     delivered: list[np.ndarray] = []
     named: list[np.ndarray] = []
     for log in _logs(task, ["group"]):

@@ -1,10 +1,10 @@
-"""What views mean for the checks of any messages: who is excused from delivering what.
+"""Applies views to the checks of any messages: which processes are excused from delivering which messages.
 
-A message belongs to the view of its sending. Who is bound to that view has to deliver it, if its sender is bound to it too,
-or another that is; who crashed there, was excluded or left need not, nor who has not come to the group's last view at the
-end. A sender that left is bound by what it sent: it leaves when all have it. One that crashed there is not, though it came
-back: what it sent last may have reached nobody. FIFO and causal order are asked of
-messages of one view.
+A message belongs to the view in which it was sent. A process that is bound to that view must deliver the message if its sender
+is bound to the view, or if another bound process delivered it. A process is not bound to a view in which it crashed, was
+excluded or left; nor is one that, at the end, has not reached the group's last view. A sender that left is bound by what it
+sent, because it leaves only when all have it. A sender that crashed is not, even if it came back, because its last messages may
+have reached nobody. FIFO and causal order apply only between messages of the same view.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quire.trace.kinds import DELIVER
 
 
 class InViews(msgspec.Struct, frozen=True):
-    """Sends and deliveries, and the views in which they were; without views, none of that."""
+    """Sends and deliveries, with the view of each; the views are empty if the trace has none."""
 
     events: Events
     in_view: np.ndarray
@@ -42,15 +42,18 @@ class ViewTableTask(msgspec.Struct, tag="view table"):
 
 
 class ViewTable(msgspec.Struct, kw_only=True):
-    """Of a whole trace, what each segment of it has to know of views. `why` says, instead of the rest, why it has to be judged
-    in one piece; empty with no `process` means that there are no views."""
+    """What the segments of a trace need to know about its views.
+
+    If `why` is not empty, it is the reason that the trace has to be judged in one piece. If `why` and `process` are both empty,
+    the trace has no views.
+    """
 
     why: str = ""
     process: np.ndarray
-    """Of each change of a process's view, by process and position."""
+    """The process of each view change; sorted by process and position."""
     pos: np.ndarray
     in_view: np.ndarray
-    """The view from there on, as in `kernel.Logs`."""
+    """The view after the change, numbered as in `kernel.Logs`."""
     receivers: np.ndarray
     """As in `settling.Bound`."""
     senders: np.ndarray
@@ -60,13 +63,13 @@ class ViewTable(msgspec.Struct, kw_only=True):
 
 
 def find_view_table(task: ViewTableTask) -> ViewTable:
-    """Read all views. They are few, but only who reads the logs finds them."""
+    """Read all views. There are few of them, but finding them takes reading the logs."""
     correct = correct_members(task.world)
     return view_table(read_labelled(task.world, task.groups, COLUMNS), correct)
 
 
 def view_table(rows: Labelled, correct: np.ndarray) -> ViewTable:
-    """The part that needs no files."""
+    """The part of `find_view_table` that needs no files."""
     history = find_views(rows, correct)
     numbers = np.unique([stay.number for stay in history.stays]).astype(np.int64)
     bound = _bound(history, numbers, len(correct))
@@ -81,19 +84,19 @@ def view_table(rows: Labelled, correct: np.ndarray) -> ViewTable:
 
 
 def in_known_views(events: Events, table: ViewTable) -> InViews:
-    """A slice of the events of every process, with their positions, and the views in which they were."""
+    """Find the view of each event in a slice of every process's events, by its position."""
     in_view = np.full(len(events.kind), -1, np.int32)
     for process, (first, end) in enumerate(pairwise(events.start.tolist())):
         own = table.process == process
-        # Before its first view a process is at -1, where the last of these is.
+        # Before a process's first view `at` is -1, which picks the appended -1.
         at = np.searchsorted(table.pos[own], events.pos[first:end], side="right") - 1
         in_view[first:end] = np.append(table.in_view[own], np.int32(-1))[at]
     return InViews(events, in_view, table.bound())
 
 
 def in_executions(events: Events, begins: np.ndarray, members: int) -> InViews:
-    """Events of executions that share a run, each of which is like a view: whoever has gone on to the next delivers nothing of
-    the one before. But nobody is excused."""
+    """Treat each execution of a shared run like a view: a process that has moved on to the next one delivers nothing of the one
+    before. But nobody is excused."""
     if not events.ordered:
         raise BadInput("the logical times of the run are wrong, so its executions cannot be told apart")
     in_view = (np.searchsorted(begins, events.lamport, side="right") - 1).astype(np.int32)
@@ -110,15 +113,15 @@ def without_views(events: Events, members: int) -> InViews:
 
 
 def tells_of_views(world: World, groups: Sequence[RowGroup]) -> bool:
-    """Whether members agree on numbered views somewhere in these row groups: their dictionaries say so."""
+    """Whether these row groups contain numbered views, judging by the dictionary of the column `op`."""
     with TraceReader(world.run) as reader:
         chunks: Iterator[Any] = (chunk for _, table in reader.read_files(groups, ["op"]) for chunk in table["op"].chunks)
         return any(has_views(chunk.dictionary.to_pylist()) for chunk in chunks)
 
 
 def in_views(events: Events, rows: Labelled, correct: np.ndarray) -> InViews:
-    """These events, which are the sends and deliveries of the rows, without deliveries that were made again because a restart
-    had undone them; and the views in which they were."""
+    """Find the view of each event, and drop deliveries that were repeated because a restart had undone the first. `events` are
+    the sends and deliveries among `rows`."""
     history = find_views(rows, correct)
     if not history.stays:
         return without_views(events, len(correct))
@@ -130,8 +133,8 @@ def in_views(events: Events, rows: Labelled, correct: np.ndarray) -> InViews:
 
 
 def _made_again(rows: Labelled, history: ViewHistory) -> np.ndarray:
-    """Which events are deliveries of what the process had delivered before, and a restart had undone. The first one stands,
-    among others that may never be made again, because the group goes on without the process."""
+    """Which events repeat a delivery that a restart of the process had undone. The first delivery is the one that counts, since
+    others may never be repeated: the group may go on without the process."""
     again = np.zeros(len(rows.kind), np.bool_)
     if history.forgotten.any():
         ids, _ = message_ids(rows)
@@ -145,7 +148,7 @@ def _made_again(rows: Labelled, history: ViewHistory) -> np.ndarray:
 
 
 def _views(rows: Labelled, history: ViewHistory, numbers: np.ndarray) -> np.ndarray:
-    """For each event the latest view that its process had been in, by its rank among all numbers."""
+    """For each event, the latest view that its process had been in, as a rank among all view numbers."""
     view = np.full(len(rows.kind), -1, np.int32)
     ends = [*(stay.first for stay in history.stays[1:]), len(rows.kind)]
     for stay, latest, end in zip(history.stays, _latest(history, numbers).tolist(), ends, strict=True):
@@ -154,7 +157,7 @@ def _views(rows: Labelled, history: ViewHistory, numbers: np.ndarray) -> np.ndar
 
 
 def _latest(history: ViewHistory, numbers: np.ndarray) -> np.ndarray:
-    """For each stay the latest view that its process had been in until then, by its rank among all numbers."""
+    """For each stay, the latest view that its process had been in until then, as a rank among all view numbers."""
     latest = np.searchsorted(numbers, [stay.number for stay in history.stays]).astype(np.int32)
     for index, (before, stay) in enumerate(pairwise(history.stays), start=1):
         if before.process == stay.process:

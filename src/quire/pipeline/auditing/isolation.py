@@ -1,15 +1,15 @@
-"""Weaker levels of isolation than serialisability, decided without knowing the order of versions.
+"""Decides isolation levels weaker than serialisability, without knowing the version order.
 
-A level says: if a transaction read x as t1 had written it, and had *seen* another transaction t2 that wrote x too, then t2
-comes before t1. What counts as seen is the only difference:
+A level states: if a transaction read t1's version of x and had *seen* another transaction t2 that wrote x too, then t2 precedes
+t1. The levels differ only in what counts as seen:
 
 read committed        t2, if the transaction had read something of t2 before
 read atomic           t2, if the transaction read something of t2 at all, or t2 came before it in its session
 transactional causal  t2, if it is before the transaction in any chain of sessions and reads
 
-A history has the level if that, the sessions and the reads together have no cycle. What nobody had written yet was written by
-an initial transaction, before all others. In every session only the last writer of x that was seen matters, because the
-earlier ones come before it; so vectors over the sessions find all that is needed.
+A history satisfies the level if these edges, the session order and the reads together are acyclic. Initial versions count as
+written by an initial transaction that precedes all others. In each session only the last writer of x that was seen matters,
+because the earlier ones precede it; so vector clocks over the sessions suffice.
 
 Source: Biswas and Enea, On the complexity of checking transactional consistency, 2019 (definitions 2.2 to 2.4).
 """
@@ -34,27 +34,27 @@ class Level(IntEnum):
 
 
 SESSION, READ, SEEN = range(3)
-"""Why a transaction comes before another: in its session; the other read its write; somebody read the other's write of an
-object although it had seen this one, which wrote it too."""
+"""Why A precedes B: session order; B read A's write; a transaction that had seen A read B's version of an object that A wrote
+too."""
 
 
 class Sessions(msgspec.Struct):
-    """Committed transactions, numbered session by session; the last number is the initial one's."""
+    """Committed transactions, numbered session by session; the last number is the initial transaction's."""
 
     number: np.ndarray
-    """By the code of its name; -1 for what did not commit."""
+    """Maps the code of a transaction's name to its number; -1 if it did not commit."""
     code: np.ndarray
-    """The code of its name, by its number."""
+    """Maps a transaction's number to the code of its name."""
     start: np.ndarray
-    """The first of each session."""
+    """The number of the first transaction of each session."""
     session: np.ndarray
     reader: np.ndarray
-    """Of each read, in the order of each transaction: who, whose version, of which object, and the events that say so."""
+    """The reads, in each transaction's order: the reader, the writer of the version, the object and the event of each."""
     writer: np.ndarray
     object: np.ndarray
     event: np.ndarray
     written: np.ndarray
-    """What each wrote, as (session, object, number), ascending."""
+    """The writes as (session, object, number), sorted."""
 
 
 def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
@@ -76,7 +76,7 @@ def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
     wrote = np.full(len(source), initial, np.int64)
     wrote[source >= 0] = number[txn[history.write[source[source >= 0]]]]
     reader = number[txn[read]]
-    # What was never committed is told otherwise, and what a transaction reads of itself says nothing of others.
+    # Reads of uncommitted versions are reported separately; a transaction's reads of its own writes do not matter here.
     kept = np.flatnonzero((reader >= 0) & (wrote >= 0) & (wrote != reader))
     kept = kept[np.lexsort((read[kept], reader[kept]))]
     write = history.write[history.committed[txn[history.write]]]
@@ -86,8 +86,8 @@ def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
 
 
 def order_of(sessions: Sessions, level: Level) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of transactions of which the first comes before the second, and of each: why, which object, and the read that says
-    so (-1 for none)."""
+    """The edges (a transaction, one that it precedes), and for each: the reason, the object, and the read that shows it (-1 if
+    none)."""
     count = len(sessions.code)
     inside = np.flatnonzero(sessions.session[1:] == sessions.session[:-1]) if count else np.empty(0, np.int64)
     reads = np.stack((sessions.writer, sessions.reader), axis=1)
@@ -115,7 +115,7 @@ def order_of(sessions: Sessions, level: Level) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _seen(sessions: Sessions, level: Level, depth: np.ndarray) -> np.ndarray:
-    """(a transaction that was seen and wrote the object of a read, the read)."""
+    """Pairs (transaction, read): the reader had seen the transaction, which wrote the object that was read."""
     begin = np.searchsorted(sessions.reader, np.arange(len(sessions.code) + 1)).astype(np.int64)
     order = np.argsort(depth[:-1], kind="stable")
     objects = int(max(sessions.object.max(initial=0), sessions.written[:, 1].max(initial=0))) + 1
@@ -132,7 +132,7 @@ def seen_writers(
     level: int, order: np.ndarray, begin: np.ndarray, writer: np.ndarray, obj: np.ndarray, session: np.ndarray,
     start: np.ndarray, keys: np.ndarray, author: np.ndarray, objects: int,
 ) -> np.ndarray:  # fmt: skip
-    """Go through the transactions in an order in which those that are seen come first."""
+    """Visit the transactions in an order in which every transaction comes after those it has seen."""
     sessions, count = len(start) - 1, len(session)
     known = np.zeros((count if level == 2 else 0, sessions), np.int64)
     upto = np.zeros(sessions, np.int64)
@@ -148,7 +148,7 @@ def seen_writers(
             if level == 2:
                 upto[:] = known[txn]
             else:
-                # Single transactions that were read, not all that came before them.
+                # Only the transactions that were read from, not those that precede them.
                 for earlier in range(begin[txn], at if level == 0 else begin[txn + 1]):
                     seen = writer[earlier]
                     if seen == count or seen == writer[at]:
@@ -172,7 +172,8 @@ def seen_writers(
 def _know(
     known: np.ndarray, txn: int, own: int, begin: np.ndarray, writer: np.ndarray, session: np.ndarray, start: np.ndarray
 ) -> None:  # fmt: skip
-    """How many of each session are before it: those before its predecessor and those before what it reads."""
+    """Set a transaction's vector clock: for each session, how many of its transactions precede it, by way of its predecessor in
+    the session and of what it reads."""
     if txn > start[own]:
         known[txn, :] = known[txn - 1, :]
     known[txn, own] = txn - start[own]
@@ -195,7 +196,7 @@ def _with_room(found: np.ndarray, size: int) -> np.ndarray:
 
 @compiled
 def _last_writer(keys: np.ndarray, author: np.ndarray, key: int, end: int) -> int:
-    """The last transaction before `end` that wrote this, or -1."""
+    """The last transaction before `end` that wrote the object of `key` in its session, or -1."""
     low, high = np.searchsorted(keys, key), np.searchsorted(keys, key, side="right")
     at = low + np.searchsorted(author[low:high], end) - 1
     return author[at] if at >= low else -1

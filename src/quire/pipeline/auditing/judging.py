@@ -1,8 +1,8 @@
-"""One pass over all events, in segments that are judged beside each other, or in one task where that cannot be done.
+"""The audit's pass over all events: in parallel segments where possible, otherwise in one task.
 
-Segments cannot be judged apart where logical times are missing or wrong, a message is delivered long after it had reached
-everyone, or too much is in flight. Then one task judges the whole trace. Its answer is the definition; the segments only
-get to the same answer sooner.
+Segments cannot be judged separately if logical times are missing or wrong, if a message is delivered again long after it had
+reached everyone, or if too many messages are in flight. Then one task judges the whole trace. Its answer is the definition;
+the segments only reach the same answer sooner.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def judge_trace(
     *, sparse: bool = False, viewed: bool = False, executions: np.ndarray | None = None,
     block_shift: int = kernel.BLOCK_SHIFT,
 ) -> Results:  # fmt: skip
-    """Judge the trace in so many segments, or in one task where that cannot be done; and what these tasks judge.
+    """Judge the trace in this many segments, or in one task where that is not possible, and run the tasks in `beside` as well.
 
-    Messages must be numbered without gaps, unless they may be `sparse`: then nothing is judged where they are not. A trace
-    with views can be judged in segments only if it is said to be `viewed`, so that these are looked for first. `executions`
-    that share the run begin with these logical times.
+    Messages must be numbered without gaps, unless `sparse` is set: then, if there are gaps, nothing is judged. A trace with
+    views can be judged in segments only if `viewed` is set, so that its views are read first. `executions`: the logical times
+    at which the executions that share the run begin.
     """
     whole = _whole(layout, sparse, executions)
     if layout.timed and segments > 1:
@@ -67,16 +67,16 @@ def _judge_in_segments(
     layout: Layout, segments: int, run: Runner, beside: Sequence[object], whole: SegmentTask,
     *, views: ViewTable | None, executions: np.ndarray | None, block_shift: int,
 ) -> Results:  # fmt: skip
-    """Judge the segments beside each other, then what crosses their boundaries; in one piece if they turn out not to be
-    separable. Total order follows from the segments' ranks, and then the order within groups does, too; only where it does
-    not are all deliveries compared."""
+    """Judge the segments in parallel, then what crosses their boundaries; judge the trace in one piece if the segments turn out
+    not to be separable. If the segments' ranks prove total order, they prove the order within groups, too; all deliveries are
+    compared only if they do not."""
     compare: list[object] = [task for task in beside if isinstance(task, DeliveriesTask | GroupsTask)]
     beside = [task for task in beside if task not in compare]
     ranked = any(isinstance(task, DeliveriesTask) for task in compare)
     tasks = _segments(
         layout, segments, ranked=ranked, views=views, executions=executions, block_shift=block_shift
     )  # fmt: skip
-    # What is judged beside the segments are long tasks: first in the queue, so that the others fill the time.
+    # The tasks beside the segments are long, so they go first in the queue and the segments fill the gaps.
     results = run([*beside, *tasks])
     others, summaries = results[: len(beside)], results[len(beside) :]
     members = layout.world.members
@@ -100,7 +100,7 @@ def _judge_in_segments(
 
 
 def _only_named(compare: Sequence[object]) -> list[object]:
-    """What is left to ask where one order explains all deliveries, and nobody joins or leaves: otherwise there are no ranks."""
+    """The task left if one order explains all deliveries and nobody joins or leaves (otherwise there would be no ranks)."""
     asked = [task for task in compare if isinstance(task, GroupsTask)]
     return [msgspec.structs.replace(task, pieces=1, piece=0, only_named=True) for task in asked[:1]]
 
@@ -119,7 +119,7 @@ def _segments(
 
 
 def _resume(task: SegmentTask, start: StartState, summary: Summary) -> SegmentTask:
-    """The same segment from its exact start, read only as far as its boundary matters."""
+    """The task that judges the same segment again, from its exact start state, as far as that state matters."""
     high, last = task.high, start.stop >> task.block_shift
     if last < len(summary.block_end) - 1:
         high = int(summary.block_end[last]) + 1
@@ -135,7 +135,7 @@ def _orders_of_whole(summary: Summary) -> Orders:
 
 
 def _orders(summaries: Sequence[Summary], boundaries: Boundaries) -> Orders:
-    """All that was found, those violations included that only show where segments meet."""
+    """Combine the segments' findings with the violations that show only across their boundaries."""
     every: list[Any] = [boundaries, *summaries]
     breaches = [each.first_breach for each in every if each.first_breach is not None]
     losses = [each.first_lost for each in every if each.first_lost is not None]

@@ -1,15 +1,15 @@
-"""The order checks as one loop over a segment's events.
+"""The integrity, FIFO and causal checks as one compiled loop over a segment's events.
 
-Every message has a row: its *vector* (for each process, how many of its messages happened before this one was sent)
-and its *status* at every process. Rows of one origin lie together in the order of sending, those that were in flight
-when the segment began first. A delivery of a message at p is in order when no row below the vector is still owed to
-p; a pointer per (p, origin) to the first row that may be owed makes this constant time, because it only moves forward.
+Every message has a row: its *vector* (for each process, how many of its messages happened before this one was sent) and its
+*status* at every process. The rows of one origin are contiguous, in the order of sending, beginning with those that were in
+flight when the segment began. A delivery at process p is in order if no message below its vector is still owed to p. A pointer
+per (p, origin) to the first row that may be owed makes this check constant time, because it only moves forward.
 
-Where members agree on numbered views, a message is missing only in the view in which it was sent: who has gone on to a later
-one will never deliver it, and whether it may lack it is a question of agreement.
+If members agree on numbered views, a message counts as missing only in the view in which it was sent: a process in a later view
+will never deliver it, and whether it may lack it is a matter of agreement, not of order.
 
-A message that was sent before the segment and is not among its rows is *foreign*: it shows that p knows that much of
-the origin, and is handed to whoever knows what came before.
+A delivered message that was sent before the segment and has no row is *foreign*. It shows that p knows the origin's messages up
+to that one; judging the delivery is left to the code that joins the segments.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from quire.pipeline.numbering import NUMBER_END
 from quire.trace.kinds import SEND
 
 NOT_ADDRESSED, OWED, DELIVERED = range(3)
-"""Status of a message at a process."""
+"""The status of a message at a process."""
 
 MISATTRIBUTED, SENT_AGAIN, REPEATED, MISADDRESSED, PHANTOM = range(5)
-"""Breaches of integrity."""
+"""The kinds of breaches of integrity."""
 SOUND = -1
-"""An event that is none."""
+"""No breach."""
 
 FIFO, CAUSAL = range(2)
-"""The orders that are judged, as columns of what is found."""
+"""The orders that are judged: the column indices of `Found.late` and `Found.first_late`."""
 
 BLOCK_SHIFT = 14
-"""Verdicts are counted per block of 2**14 events, so that the beginning of a segment can be judged again alone."""
+"""Violations of order are counted per block of 2**14 events, so that only the first blocks of a segment are judged again."""
 
 
 class Logs(NamedTuple):
@@ -46,12 +46,12 @@ class Logs(NamedTuple):
     seq: np.ndarray
     lamport: np.ndarray
     in_view: np.ndarray
-    """For each event the view of its process, numbered in order; -1 before its first. Empty where there are no views."""
+    """For each event, the view of its process, as a rank; -1 before its first view. Empty if there are no views."""
 
 
 class Messages(NamedTuple):
-    """The rows of messages. Those of origin o are at `first_row[o]` to `first_row[o + 1]`: the `old` ones, which were in
-    flight when the segment began, then the `new` ones, which are sent in it with the numbers from `base` on."""
+    """The rows of messages. Those of origin o are at `first_row[o]` to `first_row[o + 1]`: first `old[o]` messages that were in
+    flight when the segment began, then `new[o]` messages that are sent in it, numbered from `base[o]` on."""
 
     first_row: np.ndarray
     old: np.ndarray
@@ -61,52 +61,52 @@ class Messages(NamedTuple):
     status: np.ndarray
     vector: np.ndarray
     sent_at: np.ndarray
-    """The event at which it was sent; -1 for an old one."""
+    """The index of the event at which it was sent; -1 for an old message."""
     in_view: np.ndarray
-    """The view in which it was sent; empty where there are no views."""
+    """The view in which it was sent; empty if there are no views."""
 
 
 class State(NamedTuple):
-    """How far each process has come."""
+    """The state of every process at one point of the loop."""
 
     sent: np.ndarray
     """How many of its new messages it has sent."""
     known: np.ndarray
-    """[p, o]: how many messages of o happened before what p does next."""
+    """[p, o]: how many messages of o happened before p's next event: p's vector clock."""
     owed_row: np.ndarray
-    """[p, o]: a row of o such that nothing before it is owed to p."""
+    """[p, o]: a row of o before which nothing is owed to p."""
     owed_seq: np.ndarray
-    """[p, o]: the number of the message in that row; NUMBER_END where there is no such row."""
+    """[p, o]: the number of the message in that row; NUMBER_END if there is no such row."""
     in_view: np.ndarray
-    """The view of each process; -1 before its first, and where there are no views."""
+    """The view of each process; -1 before its first view, and if there are no views."""
 
 
 class Found(NamedTuple):
-    """What is wrong. First instances are rows of (event, process, origin, seq) and more."""
+    """The violations found. First instances are rows of (event, process, origin, seq, ...)."""
 
     breaches: np.ndarray
-    """How many of each kind."""
+    """How many breaches of integrity there are of each kind."""
     first_breach: np.ndarray
-    """The last column is the kind."""
+    """The first breach; its last column is the kind."""
     late: np.ndarray
     """[block, order]: how many deliveries are out of order."""
     first_late: np.ndarray
-    """[block, order]: the last two columns are the origin and the number of the message that was missing."""
+    """[block, order]: the first such delivery; the last two columns are the origin and number of the missing message."""
     foreign: np.ndarray
-    """Foreign deliveries, as far as there is room."""
+    """The foreign deliveries, as many as fit."""
     block_end: np.ndarray
     """The logical time of the last event of each block."""
 
 
 def new_state(members: int, first_row: np.ndarray, known: np.ndarray) -> State:
-    """The state of a segment's beginning, in which `known` is known."""
+    """The state at the beginning of a segment, with the vector clocks `known`."""
     owed_row = np.tile(first_row[:members], (members, 1))
     owed_seq = np.zeros((members, members), np.int32)
     return State(np.zeros(members, np.int64), known, owed_row, owed_seq, np.full(members, -1, np.int32))
 
 
 def nothing_found(blocks: int, foreign: int) -> Found:
-    """Room for what is found in so many blocks, and for so many foreign deliveries."""
+    """An empty `Found` for this many blocks, with room for this many foreign deliveries."""
     return Found(
         np.zeros(5, np.int64), np.zeros(5, np.int64), np.zeros((blocks, 2), np.int64), np.zeros((blocks, 2, 6), np.int64),
         np.zeros((foreign, 4), np.int64), np.zeros(blocks, np.int64),
@@ -114,7 +114,8 @@ def nothing_found(blocks: int, foreign: int) -> Found:
 
 
 class Misdirected(NamedTuple):
-    """A message to a process that does not exist; -1 where there is none. And how many messages have no destinations."""
+    """A message addressed to a process that does not exist (-1 if there is none), and how many messages record no
+    destinations."""
 
     process: int
     seq: int
@@ -124,7 +125,7 @@ class Misdirected(NamedTuple):
 
 @compiled
 def register(logs: Logs, dest_count: np.ndarray, dests: np.ndarray, messages: Messages) -> Misdirected:
-    """Fill in the rows of new messages."""
+    """Fill in the rows of the messages that are sent in the segment."""
     start, kinds, origins, numbers, _, views = logs
     status, members = messages.status, len(start) - 1
     send, at, unrecorded = 0, 0, 0
@@ -157,9 +158,10 @@ def register(logs: Logs, dest_count: np.ndarray, dests: np.ndarray, messages: Me
 def judge(
     turn: np.ndarray, stop: int, logs: Logs, messages: Messages, state: State, found: Found, block_shift: int, fifo_only: bool
 ) -> tuple[int, bool]:
-    """Judge the first `stop` events. Returns how many foreign deliveries there were, and whether `turn` is a true order.
+    """Judge the first `stop` events, in the order `turn` (which process acts next). Returns the number of foreign deliveries,
+    and whether `turn` is consistent with happened-before.
 
-    Where it is not, events after the contradiction are not judged; with `fifo_only` it need not be one.
+    If it is not, the events after the contradiction are not judged. With `fifo_only` it need not be consistent.
     """
     start, kinds, origins, numbers, times, views = logs
     cursor = start[:-1].copy()
@@ -193,7 +195,7 @@ def judge(
                         missing_seq = state.owed_seq[process, missing]
                         _note_late(found, block, event, process, origin, number, missing, missing_seq)
                 if state.owed_row[process, origin] == row:
-                    # Move on at once: the next delivery then needs one comparison an origin and nothing else.
+                    # Advance at once, so that the next delivery needs only one comparison per origin.
                     _move_on(messages, state, process, origin, row + 1)
             if sent and not fifo_only:
                 _learn(messages, state, row, process, origin, number)
@@ -204,7 +206,7 @@ def judge(
 
 @piece
 def _send(messages: Messages, state: State, event: int, process: int, origin: int, number: int) -> int:
-    """A send: the message's vector is what its sender knows."""
+    """Handle a send: the message's vector is its sender's vector clock."""
     if origin != process:
         return MISATTRIBUTED
     if number < messages.base[process] + state.sent[process]:
@@ -235,7 +237,7 @@ def _row_of(messages: Messages, origin: int, number: int) -> int:
 
 @piece
 def _deliver(messages: Messages, row: int, process: int) -> int:
-    """A delivery, as far as it concerns integrity."""
+    """Handle a delivery with regard to integrity: mark it, and return the kind of breach or SOUND."""
     was = messages.status[row, process]
     if was == DELIVERED:
         return REPEATED
@@ -247,7 +249,7 @@ def _deliver(messages: Messages, row: int, process: int) -> int:
 
 @piece
 def _may_lack(messages: Messages, state: State, row: int, process: int, origin: int, number: int, fifo_only: bool) -> bool:
-    """Whether any pointer is behind what happened before this message, so that something may be missing."""
+    """Whether some pointer is behind the message's vector, so that an earlier message may be missing."""
     behind = False
     if fifo_only:
         behind = state.owed_seq[process, origin] < number
@@ -261,7 +263,7 @@ def _may_lack(messages: Messages, state: State, row: int, process: int, origin: 
 def _first_missing(messages: Messages, state: State, row: int, process: int, origin: int, number: int, fifo_only: bool) -> int:
     """The first origin of which the process lacks a message that happened before this one; -1 if it lacks none.
 
-    The sender itself comes first: the simplest counterexample, and the one that is FIFO order's too.
+    The sender itself is tried first: it gives the simplest counterexample, which also violates FIFO order.
     """
     missing = -1
     for step in range(1 if fifo_only else len(messages.base)):
@@ -276,19 +278,19 @@ def _first_missing(messages: Messages, state: State, row: int, process: int, ori
 
 @piece
 def _is_past(messages: Messages, state: State, row: int, process: int) -> bool:
-    """Whether the process has gone on from the view of this message. Views only grow, so this never changes back."""
+    """Whether the process is in a later view than that of this message. View numbers only grow, so this stays true."""
     return len(messages.in_view) > 0 and messages.in_view[row] < state.in_view[process]
 
 
 @piece
 def _is_current(messages: Messages, state: State, process: int, origin: int) -> bool:
-    """Whether the message that the process is waiting for is of the view in which it is."""
+    """Whether the next message of the origin owed to the process belongs to the process's current view."""
     return len(messages.in_view) == 0 or messages.in_view[state.owed_row[process, origin]] == state.in_view[process]
 
 
 @piece
 def _move_on(messages: Messages, state: State, process: int, origin: int, row: int) -> None:
-    """Point to the first message of the origin from this row on that is owed to the process, and not of an earlier view."""
+    """Advance the pointer to the first row, from this one on, that is owed to the process and not of an earlier view."""
     end = messages.first_row[origin + 1]
     while row < end and (messages.status[row, process] != OWED or _is_past(messages, state, row, process)):
         row += 1
@@ -298,7 +300,7 @@ def _move_on(messages: Messages, state: State, process: int, origin: int, row: i
 
 @piece
 def _learn(messages: Messages, state: State, row: int, process: int, origin: int, number: int) -> None:
-    """Who delivers a message knows what its sender knew."""
+    """Merge the message's vector into the vector clock of the process that delivers it."""
     for other in range(state.known.shape[1]):
         if messages.vector[row, other] > state.known[process, other]:
             state.known[process, other] = messages.vector[row, other]
@@ -308,7 +310,7 @@ def _learn(messages: Messages, state: State, row: int, process: int, origin: int
 
 @piece
 def _learn_of_foreign(messages: Messages, state: State, process: int, origin: int, number: int) -> None:
-    """Of a message sent before the segment it is known only that it was sent."""
+    """Take note of a message sent before the segment: all that is known about it is that it was sent."""
     if 0 <= origin < len(messages.base) and 0 <= number < messages.base[origin]:
         state.known[process, origin] = max(state.known[process, origin], number + 1)
 

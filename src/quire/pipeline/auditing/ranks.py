@@ -1,18 +1,18 @@
-"""Total order in segments: a rank for every message, by which one order explains every member.
+"""Proves total order segment by segment: gives every message a rank, and checks that all members deliver in rank order.
 
-A segment merges the deliveries that it sees, which gives each message a rank in it. A message belongs to the segment in
-which anybody delivered it first; its global rank is that segment, and its rank there. If every member delivers in the
-order of global ranks, that order explains everything, and nobody has to see the whole trace at once. Most messages are
-delivered in one segment by everybody, in the order of their ranks, because that is how these were found; so only those
-that cross a boundary have to be looked at.
+Each segment merges its members' delivery sequences, which gives each message a rank in the segment. A message belongs to the
+segment in which it was first delivered by anyone; its global rank is that segment, and its rank there. If every member
+delivers in the order of global ranks, that order explains all deliveries, and no task needs to see the whole trace. Most
+messages are delivered by all members within one segment, and so in rank order by construction; only messages delivered on both
+sides of a boundary have to be examined.
 
-Where all messages of a group go to all of it, global ranks are in order exactly if there is a total order: what was
-delivered earlier by one member is delivered earlier by all. Otherwise there can be one although they are not in order. So
-a segment without ranks, or a rank out of order, proves nothing, and the sequences are compared as a whole.
+If all messages of a group go to all of its members, the global ranks are in order exactly if there is a total order: what one
+member delivers earlier, all deliver earlier. Otherwise there may be a total order although they are not. So a segment without
+ranks, or a rank out of order, proves nothing, and the whole sequences are compared.
 
-Breaches of integrity need no care. What a member delivers twice in one segment is never taken, because the second delivery
-waits behind the first; so the segment has no ranks. Delivered again in a later segment, it is out of order there, or follows
-itself, which changes no order of first deliveries.
+Breaches of integrity need no special treatment. If a member delivers a message twice in one segment, the merge never takes it,
+because the second delivery waits behind the first; so the segment has no ranks. A second delivery in a later segment is out of
+order there, or directly follows the first, which does not change the order of first deliveries.
 """
 
 from __future__ import annotations
@@ -38,25 +38,26 @@ BEFORE_ALL = GlobalRank(-1, -1)
 
 
 class Ranks(msgspec.Struct):
-    """What a segment says of the order of deliveries in it."""
+    """What a segment reports about the order of its deliveries."""
 
     process: np.ndarray
-    """Deliveries of messages that cross a boundary: where, as which of this member in the segment, of what, and its rank."""
+    """The deliveries of messages that cross a boundary: the member, the delivery's index at this member in the segment, the
+    message, and its rank."""
     index: np.ndarray
     origin: np.ndarray
     seq: np.ndarray
     rank: np.ndarray
     last: np.ndarray
-    """Of each member, the rank of the last message that it delivered in the segment; -1 where there is none."""
+    """For each member, the rank of the last message that it delivered in the segment; -1 if there is none."""
     counts: np.ndarray
-    """Of each member, how many messages it delivered in the segment."""
+    """For each member, the number of its deliveries in the segment."""
 
 
 def rank_deliveries(
     events: Events, correct: np.ndarray, base: np.ndarray, first_row: np.ndarray, in_flight: np.ndarray
 ) -> Ranks | None:
-    """The ranks of a segment in which each process sends the messages from `base` on, whose rows are from `first_row` on;
-    None where its deliveries cannot be merged."""
+    """The ranks of a segment; None if its deliveries cannot be merged. Each process sends the messages from `base` on in it,
+    whose rows begin at `first_row`; `in_flight` marks the rows that leave the segment in flight."""
     rows = len(in_flight)
     ids, where, start = _number(events.start, events.kind, events.origin, events.seq, correct, base, first_row)
     foreign = np.flatnonzero(ids < 0)
@@ -83,7 +84,8 @@ def _number(
     start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, correct: np.ndarray,
     base: np.ndarray, first_row: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """The rows of what correct members deliver, -1 for messages sent elsewhere; at which events; where each member begins."""
+    """For each delivery of a correct member, its message's row (-1 if it was sent elsewhere) and its event; and the index at
+    which each member's deliveries begin."""
     members = len(correct)
     ids = np.empty(start[members], np.int32)
     where = np.empty(start[members], np.int32)
@@ -106,7 +108,7 @@ def _number(
 
 
 def one_order_explains(segments: Sequence[Ranks | None]) -> bool:
-    """Whether every member delivers in the order of global ranks. False does not mean that there is no order."""
+    """Whether every member delivers in the order of global ranks. False does not mean that there is no total order."""
     global_ranks: dict[tuple[int, int], GlobalRank] = {}
     latest: dict[int, GlobalRank] = {}
     for segment, ranks in enumerate(segments):
@@ -118,7 +120,7 @@ def one_order_explains(segments: Sequence[Ranks | None]) -> bool:
             own = global_ranks.setdefault((origin, seq), GlobalRank(segment, rank))
             if own.segment == segment:
                 continue
-            # All that was first delivered in an earlier segment comes before anything of this one, in the order of ranks.
+            # Messages of earlier segments must come before all messages of this one, and in rank order.
             if index != old.get(process, 0) or own <= latest.get(process, BEFORE_ALL):
                 return False
             latest[process] = own

@@ -1,4 +1,4 @@
-"""The checks that the audit can make, in the order in which they are shown. A new one is a module and an entry here."""
+"""The registry of the audit's checks, in display order. A new check is one module and one entry here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHECKS: tuple[AuditCheck, ...] = (
 
 
 def find_checks(guarantees: Iterable[str]) -> tuple[AuditCheck, ...]:
-    """The checks of these guarantees, in the order of the registry. Raises BadInput where there is none."""
+    """The checks of these guarantees, in registry order. Raises BadInput for a guarantee without a check."""
     wanted = dict.fromkeys(map(str, guarantees))
     known = {check.guarantee: check for check in CHECKS}
     for name in wanted:
@@ -40,13 +40,13 @@ def find_checks(guarantees: Iterable[str]) -> tuple[AuditCheck, ...]:
 
 
 def with_implied(guarantees: Iterable[str]) -> set[str]:
-    """These guarantees and everything that follows from them."""
+    """These guarantees and all that they imply."""
     names = set(map(str, guarantees))
     return names | set(map(str, implied_by(Guarantee(name) for name in names if name in set(Guarantee))))
 
 
 def audit_job() -> Job:
-    """All tasks that an audit may be made of."""
+    """The job with all kinds of tasks that an audit may run."""
     kinds = {kind.task: (kind.perform, kind.result) for check in CHECKS for kind in check.tasks}
     return job_of(
         {

@@ -1,4 +1,4 @@
-"""What the tasks of an audit found, by the kind of result."""
+"""The results of an audit's tasks, looked up by type."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class Results:
         self._found[type(result)] = result
 
     def of(self, kind: type[_R]) -> _R:
-        """The result of this kind; one in which nothing was found where nobody looked."""
+        """The result of this type; an empty one if no task returned it."""
         found = self._found.get(kind)
         return found if isinstance(found, kind) else kind()

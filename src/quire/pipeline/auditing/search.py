@@ -1,6 +1,6 @@
-"""Looking things up again for a witness: all events of a few messages, and the shortest chain between two of them.
+"""The tasks that look up what a witness needs: the events of a few messages, and the shortest causal chain between two.
 
-Verdicts come from counting. A counterexample needs positions and intermediate messages, which nobody keeps while
+Verdicts come from counting. A counterexample also needs log positions and intermediate messages, which are not kept while
 counting; a task fetches them afterwards and returns a handful of rows.
 """
 
@@ -21,11 +21,11 @@ from quire.pipeline.slices import read_events
 from quire.trace.kinds import SEND
 
 _KEPT_PER_KIND = 2
-"""The first events of a kind are enough; a message delivered a million times is not listed."""
+"""How many events of each kind are kept: the first ones are enough, even for a message delivered a million times."""
 
 
 class FindTask(msgspec.Struct, tag="find"):
-    """All events of these messages in some row groups."""
+    """Find the events of these messages in some row groups."""
 
     world: World
     groups: tuple[RowGroup, ...]
@@ -40,7 +40,7 @@ class Found(msgspec.Struct, frozen=True, order=True):
     lamport: int
     dests: tuple[int, ...] | None = None
     said: Remark | None = None
-    """What the log says of it, if it was imported."""
+    """What the original log says about it, if the trace was imported."""
 
 
 class FoundEvents(msgspec.Struct):
@@ -48,7 +48,7 @@ class FoundEvents(msgspec.Struct):
 
 
 class ChainTask(msgspec.Struct, tag="chain"):
-    """How the sender of `last` came to know of `first`; both were sent within the bounds of logical time."""
+    """Find out how the sender of `last` came to know of `first`; both were sent within these bounds of logical time."""
 
     world: World
     groups: tuple[RowGroup, ...]
@@ -59,8 +59,8 @@ class ChainTask(msgspec.Struct, tag="chain"):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """`member` knew `message` at `pos`, by its own send or by a delivery, before it sent `then` at `then_pos`. In an imported
-    trace these are the numbers of events."""
+    """`member` sent or delivered `message` at `pos`, before it sent `then` at `then_pos`. In an imported trace, the positions
+    are event numbers."""
 
     member: int
     message: MessageId
@@ -100,7 +100,7 @@ def find_events(task: FindTask) -> FoundEvents:
 
 
 def find_chain(task: ChainTask) -> Chain:
-    """The chain with the fewest messages from the one to the other; empty if there is none."""
+    """The chain with the fewest messages from `first` to `last`; empty if there is none."""
     events = read_events(task.world, task.groups, task.low, task.high, dests=False, numbered=True)
     members = task.world.members
     base = np.full(members, -1, np.int64)
@@ -139,10 +139,10 @@ def spread(
     turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
     base: np.ndarray, first_row: np.ndarray, first: int, last: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Follow the news of the row `first` until the row `last` is sent.
+    """Follow how knowledge of the message in row `first` spreads, until the message in row `last` is sent.
 
-    For every message sent with that news: the message by which its sender had it, where it was sent, and the event at
-    which its sender had got it. Fewest messages win, and among them the earliest.
+    For every message whose sender knew of `first`: the message from which the sender knew it, the event of the send, and the
+    event at which the sender learned it. The chain with the fewest messages wins, and among those the earliest.
     """
     members = len(start) - 1
     rows = first_row[members]

@@ -1,8 +1,9 @@
-"""One segment of the trace, judged in one task.
+"""The task that judges one segment of a trace.
 
-Without a start state the segment is judged as if nothing came before it, and its *summary* says all that the segments
-around it need: what each process learned, which messages left it undelivered, which deliveries were foreign. With the
-exact start state it is judged again as far as its boundary matters, and only the verdicts on order count.
+Without a start state, the segment is judged as if nothing came before it. Its *summary* then holds all that is needed to join
+it with the others: what each process learned, which messages were still in flight at its end, and which deliveries were
+foreign. With the exact start state, the part of it that depends on that state is judged again, and only the verdicts on order
+count.
 """
 
 from __future__ import annotations
@@ -38,32 +39,32 @@ from quire.pipeline.slices import read_events
 from quire.trace.kinds import SEND
 
 EXPORT_MAX = 50_000
-"""More messages in flight or foreign deliveries than this are not worth sending around: the trace is judged in one piece."""
+"""With more messages in flight or foreign deliveries than this, the trace is judged in one piece instead."""
 
 
 class Rows(msgspec.Struct):
-    """Messages, in the order of (origin, seq)."""
+    """Messages in flight, sorted by (origin, seq)."""
 
     origin: np.ndarray
     seq: np.ndarray
     status: np.ndarray
     vector: np.ndarray
     sent_at: np.ndarray
-    """When it was sent, as the number of the event in its segment's order."""
+    """When it was sent: the index of the event in its segment's order."""
     sent_in: np.ndarray
     """The segment in which it was sent."""
     in_view: np.ndarray
-    """The view in which it was sent; -1 in none."""
+    """The view in which it was sent; -1 if none."""
 
 
 class StartState(msgspec.Struct):
-    """What is true when a segment begins: numbers used, what each process knows, and the messages in flight."""
+    """The state when a segment begins: message numbers used so far, vector clocks, and the messages in flight."""
 
     base: np.ndarray
     known: np.ndarray
     in_flight: Rows
     stop: int
-    """Judge the blocks up to the one that holds this event."""
+    """Judge the blocks up to the one with this event."""
 
 
 class SegmentTask(msgspec.Struct, tag="segment"):
@@ -74,21 +75,24 @@ class SegmentTask(msgspec.Struct, tag="segment"):
     high: int | None
     later: np.ndarray
     whole: bool = False
-    """The segment is the whole trace, so that an order may be rebuilt and nothing is foreign."""
+    """Whether the segment is the whole trace, so that the order may be rebuilt from the logs, and nothing is foreign."""
     sparse: bool = False
-    """Do not refuse messages that are numbered with gaps: say that they cannot be judged."""
+    """If message numbers have gaps, report that nothing can be judged instead of refusing the trace."""
     ranked: bool = False
-    """Say of the order of deliveries what total order needs."""
+    """Whether to rank the deliveries, for total order."""
     views: ViewTable | None = None
-    """The views of the whole trace, where it has some that are known."""
+    """The views of the whole trace, if it has views and they were read."""
     executions: np.ndarray | None = None
-    """With which logical times the executions begin that share the run, and where the last ends."""
+    """The logical times at which the executions that share the run begin, and at which the last one ends."""
     start: StartState | None = None
     block_shift: int = kernel.BLOCK_SHIFT
 
 
 class Summary(msgspec.Struct, kw_only=True):
-    """What a segment found. `why` says, instead of the rest, why only one task over the whole trace can judge it."""
+    """The result of judging a segment.
+
+    If `why` is not empty, it is the reason that only one task over the whole trace can judge it, and the rest is not set.
+    """
 
     why: str = ""
     messages: int = 0
@@ -100,22 +104,22 @@ class Summary(msgspec.Struct, kw_only=True):
     breaches: int = 0
     first_breach: Dated[Breach] | None = None
     late: np.ndarray
-    """In each block: how many deliveries are out of FIFO order, and out of causal order."""
+    """For each block, how many deliveries are out of FIFO order, and how many out of causal order."""
     first_late: np.ndarray
-    """The first of each, as the kernel writes it."""
+    """The first of each, in the kernel's format."""
     block_end: np.ndarray
     """The logical time of the last event of each block."""
     lost: int = 0
     first_lost: Dated[Lost] | None = None
-    """The first delivery that agreement lacks, by the time of its send."""
+    """The first delivery missing for agreement, by the time of the send."""
     unrecorded: int = 0
-    """How many messages do not say to whom they were addressed. Segments are judged only where there are none."""
+    """How many messages do not record their destinations. Segments are judged separately only if there are none."""
     unordered: MessageId | None = None
-    """A message some delivery of which precedes its send, so that nothing is known about happened-before."""
+    """A message with a delivery that precedes its send, which means that happened-before is not known."""
     rebuilt: bool = False
     ranks: Ranks | None = None
     in_view: np.ndarray
-    """To which view each process has come; -1 to none, as far as this segment tells."""
+    """The latest view that each process reached in this segment; -1 if none."""
 
 
 def no_rows(members: int) -> Rows:
@@ -192,8 +196,8 @@ class _Judged(NamedTuple):
 
 
 def _judge(task: SegmentTask, found_in: InViews, base: np.ndarray, new: np.ndarray, *, rebuilding: bool) -> _Judged | None:
-    """Judge the events in the order of their logical times, or in one that is rebuilt from the logs; None where the former
-    turns out to be no true order."""
+    """Judge the events in the order of their logical times, or in an order rebuilt from the logs; None if the logical times
+    turn out to contradict happened-before."""
     events = found_in.events
     logs = kernel.Logs(events.start, events.kind, events.origin, events.seq, events.lamport, found_in.in_view)
     unordered = None
@@ -223,7 +227,7 @@ def _judge(task: SegmentTask, found_in: InViews, base: np.ndarray, new: np.ndarr
 
 
 def _rows(in_flight: Rows, base: np.ndarray, new: np.ndarray, *, viewed: bool) -> kernel.Messages:
-    """Rows for the messages in flight, and empty ones for those that are sent in the segment."""
+    """The kernel's rows: filled for the messages in flight, empty for those that are sent in the segment."""
     members = len(base)
     old = np.bincount(in_flight.origin, minlength=members).astype(np.int64)
     first_row = np.concatenate(([0], np.cumsum(old + new))).astype(np.int64)
@@ -241,7 +245,7 @@ def _rows(in_flight: Rows, base: np.ndarray, new: np.ndarray, *, viewed: bool) -
 def _summarise(task: SegmentTask, judged: _Judged) -> Summary:
     messages, found = judged.messages, judged.found
     if task.whole:
-        # Nothing came before, so that nobody sent what is foreign here.
+        # Nothing came before the whole trace, so nobody sent the foreign messages.
         if judged.foreign and (not found.breaches.any() or found.foreign[0, 0] < found.first_breach[0]):
             found.first_breach[:4], found.first_breach[4] = found.foreign[0], kernel.PHANTOM
         found.breaches[kernel.PHANTOM] = judged.foreign
@@ -255,7 +259,7 @@ def _summarise(task: SegmentTask, judged: _Judged) -> Summary:
 
 
 def _settle(task: SegmentTask, summary: Summary, judged: _Judged, bound: Bound) -> np.ndarray:
-    """Agreement, as far as this segment can tell, and the messages that leave it in flight. Returns which rows do."""
+    """Judge agreement as far as this segment can, and export the messages still in flight at its end. Returns their rows."""
     messages = judged.messages
     in_flight = np.zeros(len(messages.seq), np.bool_)
     settled = settle(messages, judged.state.in_view, correct_members(task.world), bound, task.later, in_flight)

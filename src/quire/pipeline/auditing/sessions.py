@@ -1,8 +1,8 @@
-"""Is every operation of a session carried out once, however often it had to be sent?
+"""Checks that every operation of a session is executed once, however often it was sent.
 
-An operation that is sent again is another message. What a process delivered in a state that was then void, because it was
-excluded or forgot it in a crash, does not count against what the group did: only a member that delivers an operation twice
-in one state, or two messages of one operation that both became part of the group's history.
+An operation that is sent again is a new message. Deliveries whose state was then lost, because the process was excluded or
+forgot them in a crash, do not count. A violation is a member that delivers an operation twice in one state, or two messages of
+one operation that both became part of the group's history.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class OnceFound(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     number: int = 0
     twice: tuple[Executed, ...] = ()
-    """Two deliveries of the first operation that was carried out twice."""
+    """Two deliveries of the first operation that was executed twice."""
 
 
 def judge_once(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int) -> OnceFound:
-    """Count the operations that were carried out twice."""
+    """Count the operations that were executed twice."""
     words = [parse_operation_word(word) for word in rows.words["txn"]]
     names = sorted({word.session for word in words if word is not None})
     session_of = np.array([-1 if word is None else names.index(word.session) for word in words] + [-1], np.int64)
@@ -44,7 +44,7 @@ def judge_once(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int)
     session, number = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     own_send = (rows.kind == SEND) & (rows.origin == rows.processes())
     for chosen in (rows.kind == DELIVER, own_send):
-        # Backwards, so that of several the first stands; and what the sender says stands before all others.
+        # In reverse, so that the first of several wins; and sends last, so that the sender's record wins over deliveries.
         at = np.flatnonzero(chosen & (session_of[rows.codes["txn"]] >= 0))[::-1]
         session[ids[at]] = session_of[rows.codes["txn"][at]]
         number[ids[at]] = rows.seq[at] + offset_of[rows.codes["txn"][at]]
@@ -69,29 +69,29 @@ def judge_once(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int)
 
 
 def _operations(session: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """For each message the number of its operation among all, in the order of sessions."""
+    """For each message, a number for its operation, ordered by session."""
     carrying = session >= 0
     low, high = int(number[carrying].min()), int(number[carrying].max())
-    # Sessions are few and their operations are numbered from 1 on; where that is not so, it takes longer.
+    # Normally there are few sessions, with operations numbered from 1 on; otherwise the slower way below is used.
     if (int(session.max()) + 1) * (high - low + 1) < 2**62:
         return np.asarray(session * (high - low + 1) + (number - low))
     return np.asarray(np.unique(np.stack((session, number)), axis=1, return_inverse=True)[1]).reshape(-1)
 
 
 def _states(rows: Labelled, history: ViewHistory, delivered: np.ndarray) -> np.ndarray:
-    """In which state each of these deliveries was made, by a number of its own; outside views each process has one."""
+    """The state in which each of these deliveries was made, as a number; outside views each process has one state."""
     lines = np.array([*(stay.line for stay in history.stays), 0], np.int64)
     outside = len(history.stays) + rows.processes()[delivered]
     return np.asarray(np.where(history.stay[delivered] >= 0, lines[history.stay[delivered]], outside))
 
 
 def _kept(history: ViewHistory) -> np.ndarray:
-    """For each stay, and last for -1, whether what was delivered there is part of the group's history."""
+    """For each stay, whether its deliveries are part of the group's history; the last entry is for stay -1."""
     return np.append(history.bound(), True)
 
 
 def _pairs(operation: np.ndarray, state: np.ndarray, event: np.ndarray) -> dict[int, tuple[int, int]]:
-    """Of every operation that comes twice in one state, the first two events."""
+    """For every operation that occurs twice in one state, the first two events."""
     order = np.lexsort((event, state, operation))
     operation, state, event = operation[order], state[order], event[order]
     again = np.flatnonzero((operation[1:] == operation[:-1]) & (state[1:] == state[:-1]))[::-1]

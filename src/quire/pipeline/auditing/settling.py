@@ -1,4 +1,4 @@
-"""Agreement, after the kernel has gone through a segment: what was lost, and what may still be delivered after it."""
+"""Judges agreement at the end of a segment: which messages were lost, and which may still be delivered after it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from quire.pipeline.compiled import compiled
 
 
 class Bound(NamedTuple):
-    """[view, p]: who has to have what was delivered in a view, and whose messages all of those must have. Without views
-    nobody is excused, and both have no rows."""
+    """Which processes are bound to a view, indexed [view, p]: those that must deliver its messages, and those whose own
+    messages all of the former must deliver. Without views nobody is excused, and both arrays have no rows."""
 
     receivers: np.ndarray
     senders: np.ndarray
@@ -23,20 +23,20 @@ def nobody_excused(members: int) -> Bound:
 
 
 def bound_to(in_view: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """For messages of these views a row each of who is bound, given a row for each view; everybody where there is none."""
+    """For each message, given its view, the row of processes bound to that view; everybody if there are no views."""
     if not len(rows):
         return np.ones((len(in_view), rows.shape[1]), np.bool_)
     return np.asarray(rows[in_view] | (in_view < 0)[:, None])
 
 
 class Settled(NamedTuple):
-    """How many deliveries agreement lacks for certain, the first of them by its send, and how many rows are in flight."""
+    """How many deliveries are certainly missing, the first of them by its send, and how many messages are still in flight."""
 
     lost: int
     row: int
     process: int
     because_of: int
-    """The process by which the first was due: its sender, or else one that delivered it."""
+    """The process because of which the first was due: the sender, or else one that delivered the message."""
     in_flight: int
 
 
@@ -44,8 +44,8 @@ class Settled(NamedTuple):
 def settle(
     messages: Messages, reached_view: np.ndarray, correct: np.ndarray, bound: Bound, later: np.ndarray, in_flight: np.ndarray
 ) -> Settled:
-    """Find what was lost, and mark the rows that members may still deliver after the segment. `later`: who has events then;
-    `reached_view`: to which view each has come, beyond which it delivers nothing of earlier ones."""
+    """Find the lost messages, and mark in `in_flight` those that may still be delivered after the segment. `later`: which
+    processes have events after it; `reached_view`: each process's view, in which it delivers nothing of earlier views."""
     members = len(messages.base)
     lost, lost_row, lost_process, lost_because_of, flying = 0, -1, -1, -1, 0
     for origin in range(members):

@@ -1,13 +1,13 @@
-"""Significant precedence, as a graph that grows with the trace and no faster.
+"""Significant precedence between messages, as a graph whose size is linear in the trace.
 
-Of two messages the first significantly precedes the second if an instance sent or received it before it sent the second;
-or if that was an instance that had ended when the second's began, at the same object, their operations conflicting;
-or through other messages. Every event of an instance is a node whose past is that of the event before and that of the
-message received. What ended instances of one operation at one object knew is one node more for each of them, so an
-instance that begins has a step for each operation that conflicts with its own, however many ended before.
+Message m significantly precedes m' if the instance that sent m' had sent or received m before; or if another instance had,
+which ended before the sender of m' began, at the same object and with a conflicting operation; or transitively. Every event of
+an instance is a node with two predecessors: the instance's previous event, and the message received. Each instance that ends
+adds one more node, which collects what the ended instances of its operation at its object knew. So an instance that begins has
+one edge for each operation that conflicts with its own, however many instances ended before.
 
-Nodes are numbered in an order of the trace in which every cause comes first. So a message can only precede a later one,
-and the search for it in the past of another need not go further back than itself.
+Nodes are numbered in an order of the trace in which causes come before effects. So a message can only precede a later one, and
+the search for it in the past of another never has to go further back than its own node.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from quire.pipeline.compiled import compiled
 
 SEND_REQUEST, SEND_RESPONSE, START, RECEIVE, OTHER = range(5)
-"""What an event is to the instance that it belongs to. A request that is refused is received and starts nothing."""
+"""The role of an event in its instance. A request that is refused is received but starts nothing."""
 
 
 @compiled
 def sequence(start: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """The events in the order in which their processes have their turns."""
+    """The event indices in the order of `turn`, which says whose event is next."""
     cursor = start[:-1].copy()
     order = np.empty(len(turn), np.int64)
     for step in range(len(turn)):
@@ -38,7 +38,7 @@ def build(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """The node of each message (-1: never sent), and for each node its two predecessors (-1: none) and its message (-1: none).
 
-    `replica` numbers the object and the member of a start, `kind` says which of the `conflicts` applies there.
+    `replica` identifies the object and member of a start; `kind` selects the conflict matrix that applies there.
     """
     node_of = np.full(messages, -1, np.int64)
     before = np.full((nodes, 2), -1, np.int64)
@@ -88,8 +88,8 @@ def too_early(
     bounds: np.ndarray, message: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray,
     node_of: np.ndarray, before: np.ndarray,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """In sequences of messages: how many come before one that conflicts with them and significantly precedes them, and of
-    the first of them its index and the index of the other. Where a sequence's kind is negative, all conflict."""
+    """How many messages stand, in their sequence, before a conflicting one that significantly precedes them; and for the first,
+    its index and that of the other. In a sequence whose kind is negative, all messages conflict."""
     size = len(message)
     lowest = np.empty(size + 1, np.int64)
     visited = np.full(len(before), -1, np.int64)
@@ -144,11 +144,11 @@ def too_early(
 
 @compiled
 def path(first: int, last: int, before: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """The messages on a way with the fewest messages from the node `first` to the node `last`, both included."""
+    """The messages on a path with the fewest messages from the node `first` to the node `last`, both included."""
     distance = np.full(last + 1, -1, np.int64)
     following = np.full(last + 1, -1, np.int64)
     distance[last] = 0
-    # Predecessors have smaller numbers, so going down every node is final when its turn comes.
+    # Predecessors have smaller numbers, so in descending order every node is final when it is visited.
     for node in range(last, first, -1):
         if distance[node] < 0:
             continue

@@ -1,8 +1,10 @@
-"""Virtual synchrony and uniform delivery: did all who went on together have the same messages, and was nothing lost that
-anybody had delivered?
+"""Checks virtual synchrony and uniform delivery.
 
-A stay has a set of messages. Of stays that end together, those that lack a message of the others are found by counting: each
-has as many messages as all of them together, or lacks some.
+Virtual synchrony: members that move on together from a view have delivered the same messages in it. Uniform delivery: members
+that move on from a view have every message that anyone delivered in it.
+
+Each stay has a set of messages. Among stays that are compared, those that lack a message are found by counting: a stay lacks
+some if it has fewer messages than the union of all.
 """
 
 from __future__ import annotations
@@ -22,24 +24,24 @@ from quire.trace.kinds import DELIVER, KINDS, SEND
 from quire.trace.views import parse_members
 
 UNSENT, OUTSIDE = -2, -1
-"""The view of a message whose sending is not recorded; and of an event outside any view."""
+"""The view of a message whose send is not recorded; and of an event outside any view."""
 
 
 class Wrong(Enum):
-    """What is wrong, the simplest first."""
+    """The kinds of violations, the simplest first."""
 
     DIFFERENT = "different"
-    """Two processes installed different members under one number."""
+    """Two processes installed views with the same number and different members."""
     JUMPED = "jumped"
-    """A process left out a view, or went back."""
+    """A process skipped a view, or went back to an earlier one."""
     ELSEWHERE = "elsewhere"
-    """A message was delivered in another view than that in which it was sent."""
+    """A message was delivered in another view than the one it was sent in."""
     LACKED = "lacked"
-    """A process went on without a message that another had delivered."""
+    """A process moved on to the next view without a message that another had delivered, or lacks it at the end."""
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """An event of the counterexample. Of one that is about no message, `what` says what it is."""
+    """An event of the counterexample. If it is about no message, `what` says what it is."""
 
     member: int
     pos: int
@@ -49,18 +51,18 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class ViewFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One violation, in the view of this number."""
+    """One violation, in the view with this number."""
 
     wrong: Wrong
     number: int
     seen: tuple[Seen, ...]
-    """Two installs; or a send and a delivery; or a delivery, and the end of a stay at the one that lacks it."""
+    """Two installs; or a send and a delivery; or a delivery, and the end of the stay at the process that lacks it."""
     sent_in: int = OUTSIDE
     delivered_in: int = OUTSIDE
     ending: Ending = Ending.WENT_ON
-    """Of the one that delivered what another lacks."""
+    """How the stay ended of the process that delivered the message which another lacks."""
     goes_on: bool = True
-    """Whether the one that lacks it went on to the next view; else it stayed to the end."""
+    """Whether the process that lacks it moved on to the next view; otherwise it stayed to the end."""
 
 
 class ViewsFound(msgspec.Struct, frozen=True):
@@ -69,7 +71,8 @@ class ViewsFound(msgspec.Struct, frozen=True):
 
 
 def judge_synchrony(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int) -> ViewsFound:
-    """Whoever goes from one view to the same next one has delivered the same there, and all in the view of its sending."""
+    """Check that processes which move from one view to the same next one delivered the same messages in it, and that every
+    message is delivered in the view it was sent in."""
     if not history.stays:
         return ViewsFound()
     faults = [_different(rows, history), _jumped(rows, history), _elsewhere(rows, history, ids, size)]
@@ -82,7 +85,7 @@ def judge_synchrony(rows: Labelled, history: ViewHistory, ids: np.ndarray, size:
 
 
 def judge_uniform(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int) -> ViewsFound:
-    """Whoever is bound to a view has what anybody delivered there, whatever became of that one."""
+    """Check that processes bound to a view have every message that anyone delivered in it, whatever became of the deliverer."""
     same: dict[int, list[int]] = {}
     for index, stay in enumerate(history.stays):
         same.setdefault(stay.number, []).append(index)
@@ -112,7 +115,7 @@ def _jumped(rows: Labelled, history: ViewHistory) -> ViewsFound:
 
 
 def sent_numbers(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int) -> np.ndarray:
-    """For each message the number of the view in which it was sent, or UNSENT or OUTSIDE."""
+    """For each message, the number of the view in which it was sent, or UNSENT or OUTSIDE."""
     sent = np.full(size, UNSENT, np.int64)
     sends = np.flatnonzero((rows.kind == SEND) & (rows.origin == rows.processes()))[::-1]
     sent[ids[sends]] = history.numbers()[history.stay[sends]]
@@ -134,7 +137,7 @@ def _elsewhere(rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int)
 
 
 class Counts(NamedTuple):
-    """How many different messages each sequence has, and all sequences of each set together."""
+    """The number of distinct messages in each sequence, and in the union of each set of sequences."""
 
     own: np.ndarray
     union: np.ndarray
@@ -142,7 +145,8 @@ class Counts(NamedTuple):
 
 @compiled
 def count_different(ids: np.ndarray, bounds: np.ndarray, sets: np.ndarray, size: int) -> Counts:
-    """Of sequences of messages, those of one set one after the other; `sets` numbers them from 0."""
+    """Count the distinct messages of each sequence and of each set of sequences. `sets` holds the set of each sequence, from 0
+    on; the sequences of a set are contiguous."""
     own = np.zeros(len(sets), np.int64)
     union = np.zeros(len(sets), np.int64)
     last, last_set = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
@@ -161,7 +165,7 @@ def count_different(ids: np.ndarray, bounds: np.ndarray, sets: np.ndarray, size:
 def _lacked(
     rows: Labelled, history: ViewHistory, ids: np.ndarray, size: int, together: Sequence[Sequence[int]]
 ) -> ViewsFound:  # fmt: skip
-    """Of each of these sets of stays, who is bound and lacks what another of them has."""
+    """In each of these sets of stays, find those that are bound and lack a message of another."""
     stays = np.array([index for own in together for index in own], np.int64)
     sets = np.repeat(np.arange(len(together)), [len(own) for own in together]).astype(np.int64)
     held = [ids[history.held[index]].astype(np.int64) for index in stays.tolist()]
@@ -175,7 +179,7 @@ def _lacked(
 
 
 def _lack(rows: Labelled, history: ViewHistory, ids: np.ndarray, lacking: int, others: Sequence[int]) -> ViewFault:
-    """The first message of the first other stay that this one lacks."""
+    """The violation for a stay that lacks messages: the first one it lacks of the first other stay."""
     own = ids[history.held[lacking]]
     missing = {other: history.held[other][~np.isin(ids[history.held[other]], own)] for other in others}
     other = next(other for other in others if len(missing[other]))
@@ -193,7 +197,7 @@ def _installed(rows: Labelled, stay: Stay) -> Seen:
 
 
 def _members(word: str) -> str:
-    """For people: the members, and the incarnation of those that came back, as in `members 0, 1 and 2.4`."""
+    """The members for display, with the incarnation of those that came back, as in `members 0, 1 and 2.4`."""
     try:
         names = [
             str(process) if incarnation == 1 else f"{process}.{incarnation}" for process, incarnation in parse_members(word)

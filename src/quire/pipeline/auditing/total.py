@@ -1,9 +1,9 @@
-"""Total order: do all members' delivery orders fit into one?
+"""Checks total order: whether one order of the messages explains the delivery sequences of all members.
 
-The delivery sequences are merged: a message is taken when it comes next at every member that delivers it. If all are
-taken, one order explains every member, so no two members disagree and nothing is cyclic. If the merge gets stuck, it
-is run backwards from the ends too, and what neither reaches holds the cycles: they are in its strongly connected
-components, and only messages in one component can be delivered in different orders by two members.
+The sequences are merged: a message is taken when it is next at every member that delivers it. If all messages are taken, one
+order explains every member, so no two members disagree and there is no cycle. If the merge gets stuck, it is also run backwards
+from the ends. The messages that neither pass reaches contain all cycles, in their strongly connected components; and only
+messages of one component can be delivered in different orders by two members.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quire.pipeline.slices import Events
 from quire.trace.kinds import DELIVER
 
 _SEARCH_STEPS_MAX = 2_000_000_000
-"""The cycle with the fewest members is searched from every message of a component as long as that is affordable."""
+"""The effort limit of the search for the cycle with the fewest members, which starts from every message of a component."""
 UNRANKED = np.empty(0, np.int32)
 
 
@@ -36,7 +36,7 @@ class InOrder(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """The one member delivered `before` before `after`, the other member after it."""
+    """Member `one` delivered `before` before `after`; member `other` delivered it after."""
 
     one: int
     other: int
@@ -44,7 +44,7 @@ class Disagreement(msgspec.Struct, frozen=True):
     after: MessageId
 
     def steps(self) -> tuple[InOrder, ...]:
-        """The same as a cycle."""
+        """The disagreement as a cycle of two steps."""
         return InOrder(self.one, self.before, self.after), InOrder(self.other, self.after, self.before)
 
 
@@ -52,17 +52,16 @@ class TotalResult(msgspec.Struct, kw_only=True):
     pairs: int = 0
     """How many pairs of members disagree."""
     cycles: int = 0
-    """How many sets of messages there are that the members' orders, taken together, put in a cycle: strongly connected
-    components."""
+    """The number of strongly connected components with several messages, in the union of the members' orders."""
     disagreement: Disagreement | None = None
-    """Of the first two members that disagree."""
+    """The disagreement of the first two members that disagree."""
     cycle: tuple[InOrder, ...] = ()
-    """Each step begins with the message with which the one before ends, the first with that of the last."""
+    """A cycle: each step begins with the message that ends the previous step, and the first with the one that ends the last."""
 
 
 class Disagreements(NamedTuple):
-    """How many pairs of members disagree; of the first such pair, two messages, as numbers, that the one delivers in this
-    order."""
+    """How many pairs of members disagree; and for the first pair, two messages, as numbers, in the order in which member `one`
+    delivers them."""
 
     pairs: int = 0
     one: int = -1
@@ -93,10 +92,10 @@ def judge_sequences(
     label: Callable[[np.ndarray], list[MessageId]],
     disagree: Callable[[np.ndarray, np.ndarray, int, np.ndarray], Disagreements],
 ) -> TotalResult:  # fmt: skip
-    """Merge sequences of different messages, numbered below `size`; those of member p are at `start[p]` to `start[p + 1]`.
+    """Merge sequences of distinct messages, numbered below `size`; that of member p is at `start[p]` to `start[p + 1]`.
 
-    `label` names messages by their numbers. `disagree` is asked about what is in cycles: sequences as here, with other
-    numbers, and for each of their entries its index in `ids`.
+    `label` maps message numbers to names. `disagree` is called on the messages that are in cycles: it gets sequences as here,
+    renumbered, and for each entry its index in `ids`.
     """
     head, tail = start[:-1].copy(), start[1:].copy()
     if take(ids, head, tail, size, 1, UNRANKED) == len(ids):
@@ -124,7 +123,7 @@ def judge_sequences(
 
 
 def identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
-    """A small number for every message: by arithmetic where numbers are dense, as they are unless something is wrong."""
+    """A dense number for every message, computed directly if sequence numbers are dense, as they are in a sound trace."""
     if not len(seq):
         return np.empty(0, np.int64), 0
     width, height = int(seq.max()) + 1, int(origin.max()) + 1
@@ -140,7 +139,7 @@ def identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def message_ids(rows: Labelled) -> tuple[np.ndarray, int]:
-    """For every send and delivery the number of its message, for other events 0; and how many numbers there may be."""
+    """For every send and delivery, the dense number of its message (0 for other events); and an upper bound of the numbers."""
     is_message = rows.kind <= DELIVER
     numbers, size = identify(rows.origin[is_message], rows.seq[is_message])
     ids = np.zeros(len(rows.kind), np.int64)
@@ -156,14 +155,14 @@ def labels(origin: np.ndarray, seq: np.ndarray, ids: np.ndarray, names: np.ndarr
 
 
 def labels_of(rows: Labelled, ids: np.ndarray, names: np.ndarray) -> list[MessageId]:
-    """The same, given what `message_ids` says."""
+    """Like `labels`, for numbers from `message_ids`."""
     is_message = rows.kind <= DELIVER
     return labels(rows.origin[is_message], rows.seq[is_message], ids[is_message], names)
 
 
 @compiled
 def first_deliveries(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sequences without repetitions."""
+    """The sequences without repeated messages."""
     last = np.full(size, -1, np.int32)
     kept = np.empty_like(ids)
     bounds = np.zeros_like(start)
@@ -181,16 +180,16 @@ def first_deliveries(ids: np.ndarray, start: np.ndarray, size: int) -> tuple[np.
 
 @compiled
 def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: int, rank: np.ndarray) -> int:
-    """Take messages from the fronts (step 1) or the ends (step -1) of all sequences while every holder agrees.
+    """Take messages from the fronts (step 1) or the ends (step -1) of all sequences, while one is next wherever it occurs.
 
-    Returns how many deliveries were taken. Unless `rank` is empty, each message's turn is written to it.
+    Returns how many deliveries were taken. Unless `rank` is empty, each message's position in the merge is written to it.
     """
     members = len(head)
     holders = np.zeros(size, np.int32)
     for member in range(members):
         for index in range(head[member], tail[member]):
             holders[ids[index]] += 1
-    # Members whose next message is m form a list: waiting[m], then behind[member] and so on.
+    # A linked list of the members whose next message is m: waiting[m], then behind[member], and so on.
     waiting = np.full(size, -1, np.int32)
     behind = np.full(members, -1, np.int32)
     stack = np.empty(members, np.int32)
@@ -225,7 +224,7 @@ def take(ids: np.ndarray, head: np.ndarray, tail: np.ndarray, size: int, step: i
 
 @compiled
 def components(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
-    """For each message the number of its strongly connected component, -1 where it is alone."""
+    """For each message, the number of its strongly connected component; -1 if it is alone in it."""
     members = len(start) - 1
     out_start = np.zeros(size + 1, np.int64)
     for member in range(members):
@@ -245,7 +244,7 @@ def components(ids: np.ndarray, start: np.ndarray, size: int) -> np.ndarray:
 
 @compiled
 def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> Disagreements:
-    """Which pairs of members deliver some two messages in different orders."""
+    """Count the pairs of members that deliver some two messages in different orders."""
     members = len(start) - 1
     index_there = np.full(size, -1, np.int64)
     pairs, first, second, before, after = 0, -1, -1, -1, -1
@@ -271,8 +270,8 @@ def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> Disagreement
 
 @compiled
 def first_inversion(there: np.ndarray, kind: np.ndarray, ordered: np.ndarray) -> tuple[int, int]:
-    """Two messages in the order of one member that another has the other way round, where the order of their kinds
-    matters: `there` is where the other has each of them."""
+    """The first two messages that one member delivers in this order and another the other way round, among those whose kinds
+    have to be `ordered`. `there`: the other member's position of each message."""
     furthest = np.full(len(ordered), -1, np.int64)
     at = np.full(len(ordered), -1, np.int64)
     for index in range(len(there)):
@@ -288,9 +287,9 @@ def first_inversion(there: np.ndarray, kind: np.ndarray, ordered: np.ndarray) ->
 
 @compiled
 def shortest_cycle(ids: np.ndarray, start: np.ndarray, component: np.ndarray, steps_max: int) -> np.ndarray:
-    """The cycle of the fewest members, as rows (member, a, b): the member delivered a before b.
+    """A cycle with the fewest steps, as rows (member, a, b): the member delivered a before b.
 
-    From a message one step leads to all that some member delivers later. For each member only the earliest index
+    From a message, one step leads to every message that some member delivers later. For each member only the earliest index
     reached matters, so a search visits every delivery at most once.
     """
     members, size = len(start) - 1, len(component)

@@ -1,4 +1,4 @@
-"""What is wrong with transactions whatever their order: reads that no order explains. And how their events are told."""
+"""Anomalies of transactions that no order can explain, such as dirty reads; and how the events of transactions are shown."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from quire.trace.kinds import KINDS
 _OPERATIONS = {"r": "reads", "w": "writes", "commit": "commits", "abort": "aborts"}
 
 UNWRITTEN, UNCOMMITTED, INTERMEDIATE, BOTH = range(1, 5)
-"""What no order explains: a read of what nobody wrote, of what was not committed, of what the writer itself overwrote; a
-transaction that is both committed and aborted."""
+"""What no order explains: a read of a version that nobody wrote, that was not committed, or that its own writer overwrote; a
+transaction that both committed and aborted."""
 
 
 class Did(msgspec.Struct, frozen=True):
@@ -33,15 +33,15 @@ class Did(msgspec.Struct, frozen=True):
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """Reads, and transactions, that no order explains: how many, and of the first, what it is and its events, a read before the
-    write that it saw."""
+    """The reads and transactions that no order explains: how many there are, and the kind and events of the first (for a read,
+    the read, then the write that it saw)."""
 
     count: int = 0
     kind: int = 0
     did: tuple[Did, ...] = ()
 
     def joined(self, other: Wrong) -> Wrong:
-        """What was found in the objects of both."""
+        """Combine the results of two pieces."""
         first = min((one for one in (self, other) if one.kind), key=Wrong._place, default=self)
         return Wrong(self.count + other.count, first.kind, first.did)
 
@@ -50,12 +50,12 @@ class Wrong(msgspec.Struct, frozen=True):
 
 
 def not_said(history: TransactionHistory) -> str:
-    """What a history would have to say so that it could be explained, and does not."""
+    """What the history does not record although the verdict needs it; empty if nothing is lacking."""
     return lacks(bool(history.committed.any()), int(np.maximum(history.lacking, 0).sum()), len(history.read))
 
 
 def lacks(committed: bool, unsaid: int, reads: int) -> str:
-    """The same, by whether anything committed, how many reads do not say what they saw, and how many do."""
+    """The same, given whether anything committed, how many reads do not record what they saw, and how many do."""
     if not committed:
         return "no event says that a transaction committed: there is none with the op commit"
     if unsaid:
@@ -66,7 +66,7 @@ def lacks(committed: bool, unsaid: int, reads: int) -> str:
 
 
 def find_wrong(rows: Labelled, history: TransactionHistory, *, ends: bool = True) -> Wrong:
-    """What no order explains: reads, and, unless others look at them, ends."""
+    """Find reads that no order explains and, if `ends` is set, transactions that both committed and aborted."""
     txn = rows.codes["txn"]
     real = np.flatnonzero(history.source >= 0)
     writer = txn[history.write[history.source[real]]]
@@ -118,7 +118,7 @@ def because_wrong(wrong: Wrong) -> str:
 
 
 def witness_of_transactions(did: Sequence[Did], names: Sequence[str] = (), chain: Sequence[str] = ()) -> Witness:
-    """The events of transactions, which are those of the events where nothing else is said."""
+    """The witness for these events; its messages are the transactions of the events, unless `names` are given."""
     return Witness(
         messages=tuple(names or dict.fromkeys(each.txn for each in did)),
         members=tuple(dict.fromkeys(each.member for each in did)),
@@ -129,6 +129,6 @@ def witness_of_transactions(did: Sequence[Did], names: Sequence[str] = (), chain
 
 
 def _shown(did: Did) -> str:
-    """A message with what its transaction does by it, because its own name says nothing to a person."""
+    """A message with what its transaction does by it, because the message's name alone tells a reader nothing."""
     what = _OPERATIONS.get(did.op, did.op)
     return f"{did.message} ({did.txn} {what}{f' {did.object}' if did.object else ''})"

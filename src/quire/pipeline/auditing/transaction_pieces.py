@@ -1,8 +1,8 @@
-"""Transactions in pieces: some of the objects in each task, where one order that all tasks know explains what was read.
+"""Splits the serialisability check by object: each task judges the transactions' accesses to a share of the objects.
 
-Whatever orders two transactions is about one object, so that each task finds the part of the graph that is about its own. The
-graph as a whole has no cycle if every edge goes forward in some order of the transactions: in that of their timestamps, or in
-that of the logical times at which they committed. Where neither explains all edges, one task must look at all of them together.
+Every edge of the dependency graph is about one object, so each task can find the edges of its own objects. The whole graph is
+acyclic if every edge points forward in some order of the transactions; the orders tried are that of their timestamps and that
+of the logical times at which they committed. If neither agrees with all edges, one task must judge the whole graph.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _OPERATIONS = {"r": _READ, "w": _WRITE, "commit": _END, "abort": _END}
 
 
 class PieceRows(NamedTuple):
-    """The events of a piece's objects, and the ends of all transactions."""
+    """The events of a piece's objects, and the commits and aborts of all transactions."""
 
     rows: Labelled
     lamport: np.ndarray
-    """Their logical times; -1 where there is none."""
+    """Their logical times; -1 if one is not recorded."""
     apart: bool
-    """Whether what is known of any message is about one object: otherwise pieces cannot be judged apart."""
+    """Whether all events of each message are about objects of one piece: otherwise pieces cannot be judged apart."""
 
 
 def read_piece(world: World, groups: Sequence[RowGroup], pieces: int, piece: int) -> PieceRows:
@@ -61,7 +61,7 @@ def _what(operations: Any) -> np.ndarray:
 
 
 def _by_word(column: Any, meaning: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """What the word of each row means, by its dictionary; -1 where there is none, or it means nothing."""
+    """Map each row's text to a number, by way of the column's dictionary; -1 if there is no text, or it has no meaning."""
     found = [np.empty(0, np.int64)]
     for chunk in column.chunks:
         of_word = np.append(meaning(chunk.dictionary), _NOWHERE)
@@ -70,14 +70,14 @@ def _by_word(column: Any, meaning: Callable[[Any], np.ndarray]) -> np.ndarray:
 
 
 def _are_about_one(named: np.ndarray) -> bool:
-    """Whether all rows of each message are of one piece."""
+    """Whether all rows of each message belong to one piece."""
     named = named[np.lexsort((named[:, 1], named[:, 0]))]
     same = (named[1:, :2] == named[:-1, :2]).all(axis=1)
     return not (same & (named[1:, 2] != named[:-1, 2])).any()
 
 
 def backward(piece: PieceRows, edges: np.ndarray, committed: np.ndarray, ranks: np.ndarray | None) -> tuple[int, int]:
-    """How many edges go back in the order of the timestamps (or all, where there are none), and in that of the commits."""
+    """How many edges point backwards in timestamp order (all of them if there are no timestamps), and in commit order."""
     if not len(edges):
         return 0, 0
     by_time = len(edges) if ranks is None else int((ranks[edges[:, 0]] >= ranks[edges[:, 1]]).sum())

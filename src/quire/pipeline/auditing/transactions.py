@@ -1,4 +1,4 @@
-"""What transactions did, as a trace records it: which are committed, what each wrote and what each read."""
+"""Reconstructs what transactions did from a trace: which ones committed, what each wrote, and what each read."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _TIMESTAMP = re.compile(r"([0-9]+)\.([0-9]+)")
 
 
 class TransactionHistory(msgspec.Struct):
-    """Transactions and objects are codes of words. Reads and writes are indices of events."""
+    """The transactions' reads and writes. Transactions and objects are dictionary codes; reads and writes are event indices."""
 
     committed: np.ndarray
     aborted: np.ndarray
     write: np.ndarray
-    """One event for each write: its send, or where that is not recorded a delivery."""
+    """One event for each write: its send or, if that is not recorded, a delivery."""
     final: np.ndarray
-    """Of each write: whether its transaction wrote the object no more after it."""
+    """For each write, whether it is its transaction's last write of the object."""
     read: np.ndarray
-    """What committed transactions read: the events that say it."""
+    """The events that record what committed transactions read."""
     source: np.ndarray
-    """Of each read, the write whose version it saw, as an index of `write`; -1: nobody had written; -2: no write at all."""
+    """For each read, the write whose version it saw, as an index into `write`; -1: the initial state; -2: no recorded write."""
     lacking: np.ndarray
-    """How many more reads each committed transaction asked for than say what they saw."""
+    """For each committed transaction, the number of read requests minus that of the reads that record what they saw."""
 
 
 def find_transactions(rows: Labelled) -> TransactionHistory:
@@ -53,7 +53,7 @@ def find_transactions(rows: Labelled) -> TransactionHistory:
     named = np.flatnonzero(is_op("w") & (sends | delivers) | reads & (sends | (rows.kind == VIEW)))
     message = np.full(len(op), -1, np.int64)
     message[named], size = identify(rows.origin[named], rows.seq[named])
-    # The first event of each write stands for it, a send before any delivery; events of a process are in its order.
+    # The first event of each write represents it, a send before any delivery; the events of a process are in local order.
     writes = np.flatnonzero(is_op("w") & (sends | delivers))
     writes = writes[np.argsort(delivers[writes], kind="stable")]
     _, first = np.unique(message[writes], return_index=True)
@@ -75,7 +75,7 @@ def find_transactions(rows: Labelled) -> TransactionHistory:
 
 
 def parse_versions(setting: object) -> str:
-    """What a run's settings say about the order of versions; empty: nothing."""
+    """The version order that a run's settings declare; empty if they declare none."""
     if setting is None:
         return ""
     if setting not in (TIMESTAMP, DELIVERED):
@@ -84,9 +84,9 @@ def parse_versions(setting: object) -> str:
 
 
 def version_sequences(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The committed versions of each object one after the other: (object, transaction, which sequence) of each entry.
+    """The committed versions of each object in order: object, transaction and number of the sequence of each entry.
 
-    By timestamps every object has one sequence; by deliveries it has one at each process that delivered its writes.
+    By timestamps, every object has one sequence; by deliveries, it has one at each process that delivered its writes.
     """
     obj, _, txn = (rows.codes[name].astype(np.int64) for name in COLUMNS)
     names = rows.words["txn"]
@@ -97,7 +97,7 @@ def version_sequences(rows: Labelled, history: TransactionHistory, versions: str
         found = found[history.committed[txn[found]] & (obj[found] >= 0)]
         process = rows.processes()[found]
         where = process * max(1, len(rows.words["object"])) + obj[found]
-        # What a transaction writes last is its version, so the last delivery counts.
+        # A transaction's version is its last write of the object, so the last delivery counts.
         _, last = np.unique((where * len(names) + txn[found])[::-1], return_index=True)
         kept = np.sort(len(found) - 1 - last)
         kept = kept[np.argsort(where[kept], kind="stable")]
@@ -111,7 +111,7 @@ def version_sequences(rows: Labelled, history: TransactionHistory, versions: str
 
 
 def timestamp_ranks(names: Sequence[str]) -> np.ndarray | None:
-    """The place of each transaction in the order of the timestamps that they are named by; None if some are named otherwise."""
+    """The rank of each transaction by the timestamp in its name; None if some names are not timestamps."""
     parsed = []
     for name in names:
         stamp = _TIMESTAMP.fullmatch(name)

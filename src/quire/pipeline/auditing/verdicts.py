@@ -1,4 +1,4 @@
-"""What an audit says: for every check a verdict, a count, a witness and a sentence that says why."""
+"""The audit's output: for every check a verdict, the number of violations, a witness, and a sentence that says why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire.model.messages import MessageId
 
 
 class Verdict(StrEnum):
-    """What a check, or a whole audit, says of a trace."""
+    """The verdict of a check, or of a whole audit."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -18,35 +18,35 @@ class Verdict(StrEnum):
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event that a person can look up: what a member did, with what, at which position of its log."""
+    """An event that a person can look up: what a member did with which message, and at which position of its log."""
 
     member: int
     event: str
     message: str
-    """What it was about, as it is shown: a message, or a change of membership."""
+    """What it was about, for display: a message, or a change of membership."""
     pos: int
     name: MessageId | None = None
-    """The message that it was about, if it was about one."""
+    """The message that it was about, if any."""
     at: str | None = None
-    """In an imported trace: the event by its host and number there, ..."""
+    """In an imported trace: the event, by its host and its number there, ..."""
     place: str | None = None
-    """... the file and the line, ..."""
+    """... its file and line, ..."""
     text: str | None = None
-    """... and what is said there."""
+    """... and the text of the original log there."""
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """A minimal counterexample. `chain` is how one message came to happen before another."""
+    """A minimal counterexample. `chain` shows how one message happened before another."""
 
     messages: tuple[str, ...]
-    """What the counterexample consists of, as it is shown: messages, transactions or changes of membership."""
+    """What the counterexample consists of, for display: messages, transactions or changes of membership."""
     members: tuple[int, ...]
     positions: tuple[LoggedEvent, ...]
     chain: tuple[str, ...] = ()
     names: tuple[MessageId, ...] = ()
-    """The messages that it speaks of: what is shown of them is for people, these are for programs."""
+    """The messages that it mentions, for programs (`messages` is for people)."""
     missing: MessageId | None = None
-    """A message that the first of the members never delivered, if that is what is wrong."""
+    """The message that the first of `members` never delivered, if that is the violation."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an audit, by the names of guarantees. `expected` are those that decide whether it passed."""
+    """The result of an audit, by name of guarantee. `expected` lists the guarantees that decide whether it passed."""
 
     run: str
     events: int
@@ -68,20 +68,20 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     checks: dict[str, Check]
     expected: tuple[str, ...]
     expectation: str
-    """Where the expectation comes from, for people."""
+    """Where the expectation comes from, for display."""
     not_applicable: dict[str, str] = {}
-    """The checks of any messages that were not expected and that a trace of this kind cannot have, each with the reason."""
+    """The checks of any messages that were not expected and do not apply to a trace of this kind, each with the reason."""
     notes: tuple[str, ...] = ()
-    """What the run says of its trace: parts that do not reach to the end, and what was left out for that."""
+    """The run's notes about its trace: parts that do not reach the end, and what was left out because of that."""
     on_spark: bool = True
-    """Or in the process that asked."""
+    """Whether the audit ran on Spark; otherwise it ran in the process that asked."""
     segments: int
     wall_s: float
     events_per_s: float
 
     @property
     def verdict(self) -> Verdict:
-        """Of the expected checks together: violated if one is, else undecided if one is, else they hold."""
+        """The verdict of the expected checks together: violated if one is, else undecided if one is, else they hold."""
         verdicts = {self.checks[guarantee].verdict for guarantee in self.expected}
         for verdict in (Verdict.VIOLATED, Verdict.UNDECIDED):
             if verdict in verdicts:
@@ -89,7 +89,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         return Verdict.HOLDS
 
     def reasons_not_applicable(self) -> dict[str, list[str]]:
-        """Why checks are not applicable, and which of them, for people."""
+        """The reasons why checks are not applicable, each with these checks, for display."""
         reasons: dict[str, list[str]] = {}
         for guarantee, reason in self.not_applicable.items():
             reasons.setdefault(reason, []).append(guarantee)

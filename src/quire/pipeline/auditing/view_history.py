@@ -1,11 +1,11 @@
-"""Who was in which view when: every process's *stays*.
+"""Reconstructs who was in which view when, as *stays*.
 
-A stay is the time of one process, in one incarnation, in one view. It ends when the process goes on to the next view, or
-stops being a member; or it lasts to the end of the trace. A process that is restarted with a journal begins another stay in
-the view in which it was, with the state that the journal gave back: the first so many of the messages that it had delivered
-there. What it had delivered beyond these is *forgotten*, and may be delivered again.
+A stay is the time that one process, in one incarnation, spends in one view. It ends when the process moves on to the next view
+or stops being a member; or it lasts to the end of the trace. A process that is restarted from a journal begins another stay in
+the same view, with the state that the journal restores: the first n messages that it had delivered there. Any later ones are
+*forgotten*, and may be delivered again.
 
-Views are few, so their rows are followed one by one; of all other events there are only arrays.
+Views are few, so their rows are followed one by one in Python; all other events are handled as arrays.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from quire.trace.views import Happening
 COLUMNS = ("group", "object", "op", "txn")
 
 FOLLOWED = (Happening.INSTALL, Happening.RESUME, Happening.EXCLUDED, Happening.LEFT, Happening.CRASH)
-"""What begins or ends a stay."""
+"""The events that begin or end a stay."""
 
 
 class Ending(Enum):
     WENT_ON = "went on"
-    """To the view of the next number, in the same incarnation."""
+    """The process moved on to the view with the next number, in the same incarnation."""
     JUMPED = "jumped"
-    """To a view of another number in the same incarnation, which nobody may."""
+    """The process moved to a view with another number in the same incarnation, which is not allowed."""
     LASTED = "lasted"
-    """To the end of the trace, at a process that is not known to have crashed."""
+    """The stay lasted to the end of the trace, at a process that is not known to have crashed."""
     EXCLUDED = "excluded"
     LEFT = "left"
     CRASHED = "crashed"
@@ -42,56 +42,56 @@ class Ending(Enum):
 class Stay(msgspec.Struct):
     process: int
     number: int
-    """Of the view."""
+    """The number of the view."""
     members: str
-    """Of the view, as the process installed it; of a stay that goes on after a restart, as before."""
+    """The members of the view, as the process installed it; after a restart, those of the stay that is resumed."""
     incarnation: str
     first: int
-    """The index of the event with which it begins."""
+    """The index of its first event."""
     end: int
     """The index after its last event."""
     line: int
-    """Stays in which the state was handed on have the same line; who comes back with a state from others begins another."""
+    """Stays through which a process kept its state share a line; one that comes back with others' state begins a new line."""
     ending: Ending = Ending.LASTED
     prior: int = -1
-    """Of a stay after a restart: the stay in whose view it goes on, and how many messages delivered there are kept."""
+    """For a stay after a restart: the stay that it resumes, and how many of the messages delivered there it kept."""
     kept: int = 0
 
 
 class ViewHistory(msgspec.Struct):
     stays: list[Stay]
-    """By process, in the order of time."""
+    """Sorted by process, then by time."""
     stay: np.ndarray
-    """For each event the stay in which it happened; -1: in none."""
+    """For each event, the stay in which it happened; -1 if none."""
     forgotten: np.ndarray
-    """For each event whether it is a delivery that a restart undid."""
+    """For each event, whether it is a delivery that a restart undid."""
     held: list[np.ndarray]
-    """For each stay the deliveries that it has, by their events, in order: its own, and before them those that it kept."""
+    """For each stay, the events of its deliveries, in order: first those that it kept after a restart, then its own."""
 
     def bound(self) -> np.ndarray:
-        """For each stay whether the process there has to have what was delivered in the view: it went on to the next one, or
-        is in the group's last view to the end."""
+        """For each stay, whether the process is bound to the view, and must have what was delivered in it: it moved on to the
+        next view, or stayed in the group's last view to the end."""
         last = max((stay.number for stay in self.stays), default=-1)
         ends = [stay.ending is Ending.LASTED and stay.number == last for stay in self.stays]
         return np.array([stay.ending is Ending.WENT_ON for stay in self.stays], np.bool_) | np.array(ends, np.bool_)
 
     def following(self, index: int) -> Stay:
-        """The stay to which this one went on."""
+        """The process's next stay, for one that moved on."""
         return self.stays[index + 1]
 
     def numbers(self) -> np.ndarray:
-        """For each stay the number of its view, and last, for -1, that of being in none."""
+        """For each stay, the number of its view; the last entry, for stay -1, is -1."""
         return np.array([*(stay.number for stay in self.stays), -1], np.int64)
 
 
 def has_views(words: Sequence[str]) -> bool:
-    """Whether these words of the column `op` may tell of numbered views."""
+    """Whether numbered views may be among events with these values of the column `op`."""
     return Happening.INSTALL.value in words
 
 
 def find_views(rows: Labelled, correct: np.ndarray) -> ViewHistory:
-    """Follow all processes through the views. Raises BadInput if the views are of several groups, have a negative number, or a
-    restart does not say how much was kept."""
+    """Follow all processes through the views. Raises BadInput if the views are those of several groups, if one has a negative
+    number, or if a restart does not record how many messages were kept."""
     codes = [code for code, word in enumerate(rows.words["op"]) if word in {each.value for each in FOLLOWED}]
     changes = np.flatnonzero((rows.kind == VIEW) & np.isin(rows.codes["op"], codes))
     _check(rows, changes)
@@ -153,7 +153,7 @@ def _end(history: ViewHistory, rows: Labelled, stay: Stay | None, end: int, endi
 
 
 def _resume(history: ViewHistory, rows: Labelled, index: int, own: int) -> Stay:
-    """The stay that begins with a restart, in the view that the journal knows: the process's last stay there."""
+    """The stay that begins with a restart: it resumes the process's last stay in the view that the journal names."""
     process, number, kept = rows.process(index), int(rows.seq[index]), rows.word("object", index)
     if not kept.isascii() or not kept.isdigit():
         raise BadInput(

@@ -1,1 +1,1 @@
-"""The checks of the audit: a module for each, or for a few that share a kernel. The registry lists them."""
+"""The audit's checks: one module for each check, or for a few that share a kernel. The registry lists them."""

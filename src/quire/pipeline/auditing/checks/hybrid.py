@@ -24,7 +24,7 @@ def _make(question: Question) -> GroupsTask:
 
 
 WITHIN_GROUPS = TaskKind(GroupsTask, GroupsResult, judge_groups, _make, cut_by_group)
-"""What happens within each group, of every correct member."""
+"""Judges the deliveries of every correct member, group by group."""
 
 
 def _explain(results: Results, log: Log) -> Explanation:

@@ -49,7 +49,7 @@ def _both(events: Sequence[Found], log: Log) -> str:
 
 def _addressed(dests: tuple[int, ...] | None, log: Log) -> str:
     if dests is None:
-        # The destinations were found from the logs.
+        # The send does not record its destinations: they were derived from the logs.
         return "not addressed to it"
     return f"addressed only to {log.members(sorted(set(dests)))}" if dests else "addressed to no member"
 

@@ -1,4 +1,4 @@
-"""Read committed, read atomic and transactional causal consistency: levels of isolation below serialisability."""
+"""The checks of isolation levels below serialisability: read committed, read atomic, transactional causal consistency."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class IsolationTask(msgspec.Struct, tag="isolation"):
 
 
 class LevelFound(msgspec.Struct, frozen=True):
-    """How many sets of transactions come before each other, and a smallest cycle: its transactions, why each comes before the
-    next, and the reads that say so."""
+    """The number of strongly connected components with several transactions, and a shortest cycle: its transactions, why each
+    precedes the next, and the reads that show it."""
 
     cycles: int = 0
     names: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class IsolationResult(msgspec.Struct, kw_only=True):
 
 
 def judge_isolation(task: IsolationTask) -> IsolationResult:
-    """Read the whole trace with its words, and judge it."""
+    """Read the whole trace, with the text columns, and judge it."""
     return judge_levels(read_labelled(task.world, task.groups, COLUMNS))
 
 
 def judge_levels(rows: Labelled) -> IsolationResult:
-    """The part that needs no files."""
+    """The part of `judge_isolation` that needs no files."""
     if not rows.words["txn"]:
         return IsolationResult(named=False)
     history = find_transactions(rows)

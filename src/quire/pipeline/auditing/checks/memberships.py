@@ -20,7 +20,7 @@ VIEWS = Need(
 
 
 def _explain(results: Results, _: Log) -> Explanation:
-    """The task has seen all that there is to say."""
+    """Needs no lookups: the task's result holds the whole counterexample."""
     found = results.of(GroupsResult).logs
     witness = Witness(
         messages=tuple(map(_name, found.seen)),

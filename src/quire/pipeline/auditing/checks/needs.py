@@ -1,4 +1,4 @@
-"""What the checks of messages need of a trace: messages, numbers without gaps, and destinations."""
+"""Preconditions of the message checks: messages, message numbers without gaps, and recorded destinations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from quire.trace.schema import RunInfo
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """What the run says of itself."""
+    """What the run's description says about its trace."""
 
     history: bool = False
-    """It is a history of a database: what is sent and delivered are versions, written and installed."""
+    """The trace is a database history: its sends and deliveries are versions being written and installed."""
 
 
 def recorded(info: RunInfo) -> Recorded:
@@ -31,7 +31,7 @@ NUMBERS = Need(lambda results: results.of(Orders).gaps, "the processes do not nu
 
 
 def unaddressed(results: Results) -> str:
-    """Why nothing is known of what depends on destinations, if some are not recorded."""
+    """Why nothing that depends on destinations can be decided: some are not recorded. Empty if all are."""
     found = results.of(Orders)
     if not found.unrecorded:
         return ""
@@ -39,7 +39,7 @@ def unaddressed(results: Results) -> str:
 
 
 def as_delivered(holds: str) -> Callable[[Results], str]:
-    """An order of what was delivered, which can be decided although some destinations are not recorded."""
+    """For checks of the order of what was delivered, which can be decided although some destinations are not recorded."""
 
     def partly(results: Results) -> str:
         why = unaddressed(results)

@@ -1,4 +1,4 @@
-"""FIFO and causal order: no member delivers a message before one addressed to it that comes before it."""
+"""FIFO and causal order: no member delivers a message before an earlier one that is addressed to it, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quire.trace.kinds import DELIVER, SEND
 
 
 def contradiction(results: Results) -> str:
-    """Why nothing is known of what happened before what, if the logs contradict each other."""
+    """Why happened-before is not known: the logs contradict each other. Empty if they do not."""
     message = results.of(Orders).unordered
     return "" if message is None else f"the logs contradict each other: a delivery of {message} happened before it was sent"
 

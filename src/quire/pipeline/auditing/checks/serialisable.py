@@ -1,10 +1,11 @@
-"""One-copy serialisability: does one order of the committed transactions explain what each of them read?
+"""One-copy serialisability: is there one order of the committed transactions that explains what each of them read?
 
-In the graph of the transactions one comes before another if the other read what it had written, overwrote what it had
-written, or wrote a version that it had not seen yet. An order exists if and only if the graph has no cycle, for the order
-of versions that the system claims. A read of what never was committed, or was overwritten before, fits into no order.
-A cycle may have its transactions anywhere. Where one order that all tasks know explains everything, there is none, and each
-task judges some of the objects; otherwise one task reads the whole trace.
+In the dependency graph, transaction A precedes B if B read A's write, B overwrote A's write, or B wrote the version that
+follows one A read. For the version order that the system claims, a serial order exists if and only if this graph is acyclic.
+A read of a version that was never committed, or that its own writer overwrote, fits into no order.
+
+The transactions of a cycle may be anywhere in the trace. If an order that every task knows agrees with all edges, there is no
+cycle, and each task can judge some of the objects on its own; otherwise one task reads the whole trace.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ from quire.pipeline.layout import RowGroup, World
 _SEARCH_STEPS_MAX = 2_000_000_000
 
 READ_FROM, OVERWROTE, READ_BEFORE = range(3)
-"""Why a transaction comes before another: the other read its write; the other overwrote it; the other wrote what it had
-not seen."""
+"""Why A precedes B: B read A's write; B overwrote A's write; B wrote a version that A had not seen."""
 
 
 class SerialisableTask(msgspec.Struct, tag="serialisable"):
@@ -58,7 +58,7 @@ class SerialisableTask(msgspec.Struct, tag="serialisable"):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Of a cycle: the transaction `first` comes before `second`. `did` are the read and the write, or the two writes."""
+    """An edge of a cycle: transaction `first` precedes `second`. `did` holds the read and the write, or the two writes."""
 
     first: str
     second: str
@@ -68,18 +68,18 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a piece says of its objects that only means something together with what the others say."""
+    """What a piece reports about its objects for the joint verdict; it is conclusive only once all pieces are joined."""
 
     apart: bool = True
-    """Whether its objects can be judged without the others."""
+    """Whether its objects can be judged apart from the others."""
     backward: tuple[int, int] = (0, 0)
-    """How many edges go back in each of the orders that may explain all."""
+    """How many edges point backwards in each of the candidate orders."""
     lacking: dict[int, int] = {}
-    """By transaction, how many more reads it asked for than say what they saw."""
+    """By transaction, the number of its read requests minus that of its reads that record what they saw."""
     committed: bool = False
     reads: int = 0
     unknown: int = 0
-    """Objects whose versions have no known order."""
+    """How many objects have versions in no known order."""
 
     def joined(self, other: Part) -> Part:
         lacking = Counter(self.lacking)
@@ -101,16 +101,16 @@ class SerialisableResult(msgspec.Struct, kw_only=True):
     named: bool = True
     """Whether any event names a transaction. If not, nothing was judged."""
     why: str = ""
-    """Why it cannot be said to hold."""
+    """Why it cannot be said to hold; empty if it can."""
     cycles: int = 0
-    """Sets of transactions that come before each other: strongly connected components."""
+    """The number of strongly connected components with more than one transaction."""
     wrong: Wrong = Wrong()
     cycle: tuple[Step, ...] = ()
     part: Part | None = None
-    """Of a piece."""
+    """Set in the result of a piece."""
 
     def joined(self, other: SerialisableResult) -> SerialisableResult:
-        """What was found in the objects of both. There is no cycle, if that is settled."""
+        """Combine the results of two pieces. If the joined result is settled, there is no cycle."""
         if self.part is None or other.part is None:
             return self if self.part is None else other
         part = self.part.joined(other.part)
@@ -124,14 +124,14 @@ class SerialisableResult(msgspec.Struct, kw_only=True):
 
 
 def judge_serialisable(task: SerialisableTask) -> SerialisableResult:
-    """Read the trace with its words, or what is about the piece's objects, and judge it."""
+    """Read the trace with its text columns, or only the events of the piece's objects, and judge it."""
     if task.pieces > 1:
         return judge_piece(read_piece(task.world, task.groups, task.pieces, task.piece), task.versions, first=task.piece == 0)
     return judge_transactions(read_labelled(task.world, task.groups, COLUMNS), task.versions)
 
 
 def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
-    """The part that needs no files."""
+    """The part of `judge_serialisable` that needs no files, for a whole trace."""
     if not rows.words["txn"]:
         return SerialisableResult(named=False)
     history = find_transactions(rows)
@@ -150,7 +150,7 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
 
 
 def judge_piece(piece: PieceRows, versions: str, *, first: bool) -> SerialisableResult:
-    """The same for some of the objects. How transactions ended is for the first piece to judge."""
+    """The same for some of the objects. Only the first piece checks how transactions ended."""
     rows = piece.rows
     if not rows.words["txn"]:
         return SerialisableResult(named=False, part=Part())
@@ -181,8 +181,8 @@ def _say_unknown(objects: int) -> str:
 
 
 def _count_unknown(rows: Labelled, history: TransactionHistory, versions: str) -> int:
-    """Objects whose versions have no known order: of one that was read, several versions have nothing before them. (In what
-    order versions come that nobody read, and that nobody read an older one instead of, makes no difference.)"""
+    """Count the objects whose version order is unknown: objects that were read, with several versions that follow no other.
+    (The order of versions makes no difference if nobody read them or, instead of them, an older one.)"""
     txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
     objects = max(1, len(rows.words["object"]))
     of, writer, sequence = version_sequences(rows, history, versions)
@@ -196,7 +196,7 @@ def _count_unknown(rows: Labelled, history: TransactionHistory, versions: str) -
 
 
 def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray]:
-    """Edges between transactions, and of each: why, which object, and the events of the first and of the second."""
+    """The edges between transactions, and for each: the reason, the object, and the two events."""
     txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
     objects = max(1, len(rows.words["object"]))
     of, writer, sequence = version_sequences(rows, history, versions)
@@ -208,7 +208,7 @@ def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[
         return np.stack((first, second, np.full(len(first), why), thing, *did), axis=1).astype(np.int64)
 
     def written(transaction: np.ndarray, thing: np.ndarray) -> np.ndarray:
-        """The event at which the transaction wrote the object for the last time."""
+        """The event of the transaction's last write of the object."""
         found: np.ndarray = final[np.searchsorted(final_key, transaction * objects + thing)]
         return found
 
@@ -220,7 +220,7 @@ def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[
     real, initial = np.flatnonzero(source >= 0), np.flatnonzero(source == -1)
     wrote = history.write[source[real]]
     found.append(edges(READ_FROM, seen[real], txn[wrote], reader[real], wrote, history.read[real]))
-    # A read of a version comes before the next version, and one of nothing before the first: in every sequence.
+    # In every version sequence, a read of a version precedes the next version, and a read of the initial state the first one.
     which, entry = _matches(txn[wrote] * objects + seen[real], writer * objects + of)
     which, entry = real[which[follows[entry]]], entry[follows[entry]] + 1
     head = np.flatnonzero(~np.concatenate(([False], follows))[: len(follows)])
@@ -235,7 +235,7 @@ def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[
 
 
 def _matches(wanted: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of an index of `wanted` and an index of `keys` that hold the same."""
+    """All pairs (index into `wanted`, index into `keys`) with equal values: a join."""
     order = np.argsort(keys, kind="stable")
     low, high = (np.searchsorted(keys[order], wanted, side=side) for side in ("left", "right"))
     counts = high - low
@@ -250,7 +250,7 @@ def _step(rows: Labelled, edge: np.ndarray, about: np.ndarray) -> Step:
 
 
 def _explain(results: Results, _: Log) -> Explanation:
-    """The shortest cycle of transactions, or what no order of them explains. The task has seen all that there is to say."""
+    """The shortest cycle of transactions, or a read that no order explains. Needs no lookups: the task's result has it all."""
     found = results.of(SerialisableResult)
     if not found.cycle:
         return Explanation(witness_of_transactions(found.wrong.did), because(found))
@@ -260,7 +260,7 @@ def _explain(results: Results, _: Log) -> Explanation:
 
 
 def because(found: SerialisableResult) -> str:
-    """The first violation in words; only asked where there is one."""
+    """The first violation as a sentence; called only if there is one."""
     if not found.cycle:
         return because_wrong(found.wrong)
     names = [step.first for step in found.cycle]
@@ -269,8 +269,8 @@ def because(found: SerialisableResult) -> str:
 
 
 def anomaly(cycle: Sequence[Step]) -> str:
-    """What a cycle is called, after Adya: by writes that overwrite each other alone, by these and reads, or by reads of what
-    others then overwrote, once or several times."""
+    """Adya's name for a cycle: by whether it has write dependencies only, read dependencies too, or one or several
+    anti-dependencies (reads of what another transaction then overwrote)."""
     anti = sum(step.why == READ_BEFORE for step in cycle)
     if not anti:
         return "G0" if all(step.why == OVERWROTE for step in cycle) else "G1c"

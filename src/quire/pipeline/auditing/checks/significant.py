@@ -1,8 +1,8 @@
-"""Significant order: what conflicts is begun in the order of what significantly precedes what, and everywhere alike.
+"""Significant order: conflicting requests begin in the order of significant precedence, and in the same order everywhere.
 
-At an object of a member, of two conflicting requests the one that significantly precedes begins first; an instance that
-called receives answers in that order; and two conflicting requests that have two destinations in common begin in the
-same order at both. One task reads the whole trace: significance goes through any number of members and any time.
+Of two conflicting requests at an object of a member, the one that significantly precedes the other begins first. An instance
+that made calls receives the answers in that order. Two conflicting requests that share two destinations begin in the same
+order at both. One task reads the whole trace, because significant precedence may pass through any members and any time span.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from quire.trace.kinds import DELIVER, SEND
 COLUMNS = ("group", "object", "op", "txn")
 
 Conflicts = dict[str, dict[str, list[str]]]
-"""For each object, each operation with those that conflict with it; what is not listed conflicts with all."""
+"""For each object and operation, the operations that conflict with it; an operation that is not listed conflicts with all."""
 
 
 class SignificantTask(msgspec.Struct, tag="significant"):
@@ -52,7 +52,7 @@ class SignificantTask(msgspec.Struct, tag="significant"):
 
 
 class Began(msgspec.Struct, frozen=True):
-    """A delivery: of a request at an object, or of a response to an instance (then `where` is that instance)."""
+    """A delivery of a request to an object, or of a response to an instance (then `where` is that instance)."""
 
     member: int
     pos: int
@@ -66,15 +66,15 @@ class SignificantResult(msgspec.Struct, kw_only=True):
     declared: bool = True
     """Whether the run says which operations conflict. If not, nothing was judged."""
     why: str = ""
-    """Why nothing can be said, instead of the rest."""
+    """Why nothing could be judged; if it is set, the fields below are not."""
     early: int = 0
-    """Requests and responses that were delivered before one that conflicts with them and significantly precedes them."""
+    """How many requests and responses were delivered before a conflicting one that significantly precedes them."""
     opposite: int = 0
-    """Pairs of destinations that begin some conflicting requests in different orders."""
+    """How many pairs of destinations begin two conflicting requests in different orders."""
     seen: tuple[Began, ...] = ()
-    """One that was early and the one that it should have followed; or two at one destination, and the same two at another."""
+    """A delivery that was too early and the one it should have followed; or two at one destination and the same at another."""
     chain: tuple[MessageId, ...] = ()
-    """How the second of them significantly precedes the first: messages, each of which precedes the next."""
+    """How the second delivery's message significantly precedes the first's: messages, each of which precedes the next."""
 
     @property
     def violations(self) -> int:
@@ -82,7 +82,7 @@ class SignificantResult(msgspec.Struct, kw_only=True):
 
 
 def parse_conflicts(settings: Mapping[str, object]) -> Conflicts | None:
-    """What a run's settings say about conflicts; None: nothing."""
+    """The conflicts that a run's settings declare; None if they declare none."""
     if "conflicts" not in settings:
         return None
     try:
@@ -94,15 +94,15 @@ def parse_conflicts(settings: Mapping[str, object]) -> Conflicts | None:
 
 
 def judge_significant(task: SignificantTask) -> SignificantResult:
-    """Read the whole trace with its words, and judge it."""
+    """Read the whole trace, with the text columns, and judge it."""
     if task.conflicts is None:
         return SignificantResult(declared=False)
     return judge_calls(read_labelled(task.world, task.groups, COLUMNS), task.conflicts, correct_members(task.world))
 
 
 def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray | None = None) -> SignificantResult:
-    """The part that needs no files. Only what correct members deliver is judged. `first`: with which number each begins to
-    send, if not with 0."""
+    """The part of `judge_significant` that needs no files. Only the deliveries of correct members are judged. `first`: the
+    number of the first message that each process sends, if not 0."""
     calls = _Calls(rows, declared, correct, np.zeros(len(correct), np.int64) if first is None else first)
     result = SignificantResult(why=calls.why())
     if not result.why:
@@ -112,13 +112,13 @@ def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray, first:
 
 
 class _Calls:
-    """Sends and deliveries as arrays, one entry an event."""
+    """Sends and deliveries as arrays with one entry per event."""
 
     def __init__(self, rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray) -> None:
         self.rows = rows
         self.first = first
         self.index = index = np.flatnonzero(rows.kind <= DELIVER)
-        """Where each of them is among all events."""
+        """The index of each of them among all events."""
         self.start = np.searchsorted(index, rows.start).astype(np.int64)
         self.process = rows.processes()[index]
         self.kind, self.origin, self.seq = rows.kind[index], rows.origin[index], rows.seq[index]
@@ -136,7 +136,7 @@ class _Calls:
         self.kind_of_replica = kind_of[objects]
 
     def _events(self) -> np.ndarray:
-        """What each is to its instance."""
+        """The role of each event in its instance: one of the constants of `significance`."""
         what = np.full(len(self.kind), OTHER, np.int8)
         sends = (self.kind == SEND) & (self.origin == self.process)
         what[sends] = np.where(self.object[sends] >= 0, SEND_REQUEST, SEND_RESPONSE)
@@ -145,7 +145,7 @@ class _Calls:
         return what
 
     def why(self) -> str:
-        """Why nothing can be said, if so."""
+        """Why nothing can be judged; empty if it can."""
         if missing := int((self.txn < 0).sum()):
             return f"{missing} sends and deliveries do not name their instance in txn"
         if missing := int((self.op < 0).sum()):
@@ -158,7 +158,7 @@ class _Calls:
         return ""
 
     def judge_precedence(self, result: SignificantResult) -> None:
-        """Requests by the replica where they begin, responses by the instance that receives them."""
+        """Judge requests by the replica where they begin, and responses by the instance that receives them."""
         begins, received = self.what == START, self.what == RECEIVE
         nodes = 2 * len(self.index) + int(begins.sum()) * (self.conflicts.shape[1] + 1)
         node_of, before, label = build(
@@ -182,10 +182,10 @@ class _Calls:
             result.early += int(count)
 
     def judge_agreement(self, result: SignificantResult) -> None:
-        """Whole requests by the replicas where they begin, if those are several."""
+        """Compare the order of requests at the replicas where they begin, for requests with several destinations."""
         request = _whole_requests(self.group, self.origin, self.message, self.messages)
         events, _ = self._by(self.replica, self.what == START, self.replicas)
-        # A replica begins a request once; a second message of it there says nothing.
+        # A replica begins a request once; ignore further messages of the same request there.
         _, first = np.unique(self.replica[events] * self.messages + request[events], return_index=True)
         events = events[np.sort(first)]
         names, small = np.unique(request[events], return_inverse=True)
@@ -204,7 +204,7 @@ class _Calls:
             result.seen = tuple(self._began(int(event)) for event in chosen)
 
     def _by(self, key: np.ndarray, chosen: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The chosen events that are judged, ordered by their key and then as they happened; and where each key begins."""
+        """The chosen events of correct members, sorted by key and then by time; and the index at which each key begins."""
         events = np.flatnonzero(chosen & self.judged)
         events = events[np.argsort(key[events], kind="stable")]
         return events, np.searchsorted(key[events], np.arange(count + 1))
@@ -222,7 +222,7 @@ class _Calls:
 
 
 def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int]:
-    """A small number for each pair of values where chosen, ascending as they do; and how many there are."""
+    """Dense codes for the chosen pairs of values, in the pairs' order; and how many codes there are."""
     numbers = np.full(len(one), -1, np.int64)
     names, found = np.unique(one[chosen] * (int(other.max(initial=0)) + 1) + other[chosen], return_inverse=True)
     numbers[chosen] = found.reshape(-1)
@@ -230,7 +230,7 @@ def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.n
 
 
 def _whole_requests(group: np.ndarray, origin: np.ndarray, message: np.ndarray, size: int) -> np.ndarray:
-    """For each event the request that its message belongs to: the first message of those that share its group."""
+    """For each event, the request that its message is part of, named by the first message with the same group."""
     own = np.arange(size)
     grouped = group >= 0
     key = group[grouped] * (int(origin.max(initial=0)) + 1) + origin[grouped]
@@ -241,8 +241,8 @@ def _whole_requests(group: np.ndarray, origin: np.ndarray, message: np.ndarray, 
 
 
 def _matrices(declared: Conflicts, objects: list[str], operations: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """For each object the number of its kind, and for each kind which operations conflict. Objects with the same list of
-    conflicts are of one kind."""
+    """For each object the number of its kind, and for each kind the conflict matrix of the operations. Objects that declare the
+    same conflicts are of one kind."""
     kinds: dict[str, int] = {}
     found: list[np.ndarray] = []
     kind_of = np.zeros(max(1, len(objects)), np.int64)
@@ -263,7 +263,7 @@ def _matrices(declared: Conflicts, objects: list[str], operations: list[str]) ->
 
 
 def _explain(results: Results, _: Log) -> Explanation:
-    """Which two deliveries are in the wrong order, and why they have one. The task has seen all that there is to say."""
+    """The two deliveries in the wrong order, and why their order matters. Needs no lookups: the task's result has it all."""
     found = results.of(SignificantResult)
     names = tuple(dict.fromkeys(each.message for each in found.seen))
     witness = Witness(
@@ -277,7 +277,7 @@ def _explain(results: Results, _: Log) -> Explanation:
 
 
 def because(found: SignificantResult) -> str:
-    """The first violation in words; only asked where there is one."""
+    """The first violation as a sentence; called only if there is one."""
     first, second = found.seen[:2]
     if not found.early:
         third, fourth = found.seen[2:]

@@ -1,4 +1,4 @@
-"""Total and acyclic order: any two members, or all of them together, deliver in the same order what they both deliver."""
+"""Total and acyclic order: any two members agree on the order of their common messages; all members' orders have no cycle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _make(question: Question) -> DeliveriesTask:
 
 
 DELIVERIES = TaskKind(DeliveriesTask, DeliveriesResult, judge_all_deliveries, _make)
-"""All deliveries of every correct member, compared in one task."""
+"""Compares all deliveries of every correct member in one task."""
 
 
 def disagreeing_messages(found: Disagreement | None) -> Iterable[MessageId]:

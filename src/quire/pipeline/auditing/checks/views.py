@@ -1,4 +1,4 @@
-"""What members of views are promised: virtual synchrony, uniform delivery, and every operation once."""
+"""The guarantees of groups with views: virtual synchrony, uniform delivery, and exactly-once operations of sessions."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class ViewsTask(msgspec.Struct, tag="views"):
 
 class ViewsResult(msgspec.Struct, kw_only=True):
     stays: int = 0
-    """How often a process was in a view."""
+    """How many stays there are: times of a process in a view."""
     synchrony: ViewsFound = ViewsFound()
     uniform: ViewsFound = ViewsFound()
     once: OnceFound = OnceFound()
 
 
 def judge_all_views(task: ViewsTask) -> ViewsResult:
-    """Read all events of every process and follow it through the views."""
+    """Read all events, and follow every process through its views."""
     return judge_views(read_labelled(task.world, task.groups, COLUMNS), correct_members(task.world))
 
 
 def judge_views(rows: Labelled, correct: np.ndarray) -> ViewsResult:
-    """The part that needs no files."""
+    """The part of `judge_all_views` that needs no files."""
     ids, size = message_ids(rows)
     history = find_views(rows, correct)
     return ViewsResult(
@@ -71,7 +71,7 @@ def _explain(fault: ViewFault | None) -> Explanation:
     assert fault is not None
     first, other = fault.seen
     names = tuple(dict.fromkeys(seen.message for seen in fault.seen if seen.message is not None))
-    # Who lacks a message comes first, as in any counterexample about a missing message.
+    # The member that lacks the message comes first, as in every counterexample about a missing message.
     lacked = fault.wrong is Wrong.LACKED
     witness = Witness(
         messages=tuple(dict.fromkeys(map(_name, fault.seen))),

@@ -1,9 +1,10 @@
 """What backups of sequencers cost, and how long clients wait when a sequencer is killed or hangs.
 
-speed  three clients of one group send messages of 64 B as fast as they can, with three sequencers that have no backups and then
-       with one backup each, round by round in turn
+speed  three clients of one group send messages of 64 B as fast as they can, with three sequencers that do not survive, that are
+       rebuilt from what clients know (0 backups), and that have one backup each, round by round in turn
 kill   the sequencer that numbers the group is killed with SIGKILL while the clients send at a steady rate; what counts is the
        longest pause of deliveries at any client in the second after that. Then it is started again, and the next round begins
+kill 0 the same without backups
 stop   the same with SIGSTOP, where nothing ends the connection: it is noticed by silence, after the timeout of 1 s
 
 `before` is the longest pause in as long a time before each fault: what the machine does to everybody. All sequencers and
@@ -56,7 +57,7 @@ class Part:
 
     async def run(self) -> None:
         task = self.task
-        client = quire.connect(task["sequencers"], backups=task["backups"] or None, timeout_s=TIMEOUT_S)
+        client = quire.connect(task["sequencers"], backups=task["backups"], timeout_s=TIMEOUT_S)
         client.on_delivered = self.take
         async with client:
             await client.create_group(GROUP)
@@ -98,7 +99,8 @@ class Part:
 class Service:
     """Sequencers and clients, each a process that was started here."""
 
-    def __init__(self, backups: int, rate: int) -> None:
+    def __init__(self, backups: int | None, rate: int) -> None:
+        """`backups`: None if it is not to survive."""
         addresses = free_addresses(2 * SEQUENCERS)
         self.addresses, self.register = addresses[:SEQUENCERS], addresses[SEQUENCERS:]
         self.backups = backups
@@ -127,7 +129,8 @@ class Service:
 
     async def start(self, number: int) -> None:
         """Returns when it serves: then all groups are backed up."""
-        backups = ["--backups", str(self.backups), "--register", ",".join(self.register)] if self.backups else []
+        survives = self.backups is not None
+        backups = ["--backups", str(self.backups), "--register", ",".join(self.register)] if survives else []
         process = await asyncio.create_subprocess_exec(
             str(Path(sys.executable).with_name("quire")), "serve", "--listen", self.addresses[number],
             "--peers", ",".join(self.addresses), "--timeout", str(TIMEOUT_S), *backups, stderr=asyncio.subprocess.PIPE,
@@ -160,8 +163,8 @@ async def said(client: asyncio.subprocess.Process) -> dict[str, Any]:
 
 
 async def speed(rounds: int, seconds: float) -> dict[str, Any]:
-    """Deliveries a second at each client, without and with a backup."""
-    found: dict[int, list[float]] = {0: [], 1: []}
+    """Deliveries a second at each client: of a service that does not survive, without backups, and with one."""
+    found: dict[int | None, list[float]] = {None: [], 0: [], 1: []}
     for _ in range(rounds):
         for backups, rates in found.items():
             async with Service(backups, 0) as service:
@@ -170,14 +173,17 @@ async def speed(rounds: int, seconds: float) -> dict[str, Any]:
                 await asyncio.sleep(seconds)
                 counts = [each["count"] for each in await service.between(start, start + seconds)]
                 rates.append(min(counts) / seconds)
-    without, backed = (sorted(rates)[rounds // 2] for rates in found.values())
-    return {"rounds": rounds, "without": without, "one_backup": backed, "ratio": backed / without}
+    without, rebuilt, backed = (sorted(rates)[rounds // 2] for rates in found.values())
+    return {
+        "rounds": rounds, "without": without, "rebuilt": rebuilt, "one_backup": backed,
+        "ratio": backed / without, "ratio_rebuilt": rebuilt / without,
+    }  # fmt: skip
 
 
-async def faults(rounds: int, rate: int, kind: str) -> dict[str, Any]:
+async def faults(rounds: int, rate: int, kind: str, backups: int) -> dict[str, Any]:
     pauses, before = [], []
     observed_s = OBSERVED_S + (TIMEOUT_S if kind == "stop" else 0.0)
-    async with Service(1, rate) as service:
+    async with Service(backups, rate) as service:
         for _ in range(rounds):
             await asyncio.sleep(observed_s + CALM_S)
             at = time.monotonic()
@@ -202,16 +208,19 @@ async def main(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if arguments.rounds:
         found["speed"] = await speed(arguments.rounds, arguments.seconds)
         found["speed"]["met"] = found["speed"]["ratio"] >= SPEED_RATIO
-    for kind, rounds in (("kill", arguments.kills), ("stop", arguments.stops)):
+    for name, rounds, backups in (("kill", arguments.kills, 1), ("kill 0", arguments.kills, 0), ("stop", arguments.stops, 1)):
         if rounds:
-            found[kind] = await faults(rounds, arguments.rate, kind)
+            found[name] = await faults(rounds, arguments.rate, name.partition(" ")[0], backups)
     return found
 
 
 def shown(name: str, row: dict[str, Any]) -> str:
     met = "met" if row["met"] else "missed"
     if name == "speed":
-        rates = f"{row['without']:,.0f} without, {row['one_backup']:,.0f} with one backup: {row['ratio']:.2f}"
+        rates = (
+            f"{row['without']:,.0f} if it does not survive, {row['rebuilt']:,.0f} without backups: {row['ratio_rebuilt']:.2f}, "
+            f"{row['one_backup']:,.0f} with one backup: {row['ratio']:.2f}"
+        )
         return f"{name:<6} {row['rounds']:>3} rounds  deliveries a second {rates} (target {SPEED_RATIO}: {met})"
     pause = f"longest pause p50 {row['p50_ms']:,.0f} ms, p99 {row['p99_ms']:,.0f} ms"
     calm = f"before p50 {row['before_p50_ms']:,.0f} ms, worst {row['before_worst_ms']:,.0f} ms"

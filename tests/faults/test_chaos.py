@@ -50,7 +50,7 @@ def test_a_short_round_of_random_faults_loses_nothing(tmp_path: Path, seed: int)
     assert outcome.acknowledged == outcome.delivered > 0
 
 
-def test_a_seed_kills_one_sequencer_at_a_time() -> None:
+def test_a_seed_loses_no_more_sequencers_at_a_time_than_there_are_backups() -> None:
     rounds = [sequencers.make_round(seed, 10, True) for seed in range(50)]
     assert rounds == [sequencers.make_round(seed, 10, True) for seed in range(50)]
     kinds = {type(fault).__name__ for each in rounds for fault in each.faults}
@@ -58,14 +58,22 @@ def test_a_seed_kills_one_sequencer_at_a_time() -> None:
     for each in rounds:
         killed: set[int] = set()
         for fault in each.faults:
-            if isinstance(fault, Kill | Restart) and fault.member in sequencers.SEQUENCERS:
-                assert isinstance(fault, Restart) or not killed
+            if isinstance(fault, Kill | Restart) and fault.member in sequencers.sequencers_of(each):
                 killed ^= {fault.member}
+                assert len(killed) <= sequencers.backups_of(each)
+        assert {*each.asked} <= {*each.faults}
+    assert {sequencers.backups_of(each) for each in rounds} == {1, 2}
+    assert max(map(together, rounds)) == 2
+    assert any(each.asked for each in rounds)
 
 
-def test_clients_of_sequencers_lose_nothing_when_one_is_killed_and_others_are_stopped(tmp_path: Path) -> None:
-    faults = parse_faults("kill 0@200ms, stop 4@250ms for 100ms, restart 0@500ms, stop 1@700ms for 200ms, kill 3@800ms")
-    outcome = sequencers.play(Round(0, 6, faults, {"order": "total"}), tmp_path, audit_here)
+def test_clients_of_sequencers_lose_nothing_when_one_is_killed_another_restarted_and_others_are_stopped(tmp_path: Path) -> None:
+    faults = parse_faults(
+        "kill 0@200ms, stop 4@250ms for 100ms, restart 0@500ms, stop 1@700ms for 200ms, kill 3@800ms, kill 2@900ms, "
+        "restart 2@1s"
+    )
+    round = Round(0, 6, faults, {"order": "total", "bodies": "direct"}, asked=(Kill(2, 900),))
+    outcome = sequencers.play(round, tmp_path, audit_here)
     assert outcome.acknowledged > 0
 
 

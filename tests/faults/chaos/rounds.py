@@ -29,6 +29,8 @@ class Round(msgspec.Struct, frozen=True):
     """Of the service."""
     blank: tuple[Restart, ...] = ()
     """The restarts at which nothing is left of the disk."""
+    asked: tuple[Kill, ...] = ()
+    """The kills that are none: the process is asked to end, and does so by itself."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

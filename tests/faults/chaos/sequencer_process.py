@@ -1,4 +1,4 @@
-"""A sequencer with a backup, or a client that sends, joins and leaves all the time; if it is evicted, it comes again."""
+"""A sequencer with backups, or a client that sends, joins and leaves all the time; if it is evicted, it comes again."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def visit(given: dict[str, Any], network: dict[str, Any], over: asyncio.Ev
     choose = random.Random(given["start"])
     for time in count():
         notes = Notes(Path(given["notes"], f"{given['start']}-{time}"))
-        client = quire.connect(given["sequencers"], trace=given["trace"], **network)
+        client = quire.connect(given["sequencers"], trace=given["trace"], listen=given["listen"], **network)
         try:
             async with client:
                 await Client(client, notes, over, choose).work()
@@ -125,8 +125,8 @@ async def visit(given: dict[str, Any], network: dict[str, Any], over: asyncio.Ev
 
 async def main(given: dict[str, Any], over: asyncio.Event) -> None:
     network = {
-        "backups": 1, "options": {"tick_ms": 20, **given["options"]}, "timeout_s": given["timeout_s"], "join_s": 600,
-        "insecure": True,
+        "backups": given["backups"], "options": {"tick_ms": 20, **given["options"]}, "timeout_s": given["timeout_s"],
+        "join_s": 600, "insecure": True,
     }  # fmt: skip
     await (visit if given["me"] is None else serve)(given, network, over)
 

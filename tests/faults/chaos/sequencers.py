@@ -1,7 +1,8 @@
-"""Sequencers with a backup, and clients in two groups that they join and leave.
+"""Three sequencers with one backup or five with two, and clients in two groups that they join and leave.
 
-One sequencer may be lost at a time, so one is killed only when all are there and back each other up; they are stopped and cut
-off at any time, and the clients killed, stopped and cut off.
+So many sequencers may be lost at a time as there are backups, so they are killed only when all are there and back each other
+up; some are asked to end instead, as where they are restarted one after the other. They are stopped and cut off at any time,
+and the clients killed, stopped and cut off. Bodies of messages go through the sequencers, or directly from client to client.
 """
 
 from __future__ import annotations
@@ -20,36 +21,56 @@ from tests.faults.chaos.processes import ServiceProcesses, Stage, stage
 from tests.faults.chaos.rounds import TIMEOUT_MS, Judge, Maker, Outcome, Round, check_promises
 from tests.faults.chaos.worker import read_notes
 
-SEQUENCERS = range(3)
-CLIENTS = range(3, 6)
+CLIENTS = 3
 NEVER = 1 << 62
 
 Entry = tuple[Any, ...]
 """What has a number in a group: a message with its origin, or a change with whom it is about."""
 
 
+def sequencers_of(round: Round) -> range:
+    return range(round.members - CLIENTS)
+
+
+def backups_of(round: Round) -> int:
+    """A majority is left when so many are lost."""
+    return len(sequencers_of(round)) // 2
+
+
 def make_round(seed: int, seconds: float, apart: bool) -> Round:
     choose = random.Random(seed)
-    maker = Maker(choose, len(SEQUENCERS) + len(CLIENTS), seconds)
+    backups = choose.choice((1, 1, 2))
+    sequencers = range(2 * backups + 1)
+    maker = Maker(choose, len(sequencers) + CLIENTS, seconds)
+    clients, asked = maker.members[len(sequencers) :], list[Kill]()
 
-    def kill_sequencer(at_ms: int) -> int:
-        at_ms = maker.quiet_ms(at_ms, SEQUENCERS)
-        maker.kill([choose.choice(SEQUENCERS)], at_ms)
+    def kill_sequencers(at_ms: int) -> int:
+        at_ms = maker.quiet_ms(at_ms, sequencers)
+        maker.kill(choose.sample(sequencers, choose.randint(1, backups)), at_ms)
+        return at_ms
+
+    def ask_sequencer(at_ms: int) -> int:
+        at_ms = maker.quiet_ms(at_ms, sequencers)
+        [restart] = maker.kill([choose.choice(sequencers)], at_ms)
+        asked.append(Kill(restart.member, at_ms))
         return at_ms
 
     def kill_client(at_ms: int) -> None:
-        maker.kill(maker.free(at_ms, CLIENTS)[:1], at_ms)
+        maker.kill(maker.free(at_ms, clients)[:1], at_ms)
 
     kinds: list[Callable[[int], int | None]] = [
-        kill_sequencer,
-        kill_sequencer,
+        kill_sequencers,
+        ask_sequencer,
         kill_client,
         maker.stop_shortly,
         maker.stop_for_long,
     ]
     kinds += [maker.part, maker.cut] * apart
-    options: dict[str, object] = {"order": choose.choice(("total", "hybrid", "causal-total"))}
-    return Round(seed, len(maker.members), maker.make(kinds, pause_ms=3000), options)
+    options: dict[str, object] = {
+        "order": choose.choice(("total", "hybrid", "causal-total")),
+        "bodies": choose.choice(("relay", "direct")),
+    }
+    return Round(seed, len(maker.members), maker.make(kinds, pause_ms=3000), options, asked=tuple(asked))
 
 
 class SequencerProcesses(ServiceProcesses):
@@ -58,12 +79,20 @@ class SequencerProcesses(ServiceProcesses):
     def __init__(self, round: Round, place: Stage, directory: Path) -> None:
         super().__init__(round, place, directory)
         self._directory = directory
-        self._sequencers = place.addresses(7400)[: len(SEQUENCERS)]
-        self._register = place.addresses(8400)[: len(SEQUENCERS)]
+        self._killed_at = -1
+        self._numbers = sequencers_of(round)
+        self._clients = range(self._numbers.stop, round.members)
+        self._sequencers = place.addresses(7400)[: len(self._numbers)]
+        self._register = place.addresses(8400)[: len(self._numbers)]
+        direct = place.hosts is not None and round.options.get("bodies") == "direct"
+        self._listen = place.addresses(7700) if direct else [None] * round.members
+        """Where clients reach each other; where all are on one host, they find a place themselves."""
 
     def settings(self, number: int) -> dict[str, Any]:
         return {
-            "me": number if number in SEQUENCERS else None,
+            "me": number if number in self._numbers else None,
+            "backups": backups_of(self.round),
+            "listen": self._listen[number],
             "sequencers": [*self._sequencers],
             "register": [*self._register],
             "options": self.round.options,
@@ -73,17 +102,28 @@ class SequencerProcesses(ServiceProcesses):
         }
 
     async def may_happen(self, moment: Moment) -> None:
-        if isinstance(moment.fault, Kill) and moment.fault.member in SEQUENCERS:
-            await self.until_said("whole", SEQUENCERS, "before the next sequencer is killed")
+        if isinstance(moment.fault, Kill) and moment.fault.member in self._numbers:
+            # Several that are killed at once are lost together, and one that does not run says nothing.
+            if self._killed_at != moment.at_ms:
+                await self.until_said("whole", self._numbers, "before the next sequencer is killed")
+            self._killed_at = moment.at_ms
+
+    async def _kill(self, number: int) -> None:
+        if Kill(number, self._killed_at) not in self.round.asked:
+            await super()._kill(number)
+            return
+        self.signal(signal.SIGTERM, [number])
+        await self._following[number]
+        assert self.has_ended_well(number), f"sequencer {number} was asked to end, and did not"
 
     async def take_part(self) -> None:
         await self.until_said("ready", range(self.count), "at the start")
         self.begin()
         await self.have_faults_happen()
-        await self.until_said("whole", SEQUENCERS, "after the last fault")
-        await self.until_said("ready", CLIENTS, "after the last fault")
-        self.signal(signal.SIGINT, CLIENTS)
-        await self.until_said("ended", CLIENTS, "at the end")
+        await self.until_said("whole", self._numbers, "after the last fault")
+        await self.until_said("ready", self._clients, "after the last fault")
+        self.signal(signal.SIGINT, self._clients)
+        await self.until_said("ended", self._clients, "at the end")
 
 
 class Log:

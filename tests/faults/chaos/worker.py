@@ -38,7 +38,8 @@ def run(main: Callable[[dict[str, Any], asyncio.Event], Coroutine[Any, Any, None
 
     async def until_ended() -> None:
         over = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, over.set)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, over.set)
         await main(json.loads(sys.argv[1]), over)
         say(ended=True)
 

@@ -27,7 +27,7 @@ from tests.audit.traces import Trace, plain, timed, write
 from tests.kit.effort import runs
 
 HERE = run_here(audit_job())
-TRACES = runs(250, 500)
+TRACES = runs(150, 500)
 ALL = (*OF_ANY_MESSAGES, Guarantee.HYBRID, Guarantee.MEMBERSHIPS)
 
 

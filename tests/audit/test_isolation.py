@@ -30,7 +30,7 @@ from tests.audit.traces import Trace
 from tests.audit.txn_traces import random_transactions
 from tests.kit.effort import runs
 
-TRACES = runs(300, 2000)
+TRACES = runs(200, 2000)
 HISTORIES_TRIED = runs(40, 600)
 INITIAL = "initial"
 LEVELS = [Guarantee.READ_COMMITTED, Guarantee.READ_ATOMIC, Guarantee.TRANSACTIONAL_CAUSAL, Guarantee.SERIALISABLE]

@@ -17,9 +17,10 @@ from quire.pipeline.auditing.results import Results
 from quire.pipeline.tasks import run_here
 from tests.audit import memory, oracle
 from tests.audit.traces import Trace, plain, random_trace, timed
+from tests.kit.effort import runs
 
 HERE = run_here(audit_job())
-TRACES = 2000
+TRACES = runs(1000, 2000)
 PARTS = 8
 
 

@@ -19,8 +19,9 @@ from tests.audit import memory, oracle
 from tests.audit.oracle import Event, Logs, Message
 from tests.audit.test_oracle import counts
 from tests.audit.traces import Clocks, Trace, plain
+from tests.kit.effort import runs
 
-TRACES = 400
+TRACES = runs(250, 400)
 
 
 def ordered_trace(random: Random, faults: int) -> Trace:

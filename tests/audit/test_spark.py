@@ -16,11 +16,13 @@ from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.tasks import run_here
 from tests.audit import oracle
 from tests.audit.traces import Trace, plain, random_trace, timed, write
+from tests.kit.effort import runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = run_here(audit_job())
+TRACES = runs(80, 160)
 
 
 def said(result: Audit) -> dict[str, object]:
@@ -51,7 +53,7 @@ def test_random_traces_on_spark_equal_brute_force(spark: SparkSession, tmp_path:
 
 @pytest.mark.parametrize("part", range(4))
 def test_what_is_said_does_not_depend_on_the_number_of_segments(tmp_path: Path, part: int) -> None:
-    for seed in range(part * 40, part * 40 + 40):
+    for seed in range(part, TRACES, 4):
         trace = random_trace(random.Random(seed))
         if not any(trace.logs):
             continue

@@ -33,7 +33,7 @@ from tests.audit.view_traces import happening, installed, random_views
 from tests.kit.effort import runs
 
 HERE = run_here(audit_job())
-TRACES = runs(1500, 6000)
+TRACES = runs(800, 6000)
 OF_VIEWS = (Guarantee.VIRTUAL_SYNCHRONY, Guarantee.UNIFORM, Guarantee.ONCE)
 ALL = (*OF_ANY_MESSAGES, *OF_VIEWS)
 

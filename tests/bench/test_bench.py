@@ -168,7 +168,7 @@ class TestMeasure:
 
 class TestSoak:
     def test_under_full_load_memory_is_flat_and_nothing_is_lost(self) -> None:
-        seconds = float(os.environ.get("QUIRE_SOAK_SECONDS", "6"))
+        seconds = float(os.environ.get("QUIRE_SOAK_SECONDS", "3"))
         result = asyncio.run(soak(seconds, members=3, size=64, say=silently))
         assert result.deliveries == 3 * result.sent > 0
         assert result.flat, f"memory grew by {result.growth_bytes} bytes"

@@ -18,10 +18,14 @@ from tests.mutants.planting import PASSED, Copy
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_wrong_rule_replaces_what_is_there_once_by_something_else_that_compiles(mutation: Mutation) -> None:
-    right = (SOURCES / mutation.path).read_text()
-    wrong = mutation.planted_in(right)
-    assert ast.dump(ast.parse(wrong)) != ast.dump(ast.parse(right))
+    wrong = ast.parse(mutation.planted_in((SOURCES / mutation.path).read_text()))
+    assert ast.dump(wrong) != understood(SOURCES / mutation.path)
     compile(wrong, mutation.module, "exec")
+
+
+@cache
+def understood(file: Path) -> str:
+    return ast.dump(ast.parse(file.read_text()))
 
 
 @cache

@@ -14,6 +14,7 @@ from quire.pipeline.auditing.auditor import audit_here
 from quire.simulation.config import Crash, FaultConfig, NetworkConfig, Partition, Pause, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
 from quire.trace.store import open_run
+from tests.kit.effort import runs
 from tests.kit.variants import single_phase_variants
 from tests.simulation.plain import Plain, engine
 
@@ -107,7 +108,7 @@ def test_what_raw_links_lose_is_missed() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["single-phase", "fifo", "causal-vector"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(runs(4, 12)))
 def test_survivors_of_a_crash_agree(protocol: str, seed: int, tmp_path: Path) -> None:
     faults = FaultConfig(crashes=(Crash(seed % 4, 150),))
     result = judged(tmp_path, seed=seed, protocol=protocol, faults=faults, network=NetworkConfig(delay="exponential:10"))

@@ -15,11 +15,12 @@ import pytest
 
 from quire.model.errors import QuireError
 from quire.protocols.registry import PROTOCOLS
+from tests.kit.effort import runs
 from tests.kit.schedules import Plan, broken_promise, random_plan, run_plan
 from tests.kit.variants import ACKS, BATCHES, IDS, Variant
 from tests.kit.world import World
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "1000"))
+RUNS = runs(600, 1000)
 SEED = os.environ.get("QUIRE_SWARM_SEED")
 MEMBERS = (2, 6)
 RUN_LONGEST = 5

@@ -16,12 +16,13 @@ import pytest
 from quire.protocols.transactions.errors import CommitUnknown, Obsolete, TxAborted
 from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.protocols.transactions.timestamps import ZERO
+from tests.kit.effort import runs
 from tests.transactions import plans
 from tests.transactions.duels import Duel
 from tests.transactions.kept_stores import KeptStore
 from tests.transactions.stores import Plan, Store
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+RUNS = runs(250, 500)
 SEED = os.environ.get("QUIRE_SWARM_SEED")
 SHARES = {
     "full": 1.0,

@@ -74,7 +74,7 @@ CONFIGURATIONS = {
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_whatever_happens_every_promise_is_kept(name: str) -> None:
     config, live = CONFIGURATIONS[name], 0
-    count = runs(12, 200)
+    count = runs(8, 200)
     for seed in range(count):
         try:
             live += Chaos(config, seed).run().live

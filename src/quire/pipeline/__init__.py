@@ -1,7 +1,7 @@
-"""The pipeline: traces in, verdicts, causes and orders out, on the caller's Spark session.
+"""The Spark pipeline: audits traces, analyses their causality, imports logs of other systems, and orders events.
 
-Each job is a package of its own: `auditing`, `causality`, `importing`, `ordering`. What they share (sessions, tasks, how a
-trace is cut and read) lies beside them. Importing this package is cheap; Spark and the compiled kernels are loaded when
+Each job is a package: `auditing`, `causality`, `importing`, `ordering`. The modules beside them are shared: sessions, tasks,
+and how a trace is cut into segments and read. Importing this package is cheap; Spark and the compiled kernels are loaded when
 they are used.
 """
 

@@ -1,8 +1,8 @@
-"""Events and the events that they follow, as a graph: what is in a circle, how deep each is, and an order of all of them.
+"""Graph algorithms on events and their direct causes: topological depth, cycles, an order, lanes, and redundant edges.
 
-The order keeps to the times of the events where it can: an event takes its place at its own time, or at that of the last of
-its causes, whichever is later. Of those at one time the causes come first, because fewer are behind them; so ties of times
-are never taken for causes, and no clock that is behind turns a cause and its effect round.
+The order follows the events' times where it can: an event is placed at its own time or at that of its latest cause, whichever
+is later. Among events at the same time, causes come first, because they have a smaller depth. So a tie in time is never
+mistaken for causality, and a clock that is behind never swaps a cause and its effect.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from quire.pipeline.compiled import compiled
 
 
 class Arranged(NamedTuple):
-    """For each event, the time at which it takes its place and how many are behind it in the longest chain. Those with the
-    depth -1 follow themselves, or events that do."""
+    """For each event, the time at which it is placed and its depth: the length of the longest chain of causes behind it. The
+    depth is -1 for events on a cycle, and for those after one."""
 
     time: np.ndarray
     depth: np.ndarray
 
 
 def arrange(effect: np.ndarray, cause: np.ndarray, time: np.ndarray) -> Arranged:
-    """Given pairs of events, by their indices, of which the one follows the other, and everybody's own time."""
+    """Place events, given the pairs (effect, cause) as event indices, and each event's own time."""
     events = len(time)
     by_cause = np.argsort(cause, kind="stable")
     begin = np.searchsorted(cause[by_cause], np.arange(events + 1))
@@ -35,7 +35,8 @@ def arrange(effect: np.ndarray, cause: np.ndarray, time: np.ndarray) -> Arranged
 def spread_times(
     begin: np.ndarray, effects: np.ndarray, waiting: np.ndarray, own: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """From the events without causes on: `effects[begin[e] : begin[e + 1]]` follow e, which follows `waiting[e]` others."""
+    """Propagate times and depths, starting at the events without causes. The effects of event e are
+    `effects[begin[e] : begin[e + 1]]`, and it has `waiting[e]` causes."""
     events = len(own)
     time, depth = own.copy(), np.full(events, -1, np.int64)
     ready = np.empty(events, np.int64)
@@ -62,9 +63,9 @@ def spread_times(
 
 
 def circle(effect: np.ndarray, cause: np.ndarray, depth: np.ndarray) -> list[int]:
-    """A circle among the events that have no depth, from its least event on: each follows the next."""
+    """A cycle among the events without a depth, beginning with its lowest event: each event follows the next."""
     stuck = np.flatnonzero((depth[effect] < 0) & (depth[cause] < 0))
-    # Everybody left has a cause that is left, so that following one of them each leads into a circle.
+    # Every event left has a cause that is left, so following one cause of each leads into a cycle.
     follows = dict(zip(effect[stuck][::-1].tolist(), cause[stuck][::-1].tolist(), strict=True))
     path = [min(follows)]
     seen = {path[0]: 0}
@@ -80,10 +81,10 @@ def circle(effect: np.ndarray, cause: np.ndarray, depth: np.ndarray) -> list[int
 def lanes(
     order: np.ndarray, begin: np.ndarray, causes: np.ndarray, execution: np.ndarray, host: np.ndarray, hosts: int
 ) -> np.ndarray:  # fmt: skip
-    """Put every event in a lane of its host, given in an order in which causes come first: after the first of its causes
-    (`causes[begin[e] : begin[e + 1]]`) at that host that is still the last of its lane, or else in a new one. Every execution,
-    one after the other, has the same lanes."""
-    events = len(begin) - 1  # Some may be in no order, because they repeat others.
+    """Assign every event to a lane of its host, in an order that puts causes first. An event continues the lane of its first
+    cause (of `causes[begin[e] : begin[e + 1]]`) at the same host that is still the last of its lane; otherwise it starts a new
+    lane. Consecutive executions reuse the same lanes."""
+    events = len(begin) - 1  # Events that repeat others are not in `order`.
     lane = np.full(events, -1, np.int64)
     last = np.zeros(events, np.bool_)
     count, current = np.zeros(hosts, np.int64), -1
@@ -108,17 +109,17 @@ def news(
     order: np.ndarray, process: np.ndarray, number: np.ndarray, begin: np.ndarray, causes: np.ndarray, row: np.ndarray,
     members: int, rows: int,
 ) -> np.ndarray:  # fmt: skip
-    """Which of the pairs tell a process something that it does not know by then, given in an order in which causes come first.
+    """Which (effect, cause) pairs are not redundant: they tell the effect's process something it does not know yet.
 
-    `number` is the place of an event at its process, and `row` a place for the vector of an event that others name, -1 for one
-    that nobody does.
+    `order` puts causes first. `number` is the position of an event at its process. `row` is where to keep the vector of an
+    event that others name as a cause; -1 if none does.
     """
     known = np.zeros((members, members), np.int64)
     vector = np.zeros((rows, members), np.int64)
     told = np.zeros(len(causes), np.bool_)
     for event in order:
         own = process[event]
-        # Of several causes one may account for another: the later are looked at first, because they know more.
+        # One of several causes may imply another: later ones are tried first, because they know more.
         for at in range(begin[event + 1] - 1, begin[event] - 1, -1):
             cause = causes[at]
             source = process[cause]

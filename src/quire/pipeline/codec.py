@@ -1,6 +1,6 @@
-"""How a task's description and its result travel through Spark: one binary value, msgpack with arrays as raw bytes.
+"""The encoding in which tasks and results travel through Spark: one binary value, msgpack with arrays as raw bytes.
 
-Nothing here can run code when it is read, unlike a pickle, and the same bytes work on a cluster and over Spark Connect.
+Unlike a pickle, it cannot run code when it is decoded, and the same bytes work on a cluster and over Spark Connect.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _T = TypeVar("_T")
 
 
 def encode(value: object) -> bytes:
-    """Any msgspec struct, the arrays in it included."""
+    """Encode any msgspec struct, including the arrays in it."""
     return msgspec.msgpack.encode(value, enc_hook=_from_array)
 
 
 def decode(data: bytes, kind: type[_T]) -> _T:
-    """The value again. Its arrays are copies, which may be written to."""
+    """Decode a value. Its arrays are writable copies."""
     return msgspec.msgpack.decode(data, type=kind, dec_hook=_to_array)
 
 

@@ -1,6 +1,6 @@
-"""Columns of a trace as plain arrays.
+"""Converts the Arrow columns of a trace to NumPy arrays.
 
-Arrow's own conversions would import pandas, half a second for every worker, so numbers are taken from the buffers.
+Arrow's own conversions import pandas, which takes half a second in every worker, so numbers are read from the buffers directly.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Flags = npt.NDArray[np.bool_]
 KIND_CODES = {word: code for code, word in enumerate(KINDS)}
 
 Chunks = list[np.ndarray]
-"""A column as the file has it, in pieces: they are copied once, into the arrays of all processes."""
+"""The chunks of a column as they are in the file; they are copied only once, into the arrays of all processes."""
 
 
 def join(arrays: Sequence[np.ndarray], kind: type) -> np.ndarray:
-    """The pieces of a column in one array, without a copy where there is only one."""
+    """The chunks of a column as one array, without a copy if there is only one."""
     if len(arrays) == 1:
         return arrays[0].astype(kind, copy=False)
     return np.concatenate(arrays, dtype=kind) if arrays else np.empty(0, kind)
 
 
 def array(chunk: Any, kind: type) -> np.ndarray:
-    """The numbers of one piece, without a copy; where it has nulls, anything."""
+    """The numbers of one chunk, without a copy; values at nulls are undefined."""
     if not len(chunk):
         return np.empty(0, kind)
     return np.frombuffer(chunk.buffers()[1], dtype=kind, count=chunk.offset + len(chunk))[chunk.offset :]
 
 
 def valid(chunk: Any) -> Flags:
-    """Which values of one piece are not null."""
+    """Which values of one chunk are not null."""
     bits = chunk.buffers()[0] if len(chunk) else None
     if bits is None:
         return np.ones(len(chunk), np.bool_)
@@ -49,7 +49,7 @@ def valid(chunk: Any) -> Flags:
 
 
 def values(column: Any, kind: type) -> Chunks:
-    """The numbers of a column; where it has nulls, anything."""
+    """The numbers of a column; values at nulls are undefined."""
     return [array(chunk, kind) for chunk in column.chunks]
 
 
@@ -59,7 +59,7 @@ def present(column: Any) -> Flags:
 
 
 def kinds(column: Any) -> npt.NDArray[np.int8]:
-    """The events' codes, whatever numbers the file's own dictionaries give the words, all of which are known."""
+    """The codes of the events' kinds, independent of the file's own dictionary codes. All kinds must be known ones."""
     codes = []
     for chunk in column.chunks:
         indices = array(chunk.indices, np.int8)
@@ -69,7 +69,7 @@ def kinds(column: Any) -> npt.NDArray[np.int8]:
 
 
 def numbers(table: pa.Table, name: str) -> tuple[Integers, Flags]:
-    """The values of a column of numbers, 0 where it has none, and where it has some."""
+    """The values of a number column (0 for null), and which of them are not null."""
     column = table[name]
     known = present(column)
     kind = np.int32 if column.type == pa.int32() else np.int64
@@ -78,14 +78,14 @@ def numbers(table: pa.Table, name: str) -> tuple[Integers, Flags]:
 
 
 def flags(table: pa.Table, name: str) -> Flags:
-    """The values of a column of true and false; false where it has none."""
+    """The values of a boolean column; null is false."""
     column: Any = table[name]
     found: Flags = np.asarray(column.fill_null(False))
     return found
 
 
 def destinations(column: Any, chosen: Flags) -> tuple[Chunks, Chunks]:
-    """How many destinations each of the chosen events has (-1: not recorded), and all of them end to end."""
+    """The number of destinations of each chosen event (-1: not recorded), and all destinations concatenated."""
     counts, found = [], []
     start = 0
     for chunk in column.chunks:
@@ -97,7 +97,7 @@ def destinations(column: Any, chosen: Flags) -> tuple[Chunks, Chunks]:
         own = np.diff(offsets)[wanted]
         dests = array(chunk.values, np.int32)[offsets[0] : offsets[-1]]
         if not own.all() or own.sum() != len(dests):
-            # Rare: a send without destinations, or destinations on other events, which say nothing.
+            # Rare: a send without destinations, or destinations on other events, which are ignored.
             kept = chunk.filter(pa.array(wanted))
             own = np.where(np.asarray(kept.is_null()), -1, np.asarray(pc.list_value_length(kept).fill_null(-1)))
             dests = np.asarray(kept.drop_null().flatten())

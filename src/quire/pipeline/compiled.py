@@ -1,4 +1,4 @@
-"""Functions that numba compiles: loops over millions of events that no array operation can express."""
+"""Decorators for functions that numba compiles: loops over millions of events that array operations cannot express."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def compiled(function: _F) -> _F:
-    """Compile when first called, and keep the machine code (in NUMBA_CACHE_DIR, or beside the module) for next time."""
+    """Compile on the first call, and cache the machine code (in NUMBA_CACHE_DIR, or beside the module)."""
     try:
         return cast(_F, numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:
-        # There is no folder in which the machine code could be kept: compile in every process.
+        # There is no writable directory for the cache: compile in every process.
         return cast(_F, numba.njit(nogil=True)(function))
 
 
 def piece(function: _F) -> _F:
-    """A piece of a compiled function, which must not make any array.
+    """Mark a function that is part of a compiled function and creates no arrays.
 
-    Numba counts the references to arrays that are handed on, which would take longer than what most pieces do. Here it is
-    told that there is nothing to count, so that a piece costs nothing and a long loop can be read.
+    Numba counts references to the arrays that are passed on, which would take longer than the work of most of these functions.
+    Here reference counting is turned off, so that splitting a long loop into readable functions costs nothing.
     """
     options: dict[str, Any] = {"nogil": True, "_nrt": False}
     return cast(_F, numba.njit(**options)(function))
@@ -32,7 +32,7 @@ def piece(function: _F) -> _F:
 
 @piece
 def first_not_below(numbers: np.ndarray, low: int, high: int, number: int) -> int:
-    """Where `number` is, or would be, among those from `low` to before `high`, which are in order."""
+    """Binary search: the index of `number`, or where it would be, in the sorted range from `low` to before `high`."""
     while low < high:
         middle = (low + high) >> 1
         if numbers[middle] < number:

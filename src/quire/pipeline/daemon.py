@@ -1,8 +1,8 @@
-"""The process that Spark's Python workers on this machine are copies of, with what all of them need already imported.
+"""The daemon from which Spark forks its Python workers on this machine, with their common imports already loaded.
 
-Spark starts it when the first task comes, and has it make a copy of itself for each worker. What it has imported, its copies
-need not import again: otherwise that is most of what a small task costs, once for each core. It imports nothing that starts
-threads, which would not be in the copies.
+Spark starts it when the first task arrives, and has it fork once for each worker. The workers need not repeat its imports,
+which would otherwise be most of the cost of a small task, once per core. It imports nothing that starts threads, because
+threads do not survive a fork.
 """
 
 from __future__ import annotations

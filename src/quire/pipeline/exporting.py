@@ -1,6 +1,7 @@
-"""A run as a ShiViz log: every event with its vector clock, which follows from the messages.
+"""Exports a run as a ShiViz log: every event with its vector clock, computed from the messages.
 
-Segments are written side by side, each to a file of its own, and joined. An event's text is what its log said, or what it is.
+Segments are written in parallel, each to its own file, and then concatenated. An event's text is that of its log, or a
+description of the event.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def export_shiviz(spark: SparkSession, directory: Path, out: Path, *, force: boo
 def export_with(
     follow_by: Runner, export_by: Runner, directory: Path, out: Path, *, segments: int | None = None, force: bool = False
 ) -> Exported:
-    """The same with any way to run tasks."""
+    """Like `export_shiviz`, with any task runners."""
     check_new_file(out, force=force)
     check_single(directory)
     info = read_info(directory)
@@ -81,13 +82,13 @@ def export_with(
 
 
 def _without_spaces(hosts: Sequence[object]) -> tuple[str, ...]:
-    """The hosts as ShiViz takes them, up to the first space; with their number where two would be the same."""
+    """The host names in a form that ShiViz accepts: cut at the first space, with a number added where two would be equal."""
     names = ["_".join(str(host).split()) for host in hosts]
     return tuple(f"{name}#{process}" if names.count(name) > 1 else name for process, name in enumerate(names))
 
 
 def check_new_file(out: Path, *, force: bool) -> None:
-    """Refuse a file that exists, unless it is to be replaced and is what an export looks like."""
+    """Refuse an existing file, unless it is to be replaced and looks like an export."""
     check_file(out, _is_export, "a log made by `quire export`", force=force)
 
 
@@ -119,7 +120,7 @@ def export_segment(task: ExportTask) -> int:
 
 
 def _texts(piece: Piece) -> dict[tuple[int, int], str]:
-    """What the logs said, where they said something."""
+    """The texts of the original logs, for the events that have one."""
     texts: dict[tuple[int, int], str] = {}
     with TraceReader(piece.world.run) as reader:
         for group, table in reader.read_each(piece.groups, (), optional=(TEXT, EVENT)):

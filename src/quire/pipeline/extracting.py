@@ -1,4 +1,4 @@
-"""One execution of a run that holds many, as a run of its own: the same events, numbered from 0 on."""
+"""Extracts one execution of a run with several into a new run: the same events, numbered from 0 on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Extracted(msgspec.Struct, frozen=True):
 
 
 def extract_execution(directory: Path, label: str, out: Path, *, force: bool = False) -> Extracted:
-    """Write the execution of this label to a new run directory; raises BadInput where there is none."""
+    """Write the execution with this label to a new run directory; raises BadInput if there is none."""
     stored = open_run(directory)
     executions = read_executions(directory)
     if executions is None:
@@ -66,7 +66,7 @@ def extract_execution(directory: Path, label: str, out: Path, *, force: bool = F
 
 
 def _counts(table: pa.Table) -> tuple[int, int, int]:
-    """Events, messages and deliveries of a process."""
+    """The numbers of events, messages and deliveries of a process."""
     kind, implied = kinds(table["kind"]), flags(table, IMPLIED)
     seq = numbers(table, "seq")[0]
     return int((~implied).sum()), len(np.unique(seq[kind == SEND])), int(((kind == DELIVER) & ~implied).sum())

@@ -1,4 +1,4 @@
-"""Numbers for texts, the same in every process: Python's own differ from one to the next."""
+"""Hashes of texts that are the same in every process, unlike Python's own, which are seeded per process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from quire.pipeline.compiled import compiled, piece
 
 @piece
 def mix_in(mixed: int, part: int) -> int:
-    """A number of 32 bits for what was mixed and one part more, by Fowler, Noll and Vo."""
+    """Add one part to a 32-bit Fowler-Noll-Vo hash."""
     return (((mixed ^ int(part)) & 0xFFFFFFFF) * 16777619) & 0xFFFFFFFF
 
 
 @compiled
 def hash_texts(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """A number for each text, the same everywhere."""
+    """The hash of each text, the same in every process."""
     hashes = np.empty(len(offsets) - 1, np.int64)
     for row in range(len(hashes)):
         mixed = 0
@@ -29,7 +29,7 @@ def hash_texts(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def bytes_of(texts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of texts, and where each begins and the last ends."""
+    """The bytes of the texts, and the offsets at which each begins and the last ends."""
     _, offsets, letters = texts.buffers()
     if letters is None or not letters.size:
         letters = pa.py_buffer(b"\0")

@@ -1,1 +1,1 @@
-"""What happened before what: vector times for every event of a trace, and the questions that people ask of them."""
+"""Happened-before analysis: vector times for every event of a trace, and queries on them."""

@@ -1,8 +1,8 @@
-"""The critical path: the chain of events that decided when the last one could happen, followed back from the end.
+"""The critical path: the causal chain that determined when the last event could happen, followed back from the end.
 
-By `events` it is a longest chain. By `time` it goes back, from the event that happened last, to whichever of its two
-immediate causes happened later: what the process did before, or the sending of what it delivers. Both need the whole
-trace at once, so one task finds it.
+By `events` it is a longest chain. By `time` it leads from the last event back to whichever of its two immediate causes happened
+later: the process's previous event, or the send of the message it delivers. Both need the whole trace at once, so one task
+finds it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BY = ("events", "time")
 
 
 def check_by(by: str | None) -> None:
-    """Refuse what a path cannot go by."""
+    """Refuse an unknown measure for the path."""
     if by is not None and by not in BY:
         raise BadInput(f"a critical path goes by {' or '.join(BY)}, not by {by!r}")
 
@@ -34,19 +34,19 @@ class PathTask(msgspec.Struct, tag="path"):
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """What one process did on the path, and by which message it had been reached (none for the first)."""
+    """Consecutive events of one process on the path, and the message by which the path reached it (None for the first)."""
 
     process: int
     first_pos: int
     last_pos: int
     message: tuple[int, int] | None
     waited_ns: int | None
-    """How long the message was under way; None where times are not recorded."""
+    """How long the message was in transit; None if times are not recorded."""
     lasted_ns: int | None
 
 
 class Path(msgspec.Struct):
-    """`length` is the number of events on it."""
+    """A critical path. `length` is the number of its events."""
 
     stretches: list[Stretch]
     length: int
@@ -66,13 +66,13 @@ def critical_path(task: PathTask) -> Path:
 
 
 def is_timed(events: Events) -> bool:
-    """Whether any event says when it happened."""
+    """Whether any event records its wall-clock time."""
     return bool((events.time_ns != 0).any())
 
 
 def find_path(events: Events, turn: np.ndarray, new: np.ndarray, by: str) -> Path:
-    """The path through some events, which are all that matter, in an order that puts causes first; `new` is how many messages
-    each process sends."""
+    """The critical path of these events. `turn`: whose event is next, in an order that puts causes first; `new`: how many
+    messages each process sends."""
     timed = is_timed(events)
     sending = sendings(events.start, events.kind, events.origin, events.seq, new)
     if by == "time":
@@ -103,9 +103,9 @@ def weigh_implied(
     start: np.ndarray, implied: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray, sending: np.ndarray,
     weight: np.ndarray,
 ) -> None:  # fmt: skip
-    """Give every implied delivery the time of the last of what it stands for: its message, and what its process did before.
+    """Give every implied delivery the later of two times: that of its message's send, and that of its process's previous row.
 
-    It has no time of its own, and with that of its event it would hide the other causes of the event.
+    It has no time of its own, and with the time of its event it would hide the event's other causes.
     """
     members = len(start) - 1
     first_row = np.zeros(members + 1, np.int64)
@@ -124,7 +124,7 @@ def weigh_implied(
 
 @compiled
 def sendings(start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Where each message is sent: those of a process after those of the processes before it, in order."""
+    """The event at which each message is sent, sorted by process and message number."""
     members = len(start) - 1
     sending = np.empty(new.sum(), np.int64)
     row = 0
@@ -143,9 +143,10 @@ def walk_back(
     start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray, sending: np.ndarray,
     weight: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """The events of the path, last first: from the heaviest to the heavier of its immediate causes, and so on.
+    """The events of the path, last first: the event with the greatest weight, then its immediate cause with the greater weight,
+    and so on.
 
-    Of equal weights the process with the lower number is taken at the end, and the process's own past on the way.
+    On a tie, the last event is that of the process with the lower number, and the cause is the process's own previous event.
     """
     members = len(start) - 1
     first_row = np.zeros(members + 1, np.int64)
@@ -153,7 +154,7 @@ def walk_back(
         first_row[process + 1] = first_row[process] + new[process]
     at, here = -1, 0
     for process in range(members):
-        # The last event of a process is the one to which the rest of it leads.
+        # The path ends with the last event of some process.
         last = start[process + 1] - 1
         if last >= start[process] and (at < 0 or weight[last] > weight[at]):
             at, here = last, process

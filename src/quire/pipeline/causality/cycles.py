@@ -1,4 +1,4 @@
-"""Logs that contradict each other: a delivery that, by the logs themselves, happened before its own sending."""
+"""Contradictory logs: finds a cycle in which, by the logs themselves, a delivery happened before its own send."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Message = tuple[int, int]
 
 
 class CycleStep(msgspec.Struct, frozen=True):
-    """`member` delivered a message at `pos`, and only later, at `then_pos`, sent the one that the step before delivered."""
+    """`member` delivered a message at `pos`, and only later, at `then_pos`, sent the message that the previous step
+    delivered."""
 
     member: int
     delivered: Message
@@ -32,7 +33,7 @@ class CycleStep(msgspec.Struct, frozen=True):
 
 
 class Contradiction(QuireError):
-    """The logs put some event before itself, so that nothing can be said about what happened before what."""
+    """The logs put some event before itself, so happened-before is not defined."""
 
     def __init__(self, cycle: Sequence[CycleStep]) -> None:
         super().__init__(f"the logs contradict each other: {', and '.join(map(str, cycle))}")
@@ -40,10 +41,10 @@ class Contradiction(QuireError):
 
 
 def shortest_cycle(events: Events, stuck: np.ndarray) -> list[CycleStep]:
-    """Of the cycles in which processes wait for each other's messages, the one of the fewest, from its least member on.
+    """The shortest cycle of processes that wait for each other's messages, beginning with its lowest member.
 
-    `stuck` is what `rebuild` says of a standstill. Every process that waits, waits for the sender of one message, and that
-    one waits too, so following them from anywhere leads into a cycle.
+    `stuck` is what `rebuild` returns about the deadlock. Every waiting process waits for the sender of one message, which waits
+    too, so following them from anywhere leads into a cycle.
     """
     waiting = {process: int(origin) for process, origin in enumerate(stuck[:, 0].tolist()) if origin >= 0}
     best: list[int] = []

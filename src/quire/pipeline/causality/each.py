@@ -1,8 +1,7 @@
-"""Questions about every execution of many: its critical path, and where its trouble began.
+"""Queries on each of many executions: its critical path, and the causally first matches of a pattern.
 
-Each is small, and has nothing to do with the others, so a task takes some that follow one another, reads them at once, and
-answers for one after the other. No vector times are needed for that: whether a match has another in its past is passed on
-with the messages.
+Executions are small and independent, so a task reads several consecutive ones at once and answers for each in turn. It needs no
+vector times: whether an event has a match in its past is passed on with the messages.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from quire.trace.kinds import DELIVER, SEND
 from quire.trace.schema import EVENT, FILE, IMPLIED, LINE
 
 FIRST_MAX = 20
-"""So many causally first matches of an execution are listed."""
+"""How many causally first matches of an execution are listed."""
 
 
 class EachTask(msgspec.Struct, tag="each"):
-    """What to find out of some executions that follow one another in a run."""
+    """The queries on some consecutive executions of a run."""
 
     world: World
     groups: tuple[RowGroup, ...]
     begins: np.ndarray
-    """With which logical time each begins, and where the last ends; empty if the run is one execution by itself."""
+    """The logical times at which each begins and the last one ends; empty if the run is a single execution."""
     by: str | None
-    """How the critical path is found."""
+    """The measure of the critical path."""
     pattern: str | None
-    """Of what the first is sought, in RE2's syntax."""
+    """The pattern whose first matches are sought, in RE2's syntax."""
     column: str
 
 
 class FirstMatch(msgspec.Struct, frozen=True):
-    """A match before which no other happened."""
+    """A match with no other match in its causal past."""
 
     process: int
     pos: int
@@ -56,12 +55,12 @@ class FirstMatch(msgspec.Struct, frozen=True):
 
 
 class ExecutionAnswer(msgspec.Struct):
-    """What was found out of one execution."""
+    """The answers for one execution."""
 
     events: int
     processes: int
     lasted_ns: int | None
-    """From its first event to its last, by the clocks of their processes; None where times are not recorded."""
+    """From its first event to its last, by the clocks of their processes; None if times are not recorded."""
     path: Path | None
     first: list[FirstMatch]
     matches: int
@@ -83,18 +82,18 @@ def ask_each(task: EachTask) -> Answers:
 
 
 class _Apart(NamedTuple):
-    """One execution by itself: its own processes are numbered from 0 on, and so are the messages of each."""
+    """One execution on its own, with its processes, and the messages of each, renumbered from 0."""
 
     processes: np.ndarray
-    """What they are in the run."""
+    """Their numbers in the run."""
     rows: np.ndarray
-    """Where its events are among those of all executions."""
+    """The indices of its events among those of all executions."""
     events: Events
     new: np.ndarray
 
 
 def _apart(events: Events, begins: np.ndarray) -> Iterator[_Apart]:
-    """The executions one after the other."""
+    """Split the events into executions."""
     process = np.repeat(np.arange(len(events.start) - 1), np.diff(events.start))
     execution = np.zeros(len(process), np.int64)
     if len(begins):
@@ -177,7 +176,7 @@ def first_matches(
     turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray,
     hit: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Which of the matches have no other in their past."""
+    """Which of the matches have no other match in their causal past."""
     members = len(start) - 1
     cursor = start[:members].copy()
     first_row = np.zeros(members + 1, np.int64)

@@ -1,5 +1,8 @@
-"""Events as people name and read them: `2@57` is what process 2 did at position 57, `0:17` the sending of a message. Of a
-trace that was imported, `alpha@57` is what the host alpha did, and `node.log:17` what is said there."""
+"""The names by which people refer to events, and the tasks that look events up.
+
+`2@57` is the event of process 2 at position 57; `0:17` is the send of message 17 of process 0. In an imported trace, `alpha@57`
+is the event 57 of host alpha, and `node.log:17` the event at that line of the log.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _POSITION = re.compile(r"\d{1,18}")
 
 
 REMARKS = (EVENT, IMPLIED, TEXT, FILE, LINE, MESSAGE)
-"""What an imported log says of an event, beside what every trace does."""
+"""The extra columns of an imported trace, which hold what the log says about an event."""
 
 
 class Event(msgspec.Struct, frozen=True, order=True):
@@ -40,7 +43,7 @@ class Event(msgspec.Struct, frozen=True, order=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A line of a log, or whatever the log counts."""
+    """A place in a log: a file and a line, or whatever unit the log counts."""
 
     file: str
     line: int
@@ -50,7 +53,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """An event with what its log says of it."""
+    """An event with what its log says about it."""
 
     process: int
     pos: int
@@ -79,7 +82,7 @@ class Matches(msgspec.Struct):
 
 
 class SendTask(msgspec.Struct, tag="send"):
-    """Where a process first sent its message of this number; the answer is empty where it did not."""
+    """Find the first send of a process's message with this number; the answer is empty if it was never sent."""
 
     world: World
     groups: tuple[RowGroup, ...]
@@ -88,7 +91,7 @@ class SendTask(msgspec.Struct, tag="send"):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """An event that the log gives a name, or that sends the message of this name."""
+    """An event by the name that the log gives it, or by the name of the message it sends."""
 
     name: str
 
@@ -97,7 +100,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class PlaceTask(msgspec.Struct, tag="place"):
-    """The events of some processes that the log has at this place, or else gives this name."""
+    """Find the events of some processes at this place of the log or, without a place, with this name."""
 
     world: World
     groups: tuple[RowGroup, ...]
@@ -116,7 +119,7 @@ class Descriptions(msgspec.Struct):
 
 
 def parse_event(text: str, hosts: Sequence[str] = ()) -> Event | MessageId | Place | Named:
-    """`2@57` or `0:17`; or, where hosts have names, `alpha@57`, `node.log:17`, or what the log itself calls it."""
+    """Parse `2@57` or `0:17`; or, if hosts have names, `alpha@57`, `node.log:17`, or the name of an event in the log."""
     host, _, number = text.rpartition("@")
     if host in hosts and _POSITION.fullmatch(number):
         return Event(hosts.index(host), int(number))
@@ -207,7 +210,7 @@ def describe(task: DescribeTask) -> Descriptions:
 
 
 def _row_of(group: RowGroup, table: pa.Table, event: Event) -> int | None:
-    """Where an event is in its row group; None where there are only deliveries that it implies."""
+    """The row of an event in its row group; None if the group holds only deliveries that the event implies."""
     if EVENT not in table.column_names:
         return event.pos - group.first_pos
     rows = np.flatnonzero((numbers(table, EVENT)[0] == event.pos) & ~flags(table, IMPLIED))

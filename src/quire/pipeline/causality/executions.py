@@ -1,4 +1,4 @@
-"""Every execution of an import that has several: questions of each, and one of them taken out as a run of its own."""
+"""Imports with several executions: runs queries on each execution, and refuses inputs with the wrong number of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS_PER_TASK = 500_000
 class AnsweredExecution(NamedTuple):
     label: str
     hosts: tuple[str, ...]
-    """What the log calls the processes of its run."""
+    """The log's names for the processes of its run."""
     answer: ExecutionAnswer
 
 
@@ -35,15 +35,15 @@ def each_execution(
     spark: SparkSession, directory: str | Path, *, critical_path: str | None = None, first: str | None = None,
     column: str = "text",
 ) -> list[AnsweredExecution]:  # fmt: skip
-    """Of every execution in a directory that `import_logs` made: how long it took; its critical path, by `events` or by `time`;
-    and the matches of an expression before which no other match happened. Raises BadInput where there is only one."""
+    """For every execution in a directory made by `import_logs`: its duration; its critical path, by `events` or by `time`; and
+    the matches of a pattern with no other match in their past. Raises BadInput if there is only one execution."""
     return each_with(run_on(spark, CAUSALITY), Path(directory), critical_path, first, column)
 
 
 def each_with(
     run: Runner, directory: Path, by: str | None, pattern: str | None, column: str, *, rows_per_task: int = ROWS_PER_TASK
 ) -> list[AnsweredExecution]:
-    """The same with any way to run tasks."""
+    """Like `each_execution`, with any task runner."""
     check_by(by)
     check_several(directory)
     executions = list(_executions(directory))
@@ -54,7 +54,7 @@ def each_with(
 
 
 def check_single(directory: Path) -> None:
-    """Refuse a run of many executions, where one is asked about: they have nothing to do with each other."""
+    """Refuse a run of several executions where a single one is needed: they are unrelated."""
     if (found := read_executions(directory)) is not None:
         raise BadInput(
             f"{directory} holds {len(found.labels):,} executions: ask of every one with `quire causality --each`, "
@@ -63,14 +63,14 @@ def check_single(directory: Path) -> None:
 
 
 def check_several(directory: Path) -> None:
-    """Refuse a run of a single execution, and what is none."""
+    """Refuse a run of a single execution, and anything that is not a run."""
     if read_index(directory) is None and read_executions(directory) is None:
         open_run(directory)
         raise BadInput(f"{directory} holds one execution only, so there is nothing to ask of each")
 
 
 class _Several(NamedTuple):
-    """A run with its executions; one that is alone in its run has no bounds."""
+    """A run with its executions; `begins` is empty if it has only one."""
 
     layout: Layout
     labels: tuple[str, ...]
@@ -95,7 +95,7 @@ def _tasks(one: _Several, by: str | None, pattern: str | None, column: str, rows
         yield EachTask(world, groups, one.begins, by, pattern, column)
         return
     pieces = min(1 + one.layout.rows // rows_per_task, len(one.labels))
-    # Executions are many and small, so that as many of them are about as many rows.
+    # Executions are many and small, so equal numbers of them have about equal numbers of rows.
     for chosen in np.array_split(np.arange(len(one.labels)), pieces):
         begins = one.begins[chosen[0] : chosen[-1] + 2]
         yield EachTask(world, overlapping(groups, int(begins[0]), int(begins[-1])), begins, by, pattern, column)

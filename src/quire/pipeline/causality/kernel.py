@@ -1,13 +1,13 @@
-"""Vector times as one loop over a segment's events.
+"""Computes vector times in one compiled loop over a segment's events.
 
-The vector time of an event says, for each process, how many of its events happened before or are this one: entry q is
-one more than the position of the last of them. (A delivery that is only implied has the position of its event.) It passes
-from a process to others only with messages, so a message has a row that holds its sending's vector time. Rows of one origin
-lie together in the order of sending, those of messages that were sent before the segment first.
+Entry q of an event's vector time is the number of events of process q that happened before the event or are the event itself:
+one more than the position of the last of them. (An implied delivery has the position of its event.) Vector times pass from one
+process to another only with messages, so every message has a row with the vector time of its send. The rows of one origin are
+contiguous, in the order of sending, beginning with those of messages sent before the segment.
 
-A segment may be entered without knowing what came before. Then the rows of older messages are empty, and beside each
-vector goes what it *heard*: for each origin, the last of its older messages that it knows of (its number and one more).
-Whoever knows the vectors of those messages, and those with which the processes entered, can complete every vector.
+A segment may be processed without knowing what came before. Then the rows of older messages are empty, and each vector is
+accompanied by what it *heard*: for each origin, the number of its last older message in the past, plus one. With the vectors of
+those messages, and those of the processes at the segment's start, every vector can be completed later.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class Logs(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """The rows of messages. Those of origin o are at `first_row[o]` to `first_row[o + 1]`: the `old` ones, sent before
-    the segment, then the `new` ones, sent in it with the numbers from `base` on."""
+    """The rows of messages. Those of origin o are at `first_row[o]` to `first_row[o + 1]`: first `old[o]` messages sent before
+    the segment, then `new[o]` messages sent in it, numbered from `base[o]` on."""
 
     first_row: np.ndarray
     old: np.ndarray
     new: np.ndarray
     base: np.ndarray
     seq: np.ndarray
-    """The numbers of the old ones."""
+    """The numbers of the old messages."""
     vector: np.ndarray
     heard: np.ndarray
-    """What each vector heard; no columns where the rows of old messages are complete."""
+    """What each vector heard; has no columns if the rows of old messages are complete."""
 
 
 class State(NamedTuple):
-    """How far each process has come."""
+    """The state of every process at one point of the loop."""
 
     cursor: np.ndarray
     """Its next event."""
@@ -55,7 +55,7 @@ class State(NamedTuple):
     known: np.ndarray
     """Its vector time."""
     heard: np.ndarray
-    """What that heard; no columns where the rows of old messages are complete."""
+    """What its vector heard; has no columns if the rows of old messages are complete."""
 
 
 @compiled
@@ -63,9 +63,9 @@ def older_deliveries(
     turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray,
     base: np.ndarray, new: np.ndarray,
 ) -> tuple[np.ndarray, bool]:  # fmt: skip
-    """Deliveries of messages that this segment does not send, as (origin, number), and whether `turn` is a true order.
+    """The delivered messages that are not sent in this segment, as (origin, number), and whether `turn` puts causes first.
 
-    `base` and `new` say which numbers of each process the segment sends.
+    `base` and `new` give the range of each process's message numbers that are sent in the segment.
     """
     members = len(start) - 1
     cursor = start[:members].copy()
@@ -102,9 +102,9 @@ def advance(
     clocks: np.ndarray,
     events: np.ndarray,
 ) -> None:
-    """Take the steps from `first` to before `last`. State and rows are written to; call again to go on.
+    """Process the steps from `first` to before `last`, updating the state and the rows; call again to continue.
 
-    `clocks` gets the vector time of each step's event and `events` where the event is, unless they have no room.
+    `clocks` receives the vector time of each step's event and `events` the event's index, unless these arrays are empty.
     """
     _, kinds, origins, numbers, positions = logs
     first_row, old, new, base, seq, vector, vector_heard = messages
@@ -144,9 +144,9 @@ def logical_times(
     turn: np.ndarray, start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, new: np.ndarray,
     implied: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """The least logical times that fit a true order of the whole trace: the length of the longest chain up to each event.
+    """The smallest logical times of a whole trace: for each event, the length of the longest causal chain up to it.
 
-    `implied` marks rows that do not count in a chain; it is empty where all do.
+    `implied` marks rows that do not count in a chain; it is empty if all do.
     """
     members = len(start) - 1
     cursor = start[:members].copy()

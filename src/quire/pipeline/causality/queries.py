@@ -1,7 +1,7 @@
-"""The questions: what led to an event, what followed from it, what had nothing to do with it, and what came first.
+"""Causality queries: the past and the future of an event, concurrent events, and the causally first matches of a pattern.
 
-At every process the past of an event is a beginning of its log and the future an end, so both are told by one position a
-process. Only the vector times of the events that are asked about leave the segments.
+At every process, the past of an event is a prefix of its log and the future a suffix, so one position per process describes
+each of them. Only the vector times of the events in question leave the segments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from quire.pipeline.layout import Layout, RowGroup
 from quire.pipeline.tasks import Runner
 
 SELECTED_MAX = 2_000
-"""Pairs are looked for among at most so many events: they grow with the square."""
+"""The most events among which concurrent pairs are sought, as their number grows quadratically."""
 
 
 class Relation(StrEnum):
@@ -44,7 +44,7 @@ class Relation(StrEnum):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Of one process's log: the positions from `first` to before `end`."""
+    """A part of one process's log: the positions from `first` to before `end`."""
 
     process: int
     first: int
@@ -56,7 +56,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Around(msgspec.Struct, frozen=True):
-    """What happened before an event, after it, and neither; the event itself is in none of them."""
+    """The past of an event, its future, and what is concurrent with it; the event itself is in none of them."""
 
     event: Event
     clock: tuple[int, ...]
@@ -66,14 +66,14 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """How many pairs of different events of the trace are ordered, and how many are not."""
+    """How many pairs of distinct events are ordered by happened-before, and how many are concurrent."""
 
     ordered: int
     concurrent: int
 
 
 class Questions:
-    """Answers to questions about one trace."""
+    """Answers causality queries about one trace."""
 
     def __init__(self, run: Runner, layout: Layout, segments: Sequence[tuple[Piece, Start | None]], messages: int) -> None:
         self._run = run
@@ -84,11 +84,11 @@ class Questions:
 
     @property
     def rebuilt(self) -> bool:
-        """Whether the recorded logical times were missing or wrong, so that an order was rebuilt from the logs."""
+        """Whether the recorded logical times were missing or wrong, so that the order was rebuilt from the logs."""
         return self.segments[0][0].rebuild
 
     def around(self, event: Event) -> Around:
-        """The past, the future and the rest of an event."""
+        """The past and the future of an event, and what is concurrent with it."""
         self._check(event)
         answers = self._ask([event])
         clock = next(answer.clocks[0] for answer in answers if answer.found)
@@ -104,7 +104,7 @@ class Questions:
         return Around(event, tuple(clock.tolist()), _some(past), _some(future), _some(rest))
 
     def relation(self, one: Event, other: Event) -> Relation:
-        """Whether the one happened before the other."""
+        """How two events are ordered by happened-before."""
         if one == other:
             return Relation.SAME
         clocks = self.clocks([one, other])
@@ -124,13 +124,13 @@ class Questions:
         }
 
     def pairs(self) -> Pairs:
-        """How much of the trace is ordered: each event is ordered after as many as its vector time counts, but itself."""
+        """How many pairs of events are ordered: each event comes after as many as its vector time counts, without itself."""
         ordered = sum(answer.ordered for answer in self._ask([]))
         total = self.layout.events
         return Pairs(ordered, total * (total - 1) // 2 - ordered)
 
     def first(self, pattern: str, column: str = "text") -> list[Event]:
-        """Of the events that match, those before which no other match happened: where the trouble began."""
+        """The matching events with no other match in their causal past: where the trouble began."""
         candidates = self.matching(pattern, column, limit=1)
         clocks = self.clocks(candidates)
         return [
@@ -140,8 +140,7 @@ class Questions:
         ]
 
     def concurrent_pairs(self, pattern: str, column: str = "text", *, limit: int = 100) -> list[tuple[Event, Event]]:
-        """Pairs of matching events neither of which happened before the other, the least first. Raises BadInput where more
-        than 2,000 events match."""
+        """Pairs of concurrent matching events, in order of the events. Raises BadInput if more than 2,000 events match."""
         selected = self.matching(pattern, column, limit=SELECTED_MAX + 1)
         if len(selected) > SELECTED_MAX:
             raise BadInput(f"{pattern!r} matches more than {SELECTED_MAX:,} events: pairs grow with the square, so match fewer")
@@ -168,12 +167,12 @@ class Questions:
         return path
 
     def matching(self, pattern: str, column: str = "text", *, limit: int) -> list[Event]:
-        """The first `limit` events of each process that match, by process and position."""
+        """The first `limit` matching events of each process, sorted by process and position."""
         tasks = [MatchTask(self.layout.world, groups, column, pattern, limit) for groups in self._by_process()]
         return sorted(event for matches in self._run(tasks) for event in matches.events)
 
     def describe(self, events: Sequence[Event]) -> dict[Event, Described]:
-        """What the logs say of some events."""
+        """What the logs say about some events."""
         chosen = tuple(sorted(set(events)))
         if not chosen:
             return {}
@@ -185,7 +184,7 @@ class Questions:
         }
 
     def at(self, name: Place | Named) -> Event:
-        """The event that the log has at this place, or that it calls so."""
+        """The event at this place of the log, or with this name."""
         found = self._at(str(name), name if isinstance(name, Place) else None) or self._at(str(name), None)
         example = self.layout.hosts[0] if self.layout.hosts else "0"
         if not found:

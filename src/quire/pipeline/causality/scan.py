@@ -1,8 +1,8 @@
-"""From what each segment says of itself to the exact state in which each began: a scan over summaries, left to right.
+"""Computes the exact vector times at the start of every segment, by a left-to-right scan over the segments' summaries.
 
-A vector that a segment computed alone is completed by three kinds of vectors, entry by entry the greatest: the one with
-which its process entered; those with which every process entered of whose doings in the segment it knows; and those of
-the older messages that it heard. Of the older messages of one origin the last is enough, because an origin's vectors grow.
+A vector that a segment computed on its own is completed by taking the entrywise maximum with: its process's vector at the
+segment's start; the start vectors of all processes that have events of this segment in its past; and the vectors of the older
+messages that it heard. For each origin the last older message is enough, because an origin's vectors only grow.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 from quire.pipeline.causality.segments import Start, Summary, Survey
 
 _SHIFT = 40
-"""A message as one number: its origin above, its number below."""
+"""Packs a message into one integer: the origin in the high bits, the message number in the low ones."""
 
 CARRIED_MAX = 64_000_000
-"""More vector entries than this are not worth sending around: the trace is followed in one piece."""
+"""If more vector entries than this would cross segments, the trace is processed in one piece instead."""
 
 
 class Plan:
-    """Which messages cross segments: what each delivers from before (`older`), and what it sends for later (`wanted`)."""
+    """Which messages cross segments: for each segment, those it delivers from earlier ones (`older`), and those it sends that
+    later ones deliver (`wanted`)."""
 
     def __init__(self, older: list[np.ndarray], wanted: list[np.ndarray], bases: list[np.ndarray]) -> None:
         self.older = older
@@ -30,7 +31,7 @@ class Plan:
 
 
 def plan(surveys: Sequence[Survey]) -> Plan | None:
-    """What crosses the segments; None where they cannot be told apart by the recorded logical times."""
+    """Find the messages that cross segments; None if the trace cannot be cut by the recorded logical times."""
     if not all(survey.fit for survey in surveys):
         return None
     members = len(surveys[0].new)
@@ -64,7 +65,7 @@ def plan(surveys: Sequence[Survey]) -> Plan | None:
 
 
 def scan(crossing: Plan, summaries: Sequence[Summary]) -> list[Start]:
-    """The exact start of every segment."""
+    """The exact start state of every segment."""
     members = len(crossing.bases[0])
     known = np.zeros((members, members), np.int32)
     keys = np.concatenate([_key(messages) for messages in crossing.wanted])
@@ -80,7 +81,7 @@ def scan(crossing: Plan, summaries: Sequence[Summary]) -> list[Start]:
         starts.append(Start(base, known, older[:, 0], older[:, 1], carried))
         complete = _complete(np.concatenate((summary.known, summary.vector)),
                              np.concatenate((summary.heard, summary.vector_heard)), known, older, carried)  # fmt: skip
-        # A process that did nothing in the segment knows what it knew.
+        # The vector of a process without events in the segment stays as it was.
         known, of_messages = np.maximum(complete[:members], known), complete[members:]
         vectors[rank[filled : filled + len(of_messages)]] = of_messages
         filled += len(of_messages)

@@ -1,7 +1,8 @@
-"""One segment of the trace: what it needs from the ones before, what it tells the ones after, and its vector times.
+"""The tasks that compute vector times for one segment of a trace.
 
-Three kinds of tasks read a segment. A survey lists the messages that it delivers and others sent. A summary follows
-the vectors through it without knowing how it began. With the state in which it began, its vector times come out exact.
+Three kinds of tasks read a segment. A survey lists the messages that it delivers but that were sent in other segments. A
+summary follows the vectors through it without knowing its start state. With the exact start state, the vector times come out
+exact.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BLOCK_STEPS = 65_536
 
 
 class Piece(msgspec.Struct):
-    """Which events: all with `low` <= logical time < `high`, or the `whole` trace in whatever order can be found."""
+    """The events of a segment: those with `low` <= logical time < `high`, or the whole trace."""
 
     world: World
     groups: tuple[RowGroup, ...]
@@ -31,12 +32,12 @@ class Piece(msgspec.Struct):
     high: int | None
     whole: bool = False
     rebuild: bool = False
-    """The recorded logical times are missing or wrong."""
+    """Whether the order must be rebuilt, because the recorded logical times are missing or wrong."""
 
 
 class Start(msgspec.Struct):
-    """What is true when a segment begins: how many messages each process has sent, what each knows, and the vector times of
-    the messages that the segment delivers and others sent."""
+    """The state when a segment begins: how many messages each process has sent, each process's vector, and the vector times of
+    the older messages that the segment delivers."""
 
     base: np.ndarray
     known: np.ndarray
@@ -50,13 +51,13 @@ class SurveyTask(msgspec.Struct, tag="survey"):
 
 
 class Survey(msgspec.Struct, kw_only=True):
-    """`fit` is false where the logical times are missing or wrong, so that segments cannot be told apart."""
+    """A segment's messages. `fit` is false if logical times are missing or wrong, so that the trace cannot be cut by them."""
 
     fit: bool = True
     base: np.ndarray
     new: np.ndarray
     older: np.ndarray
-    """The messages that it delivers and does not send, as (origin, number)."""
+    """The messages that are delivered but not sent in it, as (origin, number)."""
     rebuilt: bool = False
     cycle: list[CycleStep] = []
 
@@ -65,11 +66,11 @@ class SummaryTask(msgspec.Struct, tag="summary"):
     piece: Piece
     older: np.ndarray
     wanted: np.ndarray
-    """Messages of this segment, as (origin, number), that later segments deliver."""
+    """The messages sent in this segment that later segments deliver, as (origin, number)."""
 
 
 class Summary(msgspec.Struct):
-    """Vectors as far as the segment alone knows them, of each process at its end and of each wanted message."""
+    """The vectors of each process at the segment's end and of each wanted message, as far as the segment alone can tell."""
 
     known: np.ndarray
     heard: np.ndarray
@@ -78,8 +79,8 @@ class Summary(msgspec.Struct):
 
 
 class Block(msgspec.Struct):
-    """Some consecutive steps: whose turn, which event of `Events`, and the vector time of each, a row a step. Deliveries that
-    are only implied take their turn, but are no events."""
+    """Some consecutive steps: the process, the index into `Events` and the vector time of each. Implied deliveries take a step,
+    but are no events."""
 
     process: np.ndarray
     event: np.ndarray
@@ -134,7 +135,7 @@ def vector_times(piece: Piece, start: Start | None) -> tuple[Events, Iterator[Bl
 
 
 class _Walk:
-    """The way through one segment, from its start or from nothing."""
+    """Runs the kernel over one segment, from its start state or from an empty one."""
 
     def __init__(
         self, piece: Piece, start: Start | None, older: np.ndarray, older_vector: np.ndarray, older_heard: np.ndarray
@@ -184,7 +185,7 @@ class _Walk:
             yield block if real.all() else Block(block.process[real], block.event[real], block.clocks[real])
 
     def rows(self, messages: np.ndarray) -> np.ndarray:
-        """Where the rows of these messages of the segment are."""
+        """The rows of these messages, which are sent in the segment."""
         origin, seq = messages[:, 0], messages[:, 1]
         messages_of = self.messages
         rows: np.ndarray = messages_of.first_row[origin] + messages_of.old[origin] + seq - messages_of.base[origin]

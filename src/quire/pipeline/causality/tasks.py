@@ -1,4 +1,4 @@
-"""The tasks that questions about causality are made of."""
+"""The kinds of tasks that causality queries run, and the task that finds vector times and futures of events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from quire.pipeline.tasks import job_of
 
 
 class AskTask(msgspec.Struct, tag="ask"):
-    """The vector times of some events, and the first event of each process that happened after each of them."""
+    """Find the vector times of some events, and the first event of each process that happened after each of them."""
 
     piece: Piece
     start: Start | None
@@ -48,10 +48,10 @@ class Answer(msgspec.Struct, kw_only=True):
     clocks: np.ndarray
     """Their vector times, a row each."""
     after: np.ndarray
-    """For every event asked for and every process, the first position in this segment that the event happened before or at;
-    -1 where there is none."""
+    """For every event in question and every process, the first position in this segment that is the event or after it; -1 if
+    there is none."""
     ordered: int
-    """How many pairs of events are ordered, the later of which is in this segment."""
+    """How many ordered pairs of events have their later event in this segment."""
 
 
 def ask(task: AskTask) -> Answer:
@@ -64,7 +64,7 @@ def ask(task: AskTask) -> Answer:
         pos = events.pos[block.event]
         for index, event in enumerate(task.events):
             later = np.flatnonzero(block.clocks[:, event.process] > event.pos)
-            # Positions ascend at each process, so that the first of each is the least.
+            # Positions ascend at each process, so the first of each is the smallest.
             processes, firsts = np.unique(block.process[later], return_index=True)
             unset = after[index, processes] < 0
             after[index, processes[unset]] = pos[later[firsts[unset]]]

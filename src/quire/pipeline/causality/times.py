@@ -1,9 +1,9 @@
-"""`happened_before`: the vector time of every event of a trace, and an object that answers questions about it.
+"""The entry point `happened_before`: computes vector times for a trace, and answers queries on them.
 
-The trace is cut by logical time. Two passes over the segments (what crosses them, and how vectors pass through them) and
-a scan over their summaries give the exact state in which each begins; the vector times themselves are computed when a
-question needs them, segment by segment, and are never collected. Where logical times are missing or wrong an order is
-rebuilt from the logs, and the trace is one segment.
+The trace is cut by logical time. Two passes over the segments (which messages cross them, and how vectors pass through them)
+and a scan over their summaries give the exact start state of each. The vector times themselves are computed when a query needs
+them, segment by segment, and are never collected. If logical times are missing or wrong, the order is rebuilt from the logs,
+and the trace is a single segment.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class _Segment(msgspec.Struct):
 
 
 class Causality(Questions):
-    """What happened before what in one trace."""
+    """The happened-before relation of one trace."""
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """Every event with its vector time (`clock`: for each process, how many of its events happened before, the event
-        itself included) and its logical time. Rows of a partition are in an order that puts causes first."""
+        """Every event with its vector time (`clock`: for each process, how many of its events happened before, including the
+        event itself) and its logical time. The rows of a partition are in an order that puts causes first."""
         from pyspark.sql import functions as F  # noqa: N812
 
         count = len(self.segments)
@@ -55,17 +55,17 @@ class Causality(Questions):
 
 
 def happened_before(spark: SparkSession, directory: str | Path, *, segments: int | None = None) -> Causality:
-    """Follow the causality of a run directory, in `segments` parallel pieces (by default as many as its size suggests).
+    """Compute happened-before for a run directory, in `segments` parallel segments (by default, a number that fits its size).
 
-    Raises Contradiction, with the cycle, where a delivery precedes its own send, and BadInput for what is not a whole trace of
-    one execution.
+    Raises Contradiction, with the cycle, if a delivery precedes its own send, and BadInput if the directory is not the complete
+    trace of one execution.
     """
     check_single(Path(directory))
     return follow(run_on(spark, CAUSALITY), Path(directory), segments=segments)
 
 
 def follow(run: Runner, directory: Path, *, segments: int | None = None) -> Causality:
-    """The same with any way to run tasks."""
+    """Like `happened_before`, with any task runner."""
     check_segments(segments)
     stored = open_run(directory)
     return follow_layout(run, lay_out(stored), segments=segments)
@@ -92,7 +92,7 @@ def _in_segments(run: Runner, layout: Layout, count: int) -> Causality | None:
     crossing = plan(surveys)
     if crossing is None:
         return None
-    # The last segment has nobody to tell.
+    # No segment follows the last one, so it needs no summary.
     tasks = [
         SummaryTask(piece, older, wanted)
         for piece, older, wanted in zip(pieces[:-1], crossing.older, crossing.wanted, strict=False)

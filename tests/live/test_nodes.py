@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pytest
 
 from quire.live.errors import NotDelivered
 from quire.live.identity import identify
@@ -19,7 +21,8 @@ from quire.live.services.visiting import HubHost
 from quire.live.settings import Settings, read_settings
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice, Send
-from quire.trace.kinds import PACKET
+from quire.trace.kinds import DELIVER, PACKET
+from quire.trace.log import Address
 from quire.trace.parts.reader import Part, Piece, part_files
 from quire.trace.records import KIND
 from tests.kit.patience import PATIENCE_S
@@ -111,6 +114,31 @@ def test_everybody_gets_all_answers_and_closing_waits_for_all(tmp_path: Path) ->
         assert len(told) == ROUNDS * MEMBERS
         records = next(piece.records for piece in part.read() if isinstance(piece, Piece))
         assert (records[:, KIND] == PACKET).sum() >= ROUNDS * (1 + MEMBERS)
+
+
+def test_what_a_node_tells_is_on_disk_before_others_can_hear_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[int] = []
+    transmit = Mesh.transmit
+
+    def look(mesh: Mesh, *arguments: Any) -> int:
+        pieces = [piece.records for piece in Part(*part_files(tmp_path)).read() if isinstance(piece, Piece)]
+        recorded.append(sum(int((records[:, KIND] == DELIVER).sum()) for records in pieces))
+        return transmit(mesh, *arguments)
+
+    def record(host: Host, notice: Notice) -> None:
+        assert isinstance(notice, Answered)
+        host.record_delivery(notice.by, notice.number, Address("all"), 1)
+
+    async def main() -> None:
+        settings = made(free_addresses(1), 0)
+        recording = Recording(tmp_path, identify(settings, frozenset(), {}), 0, at_once=True)
+        async with Host(settings, Curious(0, 0), record, recording=recording) as host:
+            question = Send(Question(0), (0,))
+            host.act([Answered(0, 0), question, question, Answered(1, 0), Answered(2, 0), question])
+
+    monkeypatch.setattr(Mesh, "transmit", look)
+    asyncio.run(main())
+    assert recorded[:3] == [1, 1, 3]
 
 
 async def lose_one(survives: bool) -> list[NotDelivered | None]:

@@ -192,6 +192,13 @@ MUTATIONS = [
         tests=(f"{UNREAD}::test_an_inbox_has_room_again_when_a_sixteenth_is_free_of_messages_and_of_bytes[0-20]",),
     ),
     Mutation(
+        name="others may hear of what a process does before it is recorded",
+        module="live/services/nodes.py",
+        right="                if isinstance(before, Notice):\n",
+        wrong="                if False:\n",
+        tests=("tests/live/test_nodes.py::test_what_a_node_tells_is_on_disk_before_others_can_hear_of_it",),
+    ),
+    Mutation(
         name="who has nothing more to do waits for others only as long as the timeout",
         module="live/services/nodes.py",
         right="                deadline = clock.now() + patience_s\n            elif",

@@ -16,7 +16,7 @@ SHARED = ("shared-0", "shared-1")
 
 
 class Ledger(quire.Object):
-    """All of its operations conflict. It notes which calls it has run, in their order."""
+    """All of its operations conflict. It notes which calls it has run, and taken back, in their order."""
 
     notes: Notes
     name: str
@@ -25,10 +25,23 @@ class Ledger(quire.Object):
     async def enter(self, call: quire.Call, caller: int, number: int) -> None:
         self.notes("ran", self.name, caller, number)
 
+    @enter.undo
+    def erase(self, call: quire.Call, caller: int, number: int) -> None:
+        self.notes("undone", self.name, caller, number)
+
+    @quire.operation
+    async def pass_on(self, call: quire.Call, to: str, caller: int, number: int) -> None:
+        await call.invoke(to, "enter", caller, number)
+
 
 def own(host: int) -> str:
     """The object that lives at this host alone."""
     return f"own-{host}"
+
+
+def by_way_of(host: int, name: str) -> str:
+    """A call of that object which the host's own one makes."""
+    return f"{own(host)}>{name}"
 
 
 class Host:
@@ -37,6 +50,7 @@ class Host:
         self._notes = notes
         self._over = over
         self._names = [*SHARED, *(own(host) for host in range(hosts))]
+        self._names += [by_way_of(host, name) for host in range(hosts) for name in SHARED]
         self._choose = random.Random(group.me)
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -56,10 +70,14 @@ class Host:
 
     async def _call(self, name: str, number: int) -> None:
         self._notes("began", name, number)
+        first, _, then = name.partition(">")
         try:
-            await self._group.invoke(name, "enter", self._group.me, number)
+            if then:
+                await self._group.invoke(first, "pass_on", then, self._group.me, number)
+            else:
+                await self._group.invoke(first, "enter", self._group.me, number)
         except quire.HostLost as error:
-            if name != own(error.host):
+            if first != own(error.host):
                 say(wrong=f"a call of {name} failed with host {error.host}")
             self._notes("failed", name, number)
         except quire.GroupFailed:

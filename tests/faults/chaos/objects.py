@@ -1,4 +1,4 @@
-"""Objects at five hosts, some with a replica at each.
+"""Objects at five hosts, some with a replica at each, that are called, and that call each other.
 
 Hosts are killed, or stopped or cut off for so long that the others go on without them, one when the others have agreed about
 the last; in between they are stopped and cut off for a short time. None comes back. What the hosts recorded is audited, and
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,27 +101,35 @@ class ObjectProcesses(ServiceProcesses):
 
 
 def check_replicas(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> None:
-    """Those who are left ran the same calls of each shared object, in the same order."""
+    """Those who are left ran the same calls of each shared object, and took the same back, in the same order."""
     for name in SHARED:
-        ran = [[about for what, of, *about in notes[host] if (what, of) == ("ran", name)] for host in left]
+        ran = [[each for each in notes[host] if each[0] in ("ran", "undone") and each[1] == name] for host in left]
         assert all(calls == ran[0] for calls in ran), f"the replicas of {name} ran different calls, or in different orders"
 
 
 def check_calls(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> int:
     """Of those who are left: whatever was answered was run once wherever it should be, and every call has ended. Returns how
     many were answered."""
-    ran = [[tuple(about) for what, *about in noted if what == "ran"] for noted in notes]
+    ran, undone = (
+        [Counter(tuple(about) for what, *about in noted if what == kind) for noted in notes] for kind in ("ran", "undone")
+    )
     answered = 0
     for caller in left:
         calls = {kind: [about for what, *about in notes[caller] if what == kind] for kind in ("began", "answered", "failed")}
         assert len(calls["began"]) == len(calls["answered"]) + len(calls["failed"]), f"calls of {caller} are not answered"
-        assert not {name for name, _ in calls["failed"]} & {*SHARED, *map(own, left)}, f"calls of {caller} failed"
+        assert not {_first(name) for name, _ in calls["failed"]} & {*SHARED, *map(own, left)}, f"calls of {caller} failed"
         answered += len(calls["answered"])
-        for name, number in calls["answered"]:
+        for called, number in calls["answered"]:
+            name = called.rpartition(">")[2]
             for host in left if name in SHARED else [host for host in HOSTS if own(host) == name]:
-                times = ran[host].count((name, caller, number))
+                times = ran[host][name, caller, number] - undone[host][name, caller, number]
                 assert times == 1, f"host {host} ran call {number} of {caller} at {name} {times} times"
     return answered
+
+
+def _first(name: str) -> str:
+    """The object that is called, by way of which another may be."""
+    return name.partition(">")[0]
 
 
 def play(round: Round, directory: Path, judge: Judge) -> Outcome:

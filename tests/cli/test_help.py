@@ -16,13 +16,12 @@ QUIRE = Path(sys.executable).with_name("quire")
 HEAVY = ("numba", "numpy", "pandas", "pyarrow", "pyspark", "py4j", "cryptography")
 
 MEASURED = """
-import resource, sys
+import sys
 from quire.cli.main import main
 try:
     main()
 except SystemExit as end:
-    spent = resource.getrusage(resource.RUSAGE_SELF)
-    print(end.code, spent.ru_utime + spent.ru_stime, *sorted(set(sys.argv[1].split(",")) & set(sys.modules)), file=sys.stderr)
+    print(end.code, *sorted(set(sys.argv[1].split(",")) & set(sys.modules)), file=sys.stderr)
 """
 
 
@@ -31,7 +30,7 @@ def quire(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def measure(*arguments: str) -> tuple[str, list[str]]:
-    """What the command prints, and what it needed for it: exit code, seconds of the processor, heavy libraries."""
+    """What the command prints, and what it needed for it: exit code, heavy libraries."""
     script = MEASURED.replace("sys.argv[1]", repr(",".join(HEAVY)))
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=True
@@ -40,21 +39,16 @@ def measure(*arguments: str) -> tuple[str, list[str]]:
 
 
 def test_help_lists_every_command_with_a_whole_sentence_and_loads_none_of_them() -> None:
-    seconds = []
-    for _ in range(5):
-        said, (code, spent, *heavy) = measure("--help")
-        seconds.append(float(spent))
-        assert (code, heavy) == ("0", [])
+    said, (code, *heavy) = measure("--help")
 
+    assert (code, heavy) == ("0", [])
     for name, command in COMMANDS.items():
         assert any(line.split() == [name, *command.summary.split()] for line in said.splitlines()), name
-    # The best of some, because a machine that does other things too makes everything slower, and nothing faster.
-    assert min(seconds) < 0.4
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_loads_nothing_that_it_works_with(name: str) -> None:
-    said, (code, _, *heavy) = measure(name, "--help")
+    said, (code, *heavy) = measure(name, "--help")
 
     assert (code, heavy) == ("0", [])
     assert f"{name} [OPTIONS]" in said

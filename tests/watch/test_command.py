@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from quire.cli.app import app
 from quire.http.addresses import read_http_address
 from quire.http.client import Client
 from quire.live.runs.plan import read_plan
@@ -44,10 +46,10 @@ def test_what_cannot_be_watched_is_refused_in_one_sentence(tmp_path: Path) -> No
         (("127.0.0.1:1", "--once"), "--once is for --text"),
         (("127.0.0.1:1", "--listen", "0.0.0.0:0"), "give a token"),
     ):
-        done = watch(*arguments, "--no-browser")
-        assert done.returncode == 2, (arguments, done.stdout, done.stderr)
-        assert says in done.stderr
-        assert done.stderr.count("\n") == 1
+        done = CliRunner().invoke(app, ["watch", *arguments, "--no-browser"])
+        assert isinstance(done.exception, BadInput), (arguments, done.output)
+        assert says in str(done.exception)
+        assert "\n" not in str(done.exception)
 
 
 def test_a_run_is_watched_while_it_is_recorded(tmp_path: Path) -> None:

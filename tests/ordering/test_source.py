@@ -174,7 +174,7 @@ def test_a_run_is_followed_from_its_members_records_to_its_files(reading: SparkS
 
     out = tmp_path / "runs" / "group"
     rows: list[dict[str, Any]] = []
-    load = ("--protocol", protocol, "--members", "3", "--messages", "1000", "--rate", "400", "--no-audit", "--out", out)
+    load = ("--protocol", protocol, "--members", "3", "--messages", "400", "--rate", "400", "--no-audit", "--out", out)
     with (
         following(reading, out, tmp_path / "checkpoint", lambda frame, _: rows.extend(found(frame))) as query,
         started(("run", *load)) as (group,),

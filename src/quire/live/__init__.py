@@ -1,8 +1,9 @@
 """Live groups: the protocols on real sockets.
 
-`join` is the way in. `network` holds connections (bytes), the handshake (who is there), links (nothing lost or repeated across
-reconnects) and meshes of them; `groups` what an application holds of a group whose members are fixed, and `dynamic` of one
-whose members change; `services` sequencers, objects and stores; `runs` what `quire run` does.
+`join` is the entry point. `network` has connections (bytes), the handshake (authentication), links (nothing lost or repeated
+across reconnects) and meshes of links; `groups` the API and driver of groups with fixed members, and `dynamic` of groups whose
+members change; `services` sequencers, objects and stores; `observing` what a process shows over HTTP; `runs` what `quire run`
+does.
 """
 
 from quire.live.errors import GroupClosed, GroupFailed, MemberUnreachable, NotDelivered, PeerMisbehaved, StaleEpoch

@@ -1,8 +1,8 @@
 """The one module of live groups that reads a clock.
 
-Time is the running event loop's, which timers, timeouts and pauses follow anyhow: on a loop whose time is not the real one,
-all of a group's time is that loop's. The wall clock is for what people and other hosts read: traces, and the numbers by which
-a process is known from the one that was there before.
+Time is that of the running event loop, which timers, timeouts and pauses follow anyway: on a loop with virtual time, all of a
+group's time is virtual. The wall clock is for what people and other hosts read: traces, and the incarnation numbers that
+distinguish a process from an earlier one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ def now() -> float:
     try:
         return asyncio.get_running_loop().time()
     except RuntimeError:
-        # Somebody asks for measures from a thread without a loop; the usual loops go by this clock.
+        # Metrics were asked for in a thread without an event loop; the usual loops use this clock.
         return time.monotonic()
 
 
 def reader() -> Callable[[], float]:
-    """What tells the time of the running event loop, which never changes, for whoever asks with every packet: looking for the
-    loop takes a system call, and much longer than its time."""
+    """A function that returns the time of the running event loop, for code that needs it with every packet: finding the loop
+    takes a system call, and much longer than reading its time."""
     loop = asyncio.get_running_loop()
-    # The usual loops go by this clock, and asking it takes no call of theirs.
+    # The usual loops use this clock, so it can be read directly.
     return time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
 
 
@@ -34,5 +34,5 @@ def wall_ns() -> int:
 
 
 def stopwatch_s() -> float:
-    """Seconds from whatever moment, to measure what is done without an event loop."""
+    """Seconds from an arbitrary origin, to measure work that is done without an event loop."""
     return time.perf_counter()

@@ -1,4 +1,4 @@
-"""Where the common part of what the members of a group delivered ends, when the group has ended by a loss."""
+"""How far all survivors of a failed fixed group are known to have delivered the same messages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from quire.model.messages import Message, MessageId
 
 
 class Common(msgspec.Struct, frozen=True):
-    """What is known to be delivered at every survivor, and in the order that the group keeps.
+    """The messages that are known to be delivered at every survivor, in the order that the group guarantees.
 
-    `through[origin]`: of the messages of that member, all those with a number below this one are delivered at every one of the
-    `survivors` that they were for; each survivor's application is given them before it is told of the loss. `message in common`
-    asks for one message. It is what this member knows from what the others have told it, so that it never says too much; it may
-    say too little, and then survivors differ in what they know to be common. Where the group is totally ordered, these messages
-    are the beginning of what each survivor delivers.
+    `through[origin]`: all messages of that member with a lower number are delivered at every one of the `survivors` that they
+    were for; each survivor's application is given them before it is told of the loss. `message in common` asks for one message.
+    This is what this member has learned from the others, so it never includes too much; it may include too little, and then
+    survivors differ in what they know to be common. Where the order is total, these messages are a prefix of what each
+    survivor delivers.
     """
 
     survivors: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What can go wrong in a live group, each with what the application can do about it."""
+"""The errors of live groups, each with what the application can do about it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from quire.model.errors import QuireError
 class GroupFailed(QuireError):
     """The group cannot continue; everything that waits for it raises this. A fixed group cannot be repaired: create a new one.
 
-    `common` says how far all survivors are known to have delivered the same; beyond that a member may have delivered what
-    others have not, and the lost member may have delivered what no other has. For services it is empty.
+    `common` says how far all survivors are known to have delivered the same; beyond that, a member may have delivered messages
+    that others have not, and the lost member may have delivered messages that no other has. For services it is empty.
     """
 
     common = Common()
@@ -46,7 +46,7 @@ class PeerMisbehaved(GroupFailed):
 
 
 class Dismissed(GroupFailed):
-    """The other side has no more to do with this process; what this one had sent, and was to get, is gone."""
+    """The other side has dropped this process; what was on its way in either direction is lost."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the service has dismissed this client: {why}")

@@ -1,4 +1,4 @@
-"""What a person who runs a group wants to be told of, as a value and as one line of the log.
+"""Operational events: what an operator of a group should know, as values for `on_event` and as lines of the log.
 
 awaited                  peers that have not come yet, for so long, and why the first of them has not
 connected, disconnected  a peer came or went; what is on its link is kept

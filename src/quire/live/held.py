@@ -1,4 +1,4 @@
-"""What waits at a member, as it says when it is asked."""
+"""Messages that are held back at a member, as `waiting` returns them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import msgspec
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Messages that are held back here: `count` of `origin` from number `first` on, what for, from whom, since when."""
+    """`count` messages of `origin`, from number `first` on, that are held back here: what they wait for, from whom, since
+    when."""
 
     origin: int | str
     first: int

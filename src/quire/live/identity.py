@@ -1,4 +1,4 @@
-"""What identifies a run of live processes, from what each of them is told when it starts."""
+"""The identity of a run of live processes, which each of them derives from its settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUP_NAME = "all"
 
 
 def run_name(settings: Settings, load: Mapping[str, object] | None = None) -> str:
-    """The same at all processes, because it follows from what must be equal at all of them."""
+    """The name of the run: the same at all processes, because it is made from settings that must be equal at all of them."""
     facts = (settings.group, [str(address) for address in settings.members], settings.protocol, settings.options, load)
     return f"{settings.protocol}-{sha256(msgspec.json.encode(facts, order='sorted')).hexdigest()[:8]}"
 
@@ -29,7 +29,7 @@ def everybody(settings: Settings) -> Address:
 
 
 def identify_group(settings: Settings, load: Mapping[str, object] | None = None) -> RunIdentity:
-    """A group of all processes, which promises what its protocol does."""
+    """The identity of a run with one group of all processes, which promises what its protocol promises."""
     groups = {GROUP_NAME: tuple(range(len(settings.members)))}
     return identify(settings, registry.find(settings.protocol).protocol.promises, groups, load=load)
 
@@ -44,9 +44,9 @@ def identify(
     relays: tuple[int, ...] = (),
     restarts: bool = False,
 ) -> RunIdentity:
-    """A run that promises this of these groups. `about` is what else its trace needs to be judged; `load`, what a command
-    is to send, where one is known beforehand; `relays`, who neither sends nor delivers; `restarts`, whether processes that
-    end may come back."""
+    """The identity of a run that promises these guarantees for these groups. `about`: what else is needed to audit its trace;
+    `load`: what a command is to send, if that is known beforehand; `relays`: processes that neither send nor deliver;
+    `restarts`: whether processes that end may come back."""
     return RunIdentity(
         run=run_name(settings, load),
         group=settings.group,

@@ -1,4 +1,4 @@
-"""What was delivered and waits for the application, with a bound that the member's reading heeds."""
+"""Bounded queue of deliveries that the application has not taken yet: while it is full, the member stops reading."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ K = TypeVar("K")
 
 
 class Inbox(Generic[T]):
-    """Deliveries in order. Once nobody will ever take them (`discard`), they are only counted.
+    """Deliveries in order. After `discard`, when nobody will take them any more, they are only counted.
 
-    It is full when it holds more messages or more bytes than it may. Whoever fills it then stops reading, and says so if
-    the application leaves it at that.
+    It is full when it holds more messages or bytes than its limits. The member then stops reading from its peers
+    (backpressure), and reports it if the application takes nothing for long.
     """
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
@@ -35,7 +35,7 @@ class Inbox(Generic[T]):
         self._said_unread = False
 
     def put(self, delivery: T, messages: int, size: int) -> None:
-        """Add what holds so many messages of so many bytes."""
+        """Add a delivery of so many messages and bytes."""
         if self._discarding:
             return
         self._deliveries.append((delivery, messages, size))
@@ -57,19 +57,19 @@ class Inbox(Generic[T]):
         return delivery
 
     def first(self, kind: type[K]) -> K | None:
-        """The first of this kind that will be taken."""
+        """The first delivery of this type, without taking it."""
         return next((delivery for delivery, _, _ in self._deliveries if isinstance(delivery, kind)), None)
 
     def is_full(self) -> bool:
         return self.messages > self._messages_max or self.bytes > self._bytes_max
 
     def has_room_again(self) -> bool:
-        """Whether so much was taken since it was full that reading on is worth while; soon, so that whoever takes slowly but
-        steadily is not taken for somebody who takes nothing."""
+        """Whether enough was taken since it was full to resume reading. A little is enough, so that an application that is slow
+        but steady is not mistaken for one that takes nothing."""
         return self.messages <= self._messages_max * 15 // 16 and self.bytes <= self._bytes_max * 15 // 16
 
     def unread_s(self) -> float | None:
-        """How long ago it was full, or the application has taken something since; None once it has room again."""
+        """For how long the application has taken nothing since the inbox was full; None once it has room again."""
         return None if self.full_since is None else clock.now() - self.full_since
 
     def why(self) -> str:
@@ -79,7 +79,7 @@ class Inbox(Generic[T]):
         )
 
     def news(self, me: int | str, patience_s: float) -> Event | None:
-        """What is to be reported of the application, once: that it takes nothing for so long, or that it does again."""
+        """An event to report, once each: that the application takes nothing for so long, and that it does again."""
         unread_s = self.unread_s()
         unread = unread_s is not None and (self._said_unread or unread_s > patience_s)
         if unread == self._said_unread:
@@ -101,8 +101,8 @@ class Inbox(Generic[T]):
         self._waiters.clear()
 
     async def changed(self) -> None:
-        # This is on the way of every delivery to an application that keeps up: an Event would take twice as long, and looking
-        # each time for the loop, to which all calls belong, is a system call.
+        # An application that keeps up waits here for every delivery: an Event would take twice as long, and finding the loop,
+        # to which all calls belong, is a system call each time.
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = self._loop.create_future()

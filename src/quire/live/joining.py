@@ -1,4 +1,4 @@
-"""The way into a live group. Members change while it goes on, except with the protocols whose groups are fixed."""
+"""`join`, the entry point to live groups. Their members may change, except with protocols whose groups are fixed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from quire.model.errors import BadInput
 from quire.views.core import FIXED_UNLESS_ASKED, IN_VIEWS
 
 FixedProtocol = Literal["two-phase", "coordinator", "matrix", "hierarchy"]
-"""Groups of hierarchy are fixed unless something else is asked for, as by `cluster`."""
+"""Groups of hierarchy are fixed unless an option such as `cluster` asks for a changing one."""
 DynamicProtocol = Literal["single-phase", "causal-vector", "fifo"]
 
 
 class _ViewOptions(NetworkOptions, total=False):
-    """What a member of any group that changes may be given besides."""
+    """The further options of members of changing groups."""
 
     options: Mapping[str, object] | None
     contact: Sequence[str]

@@ -1,7 +1,7 @@
-"""The journal of a live process: records go in, and what is durable comes back. When it has grown, a checkpoint makes it short.
+"""The journal of a live process: takes records, reports when they are durable, and is shortened by checkpoints.
 
-A process counts its own records, and a journal counts those that begin its segments, too. So what is appended is remembered by
-both numbers until it is durable.
+A process counts only its own records, while the journal also counts the records that begin its segments. So each appended
+record is remembered by both numbers until it is durable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quire.journal.writer import JournalWriter
 from quire.model.errors import QuireError
 
 CHECKPOINT_BYTES = 64 << 20
-"""When a journal has grown by so much, or by as much as what it began with, what came before is dropped."""
+"""A checkpoint is due when a journal has grown by so much, or by as much as it began with."""
 
 _AT_ONCE_BYTES = 1 << 20
 """A few milliseconds' worth of a snapshot."""
@@ -29,8 +29,8 @@ Found = TypeVar("Found")
 
 
 class ProcessJournal(Generic[Found]):
-    """Opened in a running event loop. `read`: what a process makes of what an earlier one wrote, which is `found` until it
-    begins. Raises BadInput where another process has the journal, and JournalCorrupt where it is damaged."""
+    """A journal, opened in a running event loop. `read` turns what an earlier process wrote into `found`, which is kept until
+    `begin`. Raises BadInput where another process has the journal open, and JournalCorrupt where it is damaged."""
 
     def __init__(self, path: Path, read: Callable[[Recovered], Found]) -> None:
         self._directory = OwnDirectory(path)
@@ -45,9 +45,9 @@ class ProcessJournal(Generic[Found]):
         self._last = 0
         """The process's number of the last record that it saved."""
         self._wanted = False
-        """Whether something waits for what is unwritten."""
+        """Whether something waits for records that are not handed to the writer yet."""
         self._appended: deque[tuple[int, int]] = deque()
-        """(number in the journal, number of the process) of what is not durable yet."""
+        """(number in the journal, number in the process) of records that are not durable yet."""
         self._kept_bytes = self._journal.size
         self._feed: _Feed | None = None
 
@@ -71,7 +71,7 @@ class ProcessJournal(Generic[Found]):
         self._last = number
 
     def sync(self) -> None:
-        """Make everything durable that was saved, as soon as there is room for it."""
+        """Make all saved records durable, as soon as the writer has room for them."""
         self._wanted = bool(self._unwritten)
         self._hand_over()
 
@@ -99,8 +99,8 @@ class ProcessJournal(Generic[Found]):
         return writer.size - self._kept_bytes > max(CHECKPOINT_BYTES, self._kept_bytes)
 
     def begin_anew(self, head: Sequence[Entry], snapshot: Awaitable[Iterator[bytes]]) -> asyncio.Task[None]:
-        """From now on the journal begins with `head`, which says what still counts, and with the state of this moment, which
-        comes when it comes, and chunk by chunk."""
+        """Start the journal afresh with `head`, the records that are still needed, and with the present state, of which the
+        chunks may come later, one by one."""
         assert self._writer is not None
         self.sync()
         self._feed = _Feed(snapshot)
@@ -119,7 +119,8 @@ class ProcessJournal(Generic[Found]):
 
 
 async def little_by_little(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The same chunks, with room for whatever else there is to do now and then: seldom, because then all of it is done."""
+    """The same chunks, yielding to the event loop now and then; not often, because each time the loop runs everything that is
+    ready."""
     size = 0
     for chunk in chunks:
         yield chunk
@@ -130,7 +131,7 @@ async def little_by_little(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 class _Feed(Iterator[bytes]):
-    """Chunks that are made in the event loop, which goes on meanwhile, and taken in a thread."""
+    """Chunks that are produced in the event loop, without blocking it, and consumed in a thread."""
 
     def __init__(self, snapshot: Awaitable[Iterator[bytes]]) -> None:
         self._made: queue.SimpleQueue[bytes | OSError | None] = queue.SimpleQueue()
@@ -142,7 +143,7 @@ class _Feed(Iterator[bytes]):
         self._made.put(None)
 
     def end(self) -> None:
-        """Nobody waits for the rest."""
+        """The consumer needs no more chunks."""
         if not self._making.done():
             self._making.cancel()
             self._made.put(OSError("the process ends"))

@@ -1,4 +1,4 @@
-"""What a command has a group send: how much, how large, how fast, and who does. A library user sends what it likes."""
+"""The load that a command has a group send: how many messages, of what size, how fast, and from which members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     rate: float | None = None
     """Messages a second of each sender; as fast as the group takes them if not given."""
     senders: tuple[int, ...] | None = None
-    """Who sends; everybody if not given."""
+    """Which members send; all if not given."""
 
     def sends(self, me: int) -> bool:
         return self.senders is None or me in self.senders
@@ -33,7 +33,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pace:
-    """How much of a load is due, as time passes. `done`: how much of it was sent before."""
+    """Rate limiter: how many messages of a load are due as time passes. `done`: how many were sent before."""
 
     def __init__(self, load: Load, done: int = 0) -> None:
         self._load = load

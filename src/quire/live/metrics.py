@@ -1,4 +1,4 @@
-"""What a member counts, as Prometheus reads it."""
+"""Metrics in the text format of Prometheus."""
 
 from __future__ import annotations
 

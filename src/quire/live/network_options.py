@@ -1,6 +1,6 @@
-"""What every way into a live group takes: how it is secured, where it listens, how long it waits, where its trace goes.
+"""The options that all entry points to live groups share: security, listen address, timeouts, tracing, observation.
 
-`join`, `join_objects`, `join_store`, `serve` and `connect` take these as keywords, which are declared once, here, and hand
+`join`, `join_objects`, `join_store`, `serve` and `connect` take these as keywords, which are declared once, here, and pass
 them on as one value.
 """
 
@@ -59,10 +59,10 @@ class NetworkOptions(TypedDict, total=False):
     on_event: Listener | None
     """Called with each Event: peers that are awaited, come, go or stall, and messages that are held back for long."""
     observe: str | None
-    """HOST:PORT where this member can be looked at over HTTP: /metrics, /status, /events, /trace. On loopback, unless there is
+    """HOST:PORT where this member can be observed over HTTP: /metrics, /status, /events, /trace. On loopback, unless there is
     an `observe_token`."""
     observe_token: str | None
-    """What whoever looks must know, of at least 16 bytes."""
+    """The token that observers must present, of at least 16 bytes."""
     transport: str
     """What carries the bytes: "tcp", or "memory" between members within one event loop, for tests."""
 
@@ -83,7 +83,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     transport: str = TCP
 
     def check(self) -> None:
-        """Raise BadInput in one sentence for what makes no sense, whatever the addresses."""
+        """Raise BadInput, in one sentence, for options that are invalid whatever the addresses."""
         if not 0.1 <= self.timeout_s <= 3600:
             raise BadInput(f"timeout_s must be 0.1 to 3600 seconds, not {self.timeout_s}")
         if not 0.1 <= self.join_s <= 86_400:

@@ -1,7 +1,7 @@
-"""What an application has multicast and what has not left yet, in the runs in which it will leave.
+"""Messages that the application has multicast and that are not sent yet, batched into runs.
 
-Messages that pile up while the member is busy leave together: the last run grows until it is full, or until a message is for
-somebody else.
+Messages that pile up while the member is busy are sent together: the last run grows until it is full, or until a message has
+other recipients.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Generic, TypeVar
 from quire.model.payloads import Messages
 
 To = TypeVar("To")
-"""For whom a message is; None is everybody."""
+"""The recipients of a message; None: all members."""
 
 
 class UnsentRun(Generic[To]):
-    """Messages that leave together."""
+    """Messages that will be sent together."""
 
     __slots__ = ("bytes", "full", "lengths", "payloads", "to")
 
@@ -37,8 +37,8 @@ class UnsentRun(Generic[To]):
         self.bytes += size
 
     def fill(self, payloads: Sequence[bytes], lengths: Sequence[int], messages: int, room: int) -> tuple[int, int]:
-        """Take of these as many messages, and bytes, as there is room for, but one in any case where there is nothing yet;
-        returns how many it took, and their bytes."""
+        """Take as many of these messages as fit, by number and bytes, but at least one if the run is empty; returns how many it
+        took, and their bytes."""
         sizes = list(accumulate(lengths[:messages]))
         fit = bisect_right(sizes, room) or int(not self.payloads)
         size = sizes[fit - 1] if fit else 0
@@ -53,7 +53,7 @@ class Outbox(Generic[To]):
     def __init__(self, run_messages_max: int, run_bytes_max: int) -> None:
         self.accepted = 0
         self.senders = 0
-        """How many wait until there is room, or have been told so and have not sent on yet."""
+        """How many senders wait for room, or were woken and have not sent yet."""
         self._messages_max = run_messages_max
         self._bytes_max = run_bytes_max
         self._runs: deque[UnsentRun[To]] = deque()
@@ -87,28 +87,28 @@ class Outbox(Generic[To]):
         return first
 
     def is_full(self) -> bool:
-        """Whether more than a whole run waits, so that whoever sends should wait too."""
+        """Whether more than a whole run waits, so that senders should wait too."""
         return self._messages > self._messages_max or self._bytes > self._bytes_max
 
     def may_wait(self) -> bool:
-        """Whether what is left can leave a turn of the event loop later: somebody will have added to it by then, and a run
-        costs the same, however long it is."""
+        """Whether the rest can be sent one turn of the event loop later: senders will have added to it by then, and a run costs
+        the same however long it is."""
         return self.senders > 0 and not self.is_full()
 
     def next_run(self) -> tuple[int, int]:
-        """How many messages, and bytes, the run has that is to leave next."""
+        """The size of the run that is to be sent next, in messages and bytes."""
         run = self._runs[0]
         return len(run.payloads), run.bytes
 
     def take_run(self) -> UnsentRun[To]:
-        """The run that is to leave next."""
+        """Take out the run that is to be sent next."""
         run = self._runs.popleft()
         self._messages -= len(run.payloads)
         self._bytes -= run.bytes
         return run
 
     def put_back(self, run: UnsentRun[To]) -> None:
-        """There was no room for this run: it is first again."""
+        """There was no room for this run: put it back in front."""
         self._runs.appendleft(run)
         self._messages += len(run.payloads)
         self._bytes += run.bytes

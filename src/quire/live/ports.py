@@ -1,9 +1,9 @@
-"""Ports of this machine for members that will listen there in a moment.
+"""Free ports of this machine, reserved for members that are about to listen on them.
 
-Between the choice of a port and the moment in which its member listens, nobody else may take it. Connections do not,
-because the ports are below those that systems hand out to them. Neither do others that choose ports in the same way at the
-same time: whoever chooses one holds the UDP port of the same number, which nobody here uses for anything else, as its
-claim, and takes only what nobody has claimed. A claim ends with its process, however that ends.
+Nobody else may take a port between its choice and the moment when its member listens. Outgoing connections do not, because
+these ports are below the ephemeral range. Other processes that choose ports with this module do not either: each claims a port
+by binding the UDP port of the same number, which Quire uses for nothing else, and chooses only unclaimed ones. A claim ends
+with its process, however that ends.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from quire.model.errors import BadInput
 
 _PORTS = range(10_000, 32_000)
 _CLAIMS_MAX = 256
-"""So many of the latest claims are kept: who chose so many ports since has long listened at the older ones, or never will."""
+"""How many of the latest claims are kept. By the time that so many more ports were chosen, the older ones are in use, or never
+will be."""
 
 _claims: deque[int] = deque()
 """Open file descriptors."""
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of the loopback interface at which nobody listens, and which nobody else is given for now."""
+    """So many ports of the loopback interface on which nobody listens, and which no other caller is given for now."""
     found: list[int] = []
     candidates = SystemRandom().sample(_PORTS, len(_PORTS))
     while candidates and len(found) < count:
@@ -37,7 +38,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def can_bind(host: str, port: int) -> bool:
-    """Whether somebody can listen at this host name or address on this machine, and at this port (0: at any)."""
+    """Whether a process can listen at this host name or address on this machine, and on this port (0: any)."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         with socket.socket(family, kind, protocol) as one:

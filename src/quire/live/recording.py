@@ -1,13 +1,13 @@
-"""Recording: how a live process leaves its part of a run, from the start of its group to its end.
+"""Recording: how a live process writes its part of a run's trace, from the start of its group to its end.
 
-What identifies the run comes from outside, and so does what a service has to say at its end. The part is begun when the
-group has started, because only then it is known with which processes this one is linked, and that is what tells the parts
-of one run from those of another. It is ended with the reason if the process left early or its group failed. A process that
-crashes leaves what it had written by then: at most SPILL_S seconds are missing.
+The caller provides the identity of the run, and what a service reports at its end. The part is begun when the group has
+started, because only then is it known which processes this one is linked with, which distinguishes the parts of one run from
+those of another. It ends with the reason if the process left early or its group failed. Of a process that crashes, the part has
+what was written by then: at most SPILL_S seconds are missing.
 
 If the disk is full, the group goes on without being recorded, and the application is told.
 
-Where somebody may look at the process while it runs, the end of what is recorded stays in memory, with a part or without.
+Where the process can be observed while it runs, the most recent events stay in memory too, whether or not there is a part.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from quire.trace.tail import TraceTail
 LEFT_EARLY = "the process left before its group was closed"
 
 SPILL_S = 0.2
-"""How long an event may take to the file in which others follow it."""
+"""How long it may take until an event is in the file, where others follow it."""
 SPILL_RECORDS = 1 << 14
-"""How many records wait at most until then."""
+"""How many records may wait for that."""
 
 
 class Recording:
@@ -53,14 +53,14 @@ class Recording:
         at_once: bool = False,
         tail: TraceTail | None = None,
     ) -> None:
-        """`directory`: where the part goes; None: there is none. `wall_ns`: the clock by which events are dated. `name`: by
-        which the group knows this process, if not by its number. `at_once`: whether `keep_up` writes everything, so that
-        nothing is missing when the process is killed. `tail`: where the end of the log is kept for whoever looks. Raises
+        """`directory`: where the part goes; None: there is none. `wall_ns`: the clock for the times of events. `name`: the name
+        of this process in the group, if it is not known by its number. `at_once`: whether `keep_up` writes everything, so that
+        nothing is missing when the process is killed. `tail`: where the most recent events are kept for observers. Raises
         BadInput where the directory cannot be written to."""
         self.log = EventLog(process, addresses)
         self.wall_ns = wall_ns
         self.details: Callable[[], Mapping[str, object]] = dict
-        """What only this process can say of how it went; asked at its end."""
+        """Returns what only this process can report about the run; called at its end."""
         self.relay_load: Callable[[], RelayLoad | None] = lambda: None
         self.failure = ""
         """Why some of the events are not in the part; empty if all are."""
@@ -100,7 +100,7 @@ class Recording:
         self._regularly = asyncio.get_running_loop().create_task(self._spill_regularly())
 
     def meet(self, met: Iterable[tuple[int, int]]) -> None:
-        """This process has to do with these incarnations of others."""
+        """This process communicates with these incarnations of others."""
         if self._part is not None and not self.failure:
             try:
                 self._part.meet(met)

@@ -1,4 +1,4 @@
-"""What a member is told when it joins, checked, and what it tells its peers so that all run the same thing."""
+"""The checked settings of a member of a live group, and the introduction by which peers check that theirs agree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quire.wire.frames import FRAME_BYTES_MAX
 
 
 class Introduction(msgspec.Struct, frozen=True):
-    """What each side says of itself once it is authenticated. Everything before `incarnation` must be equal."""
+    """What each side says of itself once it is authenticated. All fields before `incarnation` must be equal."""
 
     group: str
     protocol: str
@@ -26,21 +26,21 @@ class Introduction(msgspec.Struct, frozen=True):
     incarnation: int
     received: int
     state: str = ""
-    """What the group's state is, and begins with, which must be equal too."""
+    """The type of the group's state and its initial value, which must be equal too."""
     knows: int | None = None
-    """The incarnation of the other side that this one has met and still deals with."""
+    """The incarnation of the other side that this one has met and still has a link with."""
     durable: bool | None = None
-    """Whether this one keeps on disk what it must not forget, which must be equal too; None: it has nothing to keep."""
+    """Whether this one has a journal, which must be equal too; None: it has nothing to keep on disk."""
     dismissed: str = ""
-    """Why this one has no more to do with the other side, if that was so not long ago."""
+    """Why this one dropped the other side, if that was not long ago."""
     here: str = ""
-    """The address that this side's end of the connection has, as it sees it itself."""
+    """The address of this side's end of the connection, as this side sees it."""
     listens: tuple[str, ...] = ()
     """Where this process listens."""
 
 
 class Misfit(QuireError):
-    """The peer is a member, but not of the same group as this one runs it: trying again cannot help."""
+    """The peer is a member, but its settings differ from this one's: trying again cannot help."""
 
 
 def check_same(mine: Introduction, theirs: Introduction, me: int, peer: int) -> None:
@@ -92,7 +92,7 @@ def read_address(text: str) -> Address:
 
 
 def _is_host(text: str) -> bool:
-    """Whether this may be a name or number of a host: whether there is one, only connecting tells."""
+    """Whether this may be the name or address of a host; whether the host exists shows only on connecting."""
     try:
         return bool(text) and text.isprintable() and " " not in text and bool(text.encode("idna"))
     except UnicodeError:
@@ -111,37 +111,37 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     protocol: str
     options: msgspec.Struct
     state: str = ""
-    """What the group's state is, and begins with."""
+    """The type of the group's state and its initial value."""
     name: str = ""
-    """How this member is called, where members have names."""
+    """This member's name, where members have names."""
     restartable: int = 0
-    """How many of the members, the first, may end and come back as other processes."""
+    """How many of the members, counted from the first, may end and come back as new processes."""
     enough: int = 0
     """How many of the others must be there at the start; 0: all of them."""
     durable: bool | None = None
-    """Whether this member keeps on disk what it must not forget; None: it has nothing to keep."""
+    """Whether this member has a journal; None: it has nothing to keep on disk."""
     register: tuple[str, ...] = ()
-    """Where sequencers that go on without each other keep what they agree on, one address for each."""
+    """The addresses of the register of sequencers with failover, one for each sequencer."""
     visitors: int = 0
-    """How many numbers after those of the members are for processes that come and go, and need no address."""
+    """How many numbers after those of the members are reserved for clients, which come and go and need no address."""
     transport: str = TCP
-    """The name of what carries this group's bytes."""
+    """The name of the transport."""
     trust: Trust = Trust.OPEN
     secret: bytes | None = None
     certificates: Certificates | None = None
     timeout_s: float = TIMEOUT_S
     """How long another member may be silent before it counts as lost."""
     join_s: float = JOIN_S
-    """How long the others may take to come."""
+    """How long the others may take to join."""
     handshake_s: float = 5.0
-    """How long a connection may take until both sides have welcomed each other, so that another can be tried."""
+    """How long a connection may take until both sides have admitted each other, before another one is tried."""
     frame_bytes_max: int = FRAME_BYTES_MAX
     packet_bytes_max: int = 32 << 20
-    """How long a packet may be in all its pieces, which its receiver keeps until the last has come."""
+    """How long a packet may be, all its pieces together, which the receiver buffers until the last one has come."""
     run_messages_max: int = 8192
     run_bytes_max: int = 1 << 20
     link_bytes_max: int = 16 << 20
-    """How much may be on its way to one peer before this member sends nothing more."""
+    """How many bytes may be unacknowledged on the link to one peer before this member sends nothing more."""
     inbox_messages_max: int = 1 << 17
     inbox_bytes_max: int = 64 << 20
     """How many delivered messages, and how many bytes of them, may wait for the application before this member reads nothing
@@ -149,7 +149,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def who(self) -> int | str:
-        """This member, for people."""
+        """This member's name or number, for people."""
         return self.name or self.me
 
     def certificate_name(self, member: int | str) -> str:
@@ -196,8 +196,8 @@ def read_settings(
     options: Mapping[str, object] | msgspec.Struct | None = None,
     network: Network | None = None,
 ) -> Settings:
-    """Check what a caller wants of a fixed group, or of a service; raises BadInput in one sentence. Options that are a struct
-    already are those of a service, which has checked them."""
+    """Check the arguments for a fixed group, or for a service; raises BadInput in one sentence. Options that are already a
+    struct are those of a service, which has checked them."""
     network = network or Network()
     network.check()
     check_group_name(group)
@@ -225,7 +225,7 @@ def read_settings(
 
 
 def trust_of(addresses: Sequence[Address], network: Network) -> Trust:
-    """How members at these addresses know each other; raises BadInput where nothing is given though they are elsewhere."""
+    """How members at these addresses authenticate each other; raises BadInput where nothing is given beyond loopback."""
     if network.certificates is not None:
         return Trust.TLS
     if network.secret is not None:

@@ -1,8 +1,8 @@
-"""A live process's events on their way to its part of the trace, off the path of deliveries.
+"""Writes a live process's events to its part of the trace, without delaying deliveries.
 
-The driver only appends integers in memory. Now and then they are handed to a thread that writes them to the log, where
-others can follow them. Where nothing may be missing of a process that is killed, they are written at once. Whoever looks at the
-process while it runs has the end of them in memory.
+The driver only appends integers in memory. Now and then they are handed to a thread that writes them to the log, where others
+can follow them. Where nothing may be missing if the process is killed, they are written at once. For observers of the running
+process, the most recent events stay in memory.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ NAMES_MAX = 1 << 14
 
 
 class Spool:
-    """Writes what is recorded in a log to a part, if there is one, and to the tail, if somebody may look. Once something could
-    not be written, nothing more is: `error` says why."""
+    """Writes the records of a log to a part, if there is one, and to the tail, if the process can be observed. After a failed
+    write, nothing more is written: `error` says why."""
 
     def __init__(self, log: EventLog, part: PartWriter | None, *, tail: TraceTail | None = None, at_once: bool = False) -> None:
         self.error: OSError | None = None
@@ -29,7 +29,7 @@ class Spool:
         self._part = part
         self._tail = tail
         self._addresses = self._packet_types = 0
-        """How many names the part has."""
+        """How many of these names the part has."""
         self._queue: queue.SimpleQueue[tuple[NewNames, bytes] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         if part is not None and not at_once:
@@ -49,7 +49,7 @@ class Spool:
                 self._append(new, records)
 
     def finish(self, end: PartEnd) -> None:
-        """Wait until everything that was handed over is in the part, and then how the process ended."""
+        """Wait until everything that was handed over is in the part, and then write how the process ended."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -70,8 +70,8 @@ class Spool:
         return new
 
     def _forget_names(self) -> None:
-        """Where a part is written, its names are numbered to the end; otherwise nobody needs old ones but the tail, which has
-        them."""
+        """Drop names that were written. In a part, names are numbered to the end; without a part, only the tail needs old
+        names, and it has its own."""
         if self._part is None and len(self._log.names.addresses) > NAMES_MAX and self._log.renew_names():
             self._addresses = self._packet_types = 0
 

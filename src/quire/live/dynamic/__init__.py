@@ -1,20 +1,21 @@
 """Live groups whose members change: a process of `quire.views` on sockets, files and one timer.
 
-group.py        what an application holds
-deliveries.py   what waits for it, in order
-iterating.py    the ways to go through that
-submitting.py   what it has submitted, until that is executed
-quorum.py       whether a majority can be reached, and what it is told of that
-unread.py       a report where it does not read
-counting.py     what is counted
-joining.py      what it is told when it joins, checked
-events.py       what it is told as it goes
-node.py         the process: feeds it what happens, and does what it asks for
-connection.py   one connection to somebody who says who it is
-misfits.py      what founders whose settings do not fit together tell the others
-disk.py         the journal: records in, synced out, and a checkpoint when it grows
+group.py        the group as the application sees it
+deliveries.py   the deliveries and events that wait for the application, in order
+iterating.py    the iterators over these
+submitting.py   the operations that the application submitted, until they are executed
+quorum.py       whether a majority can be reached, and the events about that
+unread.py       reports an application that does not read
+counting.py     metrics
+standing.py     the status, for observers
+joining.py      the settings of a member, checked
+events.py       the messages and events that an application iterates over
+node.py         the driver: feeds a process its inputs, and carries out its effects
+connection.py   one connection to a process that introduces itself by name
+misfits.py      how founders whose settings do not fit tell each other
+disk.py         the journal: records as bytes, and checkpoints
 replica.py      the group's state: commands, snapshots, reads
 state.py        the application's objects as one state, in chunks and back
-recording.py    what of all this is in a trace
-sessions.py     who has executed commands, and who of them is gone
+recording.py    the member's part of a trace
+sessions.py     the sessions that have executed commands, and which of them have ended
 """

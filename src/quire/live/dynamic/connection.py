@@ -1,7 +1,7 @@
-"""One connection to a process that is not known before it says who it is: handshake, introductions, frames.
+"""One connection to a process that introduces itself by name: handshake, introductions, frames.
 
-Whoever calls need not know whom it reaches. Once both sides have shown that they belong to the group, as it is secured, each
-introduces itself; with certificates, by the name that its certificate has. What then comes goes to the owner.
+The side that connects need not know which process it reaches. Once both sides have authenticated as members of the group, each
+introduces itself; with certificates, by the name in its certificate. All frames after that go to the owner.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from quire.wire.frames import GAVE_UP, INTRODUCTION, REFUSED, Frame, FrameError,
 
 REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 18
-"""It holds the addresses of everybody."""
+"""An introduction has the addresses of all known processes."""
 READ_BYTES = 1 << 18
 _CLOSED = "the connection was closed"
 
@@ -36,14 +36,14 @@ class Owner(Protocol):
     def introduction(self) -> Introduction: ...
     def introduced(self, connection: NamedConnection, theirs: Introduction) -> None: ...
     def arrived(self, connection: NamedConnection, frames: Iterator[Frame]) -> None:
-        """Everything that was there to be read at once. The body of a frame is valid until the next one is asked for."""
+        """All frames that could be read at once. The body of a frame is valid until the next one is asked for."""
 
     def gave_up(self, connection: NamedConnection, why: str) -> None: ...
     def ended(self, connection: NamedConnection, why: str) -> None: ...
 
 
 class NamedConnection(BufferedConnection):
-    """`number` names it to the process; `dialled` is the address that was called, None where the other side has called."""
+    """A connection, which the process knows by its `number`; `dialled`: the address, None where the other side connected."""
 
     def __init__(self, owner: Owner, settings: Settings, number: int, dialled: str | None) -> None:
         super().__init__(Reader(INTRODUCTION_BYTES_MAX))
@@ -52,18 +52,18 @@ class NamedConnection(BufferedConnection):
         self.known = False
         """Whether both sides have introduced themselves."""
         self.name = ""
-        """By which the other side has."""
+        """The name of the other side, once it has."""
         self.over = False
         self._owner = owner
         self._settings = settings
         self._unwritten: list[bytes | bytearray] = []
         self._why = _CLOSED
         self.ended_unexplained = False
-        """Whether the other side ended it, or the network, and nobody said why."""
+        """Whether the other side, or the network, closed it without giving a reason."""
         self._fault: QuireError | None = None
         """Why nothing more can be read."""
         self._last_words: tuple[int, str] | None = None
-        """REFUSED or GAVE_UP, and why, if the other side has said so."""
+        """REFUSED or GAVE_UP with the reason, if the other side has sent one."""
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(
             initiator=dialled is not None,
@@ -78,7 +78,7 @@ class NamedConnection(BufferedConnection):
     # What is written.
 
     def write(self, parts: tuple[bytes, ...]) -> None:
-        """A frame, the first part of which begins with its length. It leaves with the next `flush`."""
+        """Buffer a frame, the first part of which begins with its length, until the next `flush`."""
         seal = self._handshake.sending
         if seal is None:
             self._unwritten += parts
@@ -91,7 +91,7 @@ class NamedConnection(BufferedConnection):
             self._transport.writelines(unwritten)
 
     def refuse(self, reason: str, kind: int = REFUSED) -> None:
-        """Tell the other side why, and close. GAVE_UP: this process has given the group up."""
+        """Tell the other side why, and close. GAVE_UP: this process has given up on the group."""
         if self._handshake.done:
             self.write((control_frame(kind, reason.encode()[:REASON_BYTES_MAX]),))
             self.flush()
@@ -135,7 +135,7 @@ class NamedConnection(BufferedConnection):
         self._owner.ended(self, self._why)
 
     def _advance(self) -> None:
-        """Take everything that is here."""
+        """Process everything that has been received."""
         try:
             if not self._handshake.done and not self._shake_hands():
                 return
@@ -154,7 +154,7 @@ class NamedConnection(BufferedConnection):
             self.refuse(str(error))
 
     def _frames(self) -> Iterator[Frame]:
-        """Every frame that is here, until one cannot be read: whatever came before it is taken all the same."""
+        """Every frame that has been received, up to the first unreadable one: those before it are still processed."""
         seal = self._handshake.receiving
         try:
             for frame in self._reader.frames(seal.opened if seal else None):
@@ -167,14 +167,14 @@ class NamedConnection(BufferedConnection):
             self._fault = error
 
     def _end(self, kind: int, reason: str) -> None:
-        """The other side has nothing more to say."""
+        """The other side ends the connection, with a reason."""
         self._last_words = None
         self.close(f"it refused: {reason}")
         if kind == GAVE_UP and self.known:
             self._owner.gave_up(self, reason)
 
     def _meet(self, frames: Iterator[Frame]) -> bool:
-        """Take the introduction of the other side, which comes first; whether it is here."""
+        """Process the introduction of the other side, which comes first; returns whether it has come."""
         frame = next(frames, None)
         if frame is None:
             return False

@@ -1,4 +1,4 @@
-"""What a member of a group whose members change counts."""
+"""The metrics of a member of a group whose members change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def samples(
 
 
 def _links(node: Node, base: Mapping[str, str]) -> Iterator[Sample]:
-    """What waits to be delivered, and one sample of each measure for everybody else who is known."""
+    """Samples of what is held back, and one of each metric for every other known process."""
     held = sum(each.count for each in node.held_back())
     yield Sample("quire_messages_held_back", "Messages not yet delivered here.", "gauge", held, base)
     now = clock.now()

@@ -1,4 +1,4 @@
-"""What waits for the application: runs of messages, events, and what is to be done when it has read so far."""
+"""The items that wait for the application: runs of messages, events, and actions to run when it has read so far."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DeliveredRun(msgspec.Struct, frozen=True):
 
 
 class Then(msgspec.Struct, frozen=True):
-    """To be done when the application has read everything before it; the event, if there is one, comes after that."""
+    """An action to run when the application has read everything before it; the event, if there is one, follows."""
 
     action: Callable[[], None]
     event: GroupEvent | None = None

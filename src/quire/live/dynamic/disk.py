@@ -1,4 +1,4 @@
-"""The journal of a member of a group: what its records are as bytes, and what they were."""
+"""The journal of a member of a changing group: its records to bytes, and back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MemberJournal(ProcessJournal[list[Record]]):
         state = recovered.snapshot and recovered.snapshot.chunks()
         for each in recovered.records:
             if each.type == SNAPSHOT:
-                continue  # The journal's own.
+                continue  # A record of the journal itself.
             record = self._codec.record(each.body)
             yield record
             if isinstance(record, Kept) and state is not None:
@@ -53,5 +53,5 @@ class MemberJournal(ProcessJournal[list[Record]]):
         self.keep(effect.number, (_TYPES[type(effect.record)], self._codec.encode(effect.record)))
 
     def checkpoint(self, kept: Kept, snapshot: Awaitable[Iterator[bytes]]) -> asyncio.Task[None]:
-        """From now on the journal begins with what still counts, and with the application's state of this moment."""
+        """Start the journal afresh with the records that are still needed, and with the application's present state."""
         return self.begin_anew(((_TYPES[Kept], self._codec.encode(kept)),), snapshot)

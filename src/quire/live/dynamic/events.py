@@ -1,4 +1,4 @@
-"""What an application is told as its group goes on."""
+"""The messages and events that an application of a changing group iterates over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ViewMessage(msgspec.Struct, frozen=True, gc=False):
     origin: str
     """The name of the member that sent it."""
     seq: int
-    """Its number among the messages of that member, from 0. A process that is started again without a journal counts anew."""
+    """Its number among the messages of that member, from 0. A process that restarts without a journal counts from 0 again."""
     payload: bytes
     view: int
     """The view in which it was delivered."""

@@ -1,7 +1,7 @@
-"""A group whose members change, as an application holds it: multicast, iterate, see who is in it, leave it or close it.
+"""A group whose members change, as an application sees it: multicast, iterate, see its members, leave it or close it.
 
-Every queue has a bound: while too much of its own is under way `multicast` waits, and an application that does not read makes
-this member read nothing more. A member that cannot reach a majority waits, and says so.
+Every queue is bounded: `multicast` waits while too many of this member's messages are undelivered, and if the application does
+not read, this member stops reading from its peers. A member that cannot reach a majority waits, and reports it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from quire.views import effects
 END_S = 10.0
 """How long leaving and closing may take, unless the timeout is longer."""
 LINGER_S = 5.0
-"""How long a process that is no member any more waits for others to ask it how its last view ended."""
+"""How long a process that is no longer a member stays, so that others can ask it how its last view ended."""
 
 _CLOSING = "the group is closing, so nothing more can be sent"
 
@@ -55,7 +55,7 @@ class DynamicGroup(Iterated):
         self.settings = settings
         self.me = settings.me
         self.view: View | None = None
-        """The view that this member is in, or was in last; None before it is in any."""
+        """The view that this member is in, or the last one that it was in; None before the first."""
         self._report = Reporter(settings.network.group, settings.me)
         self._report.listener = on_event if observer is None else observer.listen
         self._observer = observer
@@ -115,8 +115,8 @@ class DynamicGroup(Iterated):
         await self._end(_CLOSING, self._close)
 
     async def move(self, cluster: str) -> None:
-        """Be in another cluster of a hierarchy, and return when a view has this member there. Nothing that is under way is lost
-        or overtaken by that. Raises GroupClosed if this member leaves, or the group ends, before."""
+        """Move to another cluster of a hierarchy, and return when a view has this member there. Messages that are on their way
+        are neither lost nor reordered. Raises GroupClosed if this member leaves, or the group ends, before that."""
         check_cluster(cluster, self.settings.rules.protocol)
         self._check_open()
         self._node.move(cluster)
@@ -148,7 +148,7 @@ class DynamicGroup(Iterated):
             self._node.leave()
 
     async def _close(self) -> None:
-        # What was accepted is the process's before that refuses more.
+        # Hand over everything that was accepted before the process refuses more.
         await self._until(lambda: not self._submitting.has_pending())
         if not self._over.is_set():
             self._node.close()
@@ -159,7 +159,7 @@ class DynamicGroup(Iterated):
             await self._submitting.changed()
 
     async def _stop(self, why: QuireError) -> None:
-        """Have no more to do with the group: everybody who waits is told why."""
+        """Stop taking part in the group: everything that waits raises `why`."""
         if self._over.is_set() and self._failure is None:
             await self._node.linger(LINGER_S)
         early = self._failure if self._over.is_set() else why
@@ -264,7 +264,7 @@ class DynamicGroup(Iterated):
     # Receiving.
 
     async def run_events(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
-        """What `events` has, with whole runs of messages in place of each."""
+        """The same as `events`, but with whole runs of messages instead of single ones."""
         inbox = self._inbox
         inbox.takers += 1
         try:
@@ -334,7 +334,7 @@ class DynamicGroup(Iterated):
             self.failed(error)
 
     def moved(self) -> None:
-        # Nobody can read before this process is a member, and what it catches up with until then has a bound.
+        # The application cannot read before this process is a member, and what it catches up with until then is bounded.
         if (self._inbox.is_full() and self._is_member.is_set()) or self._node.is_full():
             self._node.pause(paused=True)
             self._unread.watch()
@@ -346,7 +346,7 @@ class DynamicGroup(Iterated):
         self._report(Event("unrecorded", (), why=f"no checkpoint could be made: {error}"))
 
     def hand_over(self, waiting: Waiting, messages: int = 1, size: int = 0) -> None:
-        """Give the application something to read."""
+        """Queue an item for the application to read."""
         self._inbox.put(waiting, messages, size)
 
     def _tell(self, event: GroupEvent) -> None:
@@ -374,12 +374,12 @@ class DynamicGroup(Iterated):
             self.failed(MemberExcluded(epoch))
 
     def waiting(self) -> Sequence[Held]:
-        """Why is this not delivered yet? Everything held back here: what it waits for, from whom, for how long it was seen to.
-        What this member's own application does not take comes first: it waits for `me`."""
+        """Why is this not delivered yet? Everything held back here: what it waits for, from whom, and how long it is known to
+        have waited. Messages that this member's own application does not take come first: they wait for `me`."""
         return self._standing.waiting()
 
     def status(self) -> Status:
-        """How things stand, as `observe` shows it."""
+        """The status of this member, as `observe` shows it."""
         return self._standing.status(self.view, self._ending)
 
     def metrics(self) -> str:
@@ -387,5 +387,5 @@ class DynamicGroup(Iterated):
         return self._standing.metrics(self.view)
 
     def journalled(self) -> tuple[int, int]:
-        """In how many batches the journal was made durable by this process, and how many bytes they had together."""
+        """In how many batches (group commits) this process made its journal durable, and their size together."""
         return self._standing.journalled()

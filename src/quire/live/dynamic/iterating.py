@@ -1,4 +1,4 @@
-"""The ways in which an application goes through what it is told: message by message, event by event, or whole runs."""
+"""The ways in which an application iterates over a group: message by message, event by event, or run by run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quire.live.dynamic.events import GroupEvent, ViewMessage
 class Iterated(ABC):
     @abstractmethod
     def run_events(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
-        """What `events` has, with whole runs of messages in place of each."""
+        """The same as `events`, but with whole runs of messages instead of single ones."""
 
     async def __aiter__(self) -> AsyncIterator[ViewMessage]:
         """Every message as it is delivered, this member's own included. Ends when the group has closed or this member has left

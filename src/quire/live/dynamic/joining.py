@@ -1,4 +1,4 @@
-"""What a member of a group whose members change is told when it joins, checked."""
+"""The settings of a member of a group whose members change, checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quire.views.view import Participant
 Delivery = Literal["uniform", "fast"]
 
 TIMEOUT_S = 1.0
-"""How long a member may be silent, where the group goes on without it and it can come back."""
+"""How long a member may be silent. It is short, because the group goes on without that member and it can come back."""
 WEIGHT_MAX = 1 << 20
 _NAME_LENGTH_MAX = 64
 
@@ -30,7 +30,7 @@ class DynamicSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one member. Made by `read_dynamic_settings`, which checks it."""
 
     network: Settings
-    """What sockets need to know."""
+    """The settings of the network layer."""
     address: Address
     """Where the others reach this member."""
     rules: GroupSettings
@@ -38,7 +38,7 @@ class DynamicSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is one of the founders."""
     contacts: tuple[str, ...]
     addresses: dict[str, str]
-    """Of the founders, by name."""
+    """The addresses of the founders, by name."""
     weight: int
     cluster: str
     journal: Path | None
@@ -50,19 +50,19 @@ class DynamicSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def founders(self) -> str:
-        """The founders as they were configured, for whoever compares; empty at whoever joins by a contact."""
+        """The founders as configured, to be compared with those of others; empty at a process that joins through a contact."""
         members = [f"{one.name}={self.addresses[one.name]}" for one in self.rules.founders] if self.founds else []
         weights = [f"{one.name}:{one.weight}" for one in self.rules.founders if one.weight != 1] if self.founds else []
         return ", ".join(members + weights)
 
     def counts(self, name: str) -> bool:
-        """Whether this process cannot begin if that one has other settings: a founder with another founder, and whoever joins
-        with anybody. Where nobody has to show who it is, only somebody on this machine is believed."""
+        """Whether this process cannot begin if the other one has different settings: between founders, and between a joining
+        process and any other. Without authentication, only a process on this machine is believed."""
         certain = self.network.trust is not Trust.OPEN or self.address.is_loopback()
         return certain and (not self.founds or name in self.addresses)
 
     def facts(self, state: str) -> str:
-        """What must be the same at all members, for people to compare."""
+        """The settings that must be the same at all members, in words that people can compare."""
         rules = self.rules
         options = " ".join(f"{registry.option_name(name)}={value}" for name, value in sorted(rules.options.items()))
         what = [rules.protocol, options, "uniform" if rules.uniform else "fast"]
@@ -87,7 +87,7 @@ def read_dynamic_settings(
     cluster: str = "",
     network: Network,
 ) -> DynamicSettings:
-    """Check what a caller wants; raises BadInput in one sentence."""
+    """Check the arguments of a caller; raises BadInput in one sentence."""
     network.check()
     check_group_name(group)
     name, chosen = _protocol(order, protocol, options)
@@ -100,13 +100,13 @@ def read_dynamic_settings(
     if delivery not in (None, "uniform", "fast"):
         raise BadInput(f"there is no delivery {delivery!r}; choose uniform or fast")
     rules = GroupSettings(
-        # Founders come as a later incarnation than any that the founding view names. Whoever joins knows only itself.
+        # Founders arrive as later incarnations than those in the founding view. A process that joins knows only itself.
         founders=tuple(Participant(one, 0, weight_of.get(one, 1)) for one in founders or {me: own}),
         protocol=name,
         options=msgspec.to_builtins(chosen),
         uniform=delivery == "uniform" if delivery is not None else total,
         journal=journal is not None,
-        # Whoever keeps nothing cannot know that it was never started before.
+        # A process without a journal cannot know that it was never started before.
         found_together=journal is None,
         causal=Guarantee.CAUSAL in promises,
         total=total,
@@ -168,7 +168,7 @@ def _named(me: int | str, members: Sequence[str] | Mapping[str, str] | None) -> 
 def _places(
     me: str, members: Mapping[str, str] | None, at: str | None, contact: Sequence[str]
 ) -> tuple[Address, dict[str, Address], Sequence[str]]:
-    """This member's address, those of the founders, if it is one of them, and whom else it calls first."""
+    """This member's address, those of the founders, if it is one of them, and the contacts to connect to."""
     if isinstance(contact, str):
         raise BadInput(f"contact must be a list of addresses, as in [{contact!r}]")
     check_member_name(me)
@@ -195,7 +195,7 @@ def check_member_name(name: object) -> str:
 
 
 def check_cluster(cluster: object, protocol: str) -> str:
-    """The name of a cluster, where the protocol knows any; raises BadInput."""
+    """Check the name of a cluster; raises BadInput, also where the protocol has no clusters."""
     if not registry.find(protocol).protocol.clustered:
         raise BadInput(f"{protocol} knows no clusters; choose the protocol hierarchy")
     if (

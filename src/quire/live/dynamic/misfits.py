@@ -1,7 +1,7 @@
-"""How founders part whose settings do not fit together: each who knows tells the others, so that none waits for the rest.
+"""How founders whose settings do not fit together give up: each tells the others, so that none waits in vain.
 
-Whoever finds that out, or is told, says so on all its connections before it ends them, and stays for a moment to tell those
-who are just coming.
+A founder that finds a misfit, or is told of one, sends a notice on all its connections before it closes them, and stays for a
+moment to tell founders that are just connecting.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from quire.model.errors import BadInput
 from quire.wire.frames import GAVE_UP
 
 STAY_S = 1.0
-"""How long a process stays for those who do not know yet."""
+"""How long a process stays to tell founders that do not know yet."""
 
 
 class MisfitNotice:
-    """What a founder that gives up says to the others."""
+    """The notice that a founder that gives up sends to the others."""
 
     def __init__(self, settings: DynamicSettings) -> None:
         self._settings = settings
@@ -28,8 +28,8 @@ class MisfitNotice:
         self._news = asyncio.Event()
 
     def begin(self, name: str, why: str, *, reported: bool) -> BadInput | None:
-        """That process does not fit, or, `reported`, gives up founding the group because another one does not. What this one
-        fails with, which is no member yet; None if it can wait for others."""
+        """The process `name` does not fit or, if `reported`, has given up because another one does not. Returns the error with
+        which this process, which is no member yet, fails; None if it can go on without that one."""
         if not self._settings.counts(name) or (reported and not self._settings.founds):
             return None
         self._misfit = why
@@ -45,7 +45,7 @@ class MisfitNotice:
         self._news.set()
 
     async def stay(self) -> None:
-        """Until all founders know why the group cannot be, or a moment has passed."""
+        """Wait until all founders know why the group cannot begin, or a moment has passed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STAY_S):
                 while self._misfit and self._untold:

@@ -1,8 +1,8 @@
-"""A process of a group on an event loop: it is fed what happens, and what it asks for is done. One timer, and no decisions.
+"""The driver of a process of a changing group on an event loop: feeds it inputs, and carries out its effects.
 
-Connections, the disk and time go in; frames, records and calls come out, in the order in which the process asks for them. What
-concerns the application goes to its owner. Everything that can be read in one turn of the event loop, from whomever it comes,
-is taken before anything is done or leaves.
+It has one timer, and decides nothing. Connections, the disk and time are inputs; effects are carried out in order, and those
+that concern the application go to its owner. Everything that can be read in one turn of the event loop, from all connections,
+is taken in before any effect is carried out or anything is sent.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from quire.views.view import Participant
 from quire.wire.frames import Frame
 
 _FEW = 2
-"""With so few others, several are seldom heard at the same time, and waiting for that made round trips a third longer."""
+"""With so few peers, packets seldom come from several at once, and waiting for that made round trips a third longer."""
 _WANTED_MAX = 256
-"""So much may wait for the end of a turn: while there is always more to read, it would never come."""
+"""How many effects may wait for the end of a turn, which would never come while there is always more to read."""
 
 
 class Owner(Protocol):
-    """What a node reports to: the application's end of the group."""
+    """The object that a node reports to: the group as the application sees it."""
 
     def before_input(self) -> None:
-        """Somebody else is about to be heard, who may have closed the group."""
+        """Input from another process is about to be handled, which may close the group."""
 
     def delivered(self, effect: effects.Deliver) -> None: ...
     def happened(self, effect: effects.ProcessEffect) -> None:
-        """Anything else that the process asks of an application, or tells it."""
+        """Any other effect that concerns the application."""
 
     def moved(self) -> None:
-        """Something was done; whatever follows from it may be looked at now."""
+        """Effects were carried out: check what follows from them."""
 
     def failed(self, error: QuireError) -> None:
         """The journal cannot be written any more."""
 
     def does_not_fit(self, name: str, why: str, *, reported: bool = False) -> None:
-        """Another process has other settings or, as it reports, gives up because somebody else has."""
+        """Another process has different settings or, if `reported`, has given up because a third one has."""
 
 
 class Node:
@@ -76,7 +76,7 @@ class Node:
         self.paused = False
         """Whether nothing is read at present."""
         self.turned_down = ""
-        """Why the last connection that was dialled came to nothing."""
+        """Why the last attempt to connect failed."""
         self.misfit = MisfitNotice(settings)
         self._facts = facts
         self._owner = owner
@@ -94,10 +94,10 @@ class Node:
         self._now: Callable[[], float] = clock.now
         self._sync_wanted = False
         self._wanted: deque[effects.ProcessEffect] = deque()
-        """What is to be done, in order."""
+        """Effects that are still to be carried out, in order."""
         self._doing = False
         self._turn_ends = False
-        """Whether the end of the turn is near."""
+        """Whether the end of the turn is scheduled."""
         self._perform: dict[type, Callable[[Any], None]] = {
             effects.Write: self._write,
             effects.Deliver: owner.delivered,
@@ -142,12 +142,12 @@ class Node:
             self.journal = MemberJournal(settings.journal, self._codec)
             if self.journal.found:
                 return Member.restart(settings.rules, self.journal.found)
-        # Later than any that was here before, and than any that the founding view names.
+        # A later incarnation than that of any earlier process, and than those in the founding view.
         me = Participant(settings.me, clock.wall_ns(), settings.weight, settings.cluster)
         return Member(settings.rules, me, f"{settings.me}-{secrets.token_hex(8)}", founds=settings.founds)
 
     async def stop(self) -> None:
-        """Have no more to do with anybody."""
+        """Close all connections and the journal."""
         if self._stopped:
             return
         self._stopped = True
@@ -166,7 +166,7 @@ class Node:
             await self._close_journal()
 
     async def _until_disconnected(self) -> None:
-        """Wait for the ends of connections: what was written last may be on its way, and each ends after a while."""
+        """Wait until all connections have ended: the last frames may still be on their way, and each ends after a while."""
         with suppress(TimeoutError):
             async with asyncio.timeout(2 * CLOSE_S):
                 while self._connections:
@@ -179,12 +179,12 @@ class Node:
     # What the process asks for.
 
     def do(self, wanted: Iterable[effects.ProcessEffect]) -> None:
-        """Do what a process asked for when it was given something."""
+        """Carry out the effects that the process returned for an input."""
         if self._stopped:
             return
         self._wanted.extend(wanted)
         if self._doing:
-            return  # An effect led to another input: what follows from that comes after what is under way.
+            return  # An effect led to another input, whose effects come after those that are being carried out.
         self._doing = True
         try:
             perform, happened = self._perform, self._owner.happened
@@ -206,7 +206,7 @@ class Node:
         self._owner.moved()
 
     def _record(self) -> None:
-        """Whatever is known elsewhere is recorded here."""
+        """Write the trace before anything is sent: what others may know must be recorded here."""
         if self._recording is not None:
             self._recording.keep()
 
@@ -256,7 +256,7 @@ class Node:
     # Time.
 
     def _arm(self) -> None:
-        """Have `time` called when the process wants it. A timer that rings too early is set again only then."""
+        """Have `time` called when the process is due. A timer that goes off too early is only then set again."""
         due = self.process.due
         if self._timer is not None:
             if self._timer_at <= due:
@@ -314,14 +314,14 @@ class Node:
                 self.do(self.process.disconnected(self._now(), connection.number))
             return
         self._acceptor.left(connection)
-        # Whoever was dialled may be on its way out.
+        # The process at the other end may be about to exit.
         if connection.dialled is None or not connection.ended_unexplained:
             self._acceptor.refused(connection, why)
         if connection.dialled is not None:
             self._not_connected(connection.dialled, why, refused=False)
 
     def pause(self, *, paused: bool) -> None:
-        """Read nothing more, because nobody takes what was delivered, or read on."""
+        """Stop reading, because the application does not take what was delivered, or read on."""
         if paused != self.paused and not self._stopped:
             self.paused = paused
             for connection in self._connections.values():
@@ -359,21 +359,21 @@ class Node:
         return self.process.member.core.operations
 
     def held_back(self) -> list[Held]:
-        """What waits here to be delivered."""
+        """The messages that are held back here."""
         process, now = self.process, self._now()
         found = process.patience.how_long(now, process.member.membership.hindrances())
         return [Held(each.origin, each.first, each.count, each.waits_for, each.because, for_s) for each, for_s in found]
 
     def is_full(self) -> bool:
-        """Whether so much waits for the disk that nothing more should be taken in."""
+        """Whether so much waits for the disk that no more input should be taken."""
         return self.journal is not None and self.journal.full
 
     def is_closing(self) -> bool:
-        """Whether somebody closes the group."""
+        """Whether the group is closing."""
         return self.process.member.core.closing
 
     async def linger(self, seconds: float) -> None:
-        """Wait until nobody needs this process any more, which is no member, for so long at most."""
+        """Wait, for so long at most, until no other process needs this one, which is no longer a member."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.process.is_needed():

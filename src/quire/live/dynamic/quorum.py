@@ -1,4 +1,4 @@
-"""Whether a majority can be reached from here, and what the application is told of it."""
+"""Whether a majority can be reached from here, and the events by which the application is told."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS: dict[str, Kind] = {
     "gap": "gap",
 }
 _OF_MEMBERS = ("disconnected", "suspected", "trusted", "stalled", "recovered")
-"""What matters to nobody of a process that is in no view."""
+"""The reports that matter only about members of the view."""
 
 
 class Quorum:
@@ -37,14 +37,14 @@ class Quorum:
         self._tell = tell
 
     def reported(self, effect: Report, report: Reporter, *, is_member: bool) -> None:
-        """Something happened to another process, or to the majority. Before it is a member, a process has none to lose."""
+        """Pass on a report about another process, or about the quorum. A process that is no member yet has none to lose."""
         core = self._node.process.member.core
         view, epoch = core.view, core.view.epoch
         is_over = core.mode in ("left", "closed") or core.leaving or (core.closing and effect.kind == "disconnected")
         if effect.kind in _OF_MEMBERS and (is_over or (is_member and view.rank(effect.name) is None)):
-            return  # It has left, its loss was told when it was in the view, or this one leaves, too, or all of them end.
+            return  # The peer has left, or its loss was already reported; or this member is leaving, or the group ends.
         if effect.kind == "disconnected" and not is_member:
-            return  # Of two connections that were made at the same time, one ends, or both.
+            return  # Two processes may have connected to each other at the same time; then one connection, or both, end.
         if effect.kind not in ("no-quorum", "quorum"):
             peers = effect.others if effect.kind == "gap" else (effect.name,)
             report(Event(_KINDS[effect.kind], peers, effect.for_s, effect.why))
@@ -56,14 +56,14 @@ class Quorum:
             self._tell(Unblocked(epoch))
 
     def missing(self) -> tuple[str, ...]:
-        """The members of the view that cannot be reached; before there is any, the founders that have not come."""
+        """The members of the view that cannot be reached; before the first view, the founders that have not come."""
         process = self._node.process
         core = process.member.core
         names = [name for name in core.view.names() if name != core.me.name]
         return tuple(name for name in names if name in core.suspects or not process.is_connected(name))
 
     def why(self) -> str:
-        """Why nothing is delivered; empty where that is not for want of a majority."""
+        """Why nothing is delivered, if no majority can be reached; otherwise empty."""
         core = self._node.process.member.core
         if not self.is_blocked:
             return ""
@@ -78,8 +78,8 @@ class Quorum:
         return f"waiting for {missing}{f'; at {last}' if last else ''}" if missing else "waiting for the first view"
 
     async def until_member(self, is_member: asyncio.Event, failure: Callable[[], QuireError | None], report: Reporter) -> None:
-        """Wait until this process is a member, and report now and then whom it waits for. Raises the failure, if there is one,
-        and NoQuorum where it takes longer than it may."""
+        """Wait until this process is a member, and report now and then which processes it waits for. Raises the failure, if
+        there is one, and NoQuorum if it takes longer than `join_s`."""
         began, join_s = clock.now(), self._node.settings.network.join_s
         while not is_member.is_set():
             pause_s = min(AWAITED_EVERY_S, began + join_s - clock.now())

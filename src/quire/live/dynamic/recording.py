@@ -1,7 +1,8 @@
-"""The part of a trace that a member of a group that changes writes: everything is in it before anybody else can know of it.
+"""The part of a trace that a member of a changing group writes, ahead of anything that others can know.
 
-A process that is killed has recorded whatever it told others, or wrote to its journal; what it recorded last it may have told
-nobody. So the parts of a run fit together however its processes ended.
+Every event is written before the process sends, or writes to its journal, anything that depends on it. So a process that is
+killed has recorded everything that others may know; only its last records may be known to nobody else. That is why the parts of
+a run fit together however its processes ended.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class MemberRecording:
         load: Mapping[str, object] | None = None,
         tail: TraceTail | None = None,
     ) -> None:
-        """`load`: what a command is to send, if it is known beforehand. `tail`: for whoever looks; then there need not be a
-        directory."""
+        """`load`: what a command is to send, if that is known beforehand. `tail`: the recent events for observers; with it,
+        there need not be a directory."""
         self._number = number_of(settings.me)
         identity = identify_member(settings, load)
         self._recording = Recording(directory, identity, self._number, name=settings.me, at_once=True, tail=tail)
@@ -53,7 +54,7 @@ class MemberRecording:
         return self._recording.failure
 
     def watch(self, process: Process, report: Reporter) -> None:
-        """Record what this process does, from its start. `report` is told if it cannot be written."""
+        """Record what this process does, from its start. `report` is called if that cannot be written."""
         self._report = report
         if self._tail is not None:
             self._tail.lamport = lambda: process.lamport
@@ -64,7 +65,7 @@ class MemberRecording:
             self._recorder.happened(_HAPPENINGS[effect.kind])
 
     def keep(self) -> None:
-        """Write what happened, before others can know of it."""
+        """Write what was recorded, before others can know of it."""
         if self._recorder is not None:
             self._recorder.settle()
         self._recording.keep_up()
@@ -82,7 +83,7 @@ class MemberRecording:
 def record_member(
     settings: DynamicSettings, trace: str | Path | None, observer: Observer | None, load: Mapping[str, object] | None = None
 ) -> MemberRecording | None:
-    """What a member records: for a directory, for whoever looks at it, for both; None: nothing."""
+    """The recording of a member: to a directory, for observers, or both; None: there is none."""
     if trace is None and observer is None:
         return None
     directory = None if trace is None else Path(trace)
@@ -90,7 +91,7 @@ def record_member(
 
 
 def identify_member(settings: DynamicSettings, load: Mapping[str, object] | None) -> RunIdentity:
-    """The same at whoever joins: it follows from what must be equal at all members."""
+    """The identity of the run, also at members that join later: it is made from settings that must be equal at all."""
     rules, group = settings.rules, settings.network.group
     facts = (group, rules.protocol, dict(rules.options), rules.uniform, load)
     founders = sorted(number_of(one.name) for one in rules.founders)

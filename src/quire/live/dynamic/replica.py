@@ -24,7 +24,7 @@ from quire.model.payloads import Messages
 from quire.views.packets import Entry
 
 _GONE, _HERE = b"\x03", b"\x04"
-"""The first bytes of what members tell each other: that somebody is gone, or that the sender is there."""
+"""The first bytes of the group's own notes: that a session has ended, or that the sender's exists."""
 
 
 class Owner(Protocol):
@@ -43,7 +43,7 @@ class Replica:
         self._reads: dict[int, asyncio.Future[None]] = {}
         self._tokens = 0
         self._has_given = False
-        """Whether the application was ever given a message, from which it may have changed its state."""
+        """Whether the application was ever given a message, so that it may have changed its state."""
         self._snapshots: set[asyncio.Task[None]] = set()
         self._commands: Commands | None = None
         if state.machine is not None:
@@ -60,7 +60,7 @@ class Replica:
     # Commands.
 
     def marked(self, messages: Messages) -> Messages:
-        """Messages of the application as they travel."""
+        """Messages of the application as they are sent."""
         return messages if self._commands is None else marked(messages)
 
     def apply(self, payload: bytes, name: str) -> asyncio.Future[Any]:
@@ -75,7 +75,7 @@ class Replica:
         self._owner.failed(error)
 
     def take(self, entry: Entry, position: int | None) -> list[DeliveredRun]:
-        """Execute what of a delivered run is for the state; returns what is for the application."""
+        """Execute the commands in a delivered run; returns the messages that are for the application."""
         self._has_given = True
         if self._commands is None:
             return [DeliveredRun(entry.origin, entry.number - 1, entry.epoch, position, entry.run)]
@@ -108,10 +108,10 @@ class Replica:
             commands.execute(caller, number, payload, own=entry.session == self._node.session)
 
     def installed(self, view: View, *, joined: bool) -> None:
-        """Tell those who execute commands who is gone and who is new, at one point of their order."""
+        """Send, as commands, which sessions have ended and which are new, so that it takes effect at one point of the order."""
         if self._commands is None:
             return
-        # Whoever is leaving has nothing more to say; the next senior looks who is gone.
+        # A member that is leaving sends nothing more; the next senior checks which sessions have ended.
         with suppress(GroupClosed):
             if joined:
                 self._accept_command(_HERE)
@@ -120,12 +120,12 @@ class Replica:
                     self._accept_command(_GONE + gone)
 
     def settled(self, number: int, untold: Exception) -> None:
-        """Whatever waits for what this process submitted up to this number will not be told any more."""
+        """Operations up to this number are executed, but their results will not be known here: their futures get `untold`."""
         if self._commands is not None:
             self._commands.will_not_be_told(number, untold)
 
     def end(self, unknown: QuireError, why: QuireError) -> None:
-        """It is over: `unknown` for those who wait, and `why`."""
+        """The group has ended here, because of `why`: futures that wait get `unknown`."""
         for task in self._snapshots:
             task.cancel()
         for read in self._reads.values():
@@ -154,25 +154,25 @@ class Replica:
             read.set_result(None)
 
     def read_failed(self, token: int) -> None:
-        """This process is no member just now; it reads when it is again."""
+        """This process is no member at present; the read is retried when it is one again."""
         if token in self._reads:
             asyncio.get_running_loop().call_soon(self._node.read, token)
 
     # Snapshots.
 
     def hand_snapshot_to_others(self) -> None:
-        """Somebody who joins asks for the state as it is now."""
+        """A process that joins asks for the present state."""
         self._when_read_so_far(lambda: self._start(self._give()))
 
     async def _give(self) -> None:
-        # It grows part by part: to put all of a large state together at once would hold everything else up.
+        # Built part by part: joining all of a large state at once would block the event loop.
         whole = bytearray()
         async for part in little_by_little(self.state.snapshot()):
             whole += part
         self._node.checkpointed(whole)
 
     def restore(self, snapshot: bytes, event: Restored) -> None:
-        """The state is now this one."""
+        """Replace the state by this one."""
         self._when_read_so_far(lambda: self._restore(snapshot), event)
 
     def _restore(self, snapshot: bytes) -> None:
@@ -192,13 +192,14 @@ class Replica:
         self._when_read_so_far(lambda: snapshot.set_result(self.state.snapshot()))
 
     def _kept(self, task: asyncio.Task[None]) -> None:
-        """A disk that has no room for a snapshot may have room for records; if it has not, that shows by itself."""
+        """A checkpoint has ended. If the disk had no room for it, the group goes on: there may be room for records, and if not,
+        writing them fails."""
         if not task.cancelled() and isinstance(error := task.exception(), CannotWrite):
             self._owner.unkept(error)
 
     def _when_read_so_far(self, action: Callable[[], object], event: Restored | None = None) -> None:
-        """Do this with the state as it is now: at once, or where the application changes it as it reads, when it has read
-        everything up to now. Before the first message it is done at once: nobody should wait for a member that does it."""
+        """Run an action on the state as of now: at once or, where the application changes the state as it reads, when it has
+        read everything up to now. Before the first message it is run at once, so that nobody waits for the application."""
 
         def act() -> None:
             action()
@@ -217,4 +218,4 @@ class Replica:
 
 
 def _nothing() -> None:
-    """What was accepted is sent soon anyhow."""
+    """Does nothing: what was accepted is sent soon anyway."""

@@ -1,8 +1,8 @@
-"""Whose commands were executed, and who of them is gone: part of the state, and so the same at every member.
+"""The sessions that have executed commands, and which of them have ended: replicated state, the same at every member.
 
-A command knows its caller by a number. A process that is started again with its journal goes on in its session, and without one
-it is somebody else; so numbers are of sessions. That somebody is gone takes effect at one point of the order of all commands,
-for those who catch up later, too: so the senior of a view says it, as a command of its own.
+A command identifies its caller by a number. A process that restarts with its journal continues its session, and without one it
+begins a new session; so the numbers belong to sessions. The end of a session must take effect at one point of the order of
+commands, also for members that catch up later: so the senior member of a view announces it, as a command of its own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Caller(msgspec.Struct, array_like=True):
     number: int
     name: str
     view: int
-    """The last view in which it executed something."""
+    """The last view in which it executed a command."""
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True):
-    """This session is not in this view any more."""
+    """An announcement that this session is no longer in this view."""
 
     session: str
     view: int
@@ -42,8 +42,8 @@ class Sessions:
         self._book = _Book({}, 0)
 
     def caller(self, session: str, name: str, view: int) -> tuple[int, int | None]:
-        """The number of a session, in which something is executed in this view; and that of an earlier session of the name,
-        which is gone then, because a name has one process at a time."""
+        """The number of a session that executes a command in this view; and that of an earlier session of the same name, if
+        there is one, which has thereby ended, because a name has one process at a time."""
         found = self._book.callers.get(session)
         if found is not None:
             if view > found.view:
@@ -55,11 +55,11 @@ class Sessions:
         return found.number, earlier
 
     def name_of(self, number: int) -> str | None:
-        """The name of who has this number, unless it is gone."""
+        """The name of the session with this number; None if it has ended."""
         return next((caller.name for caller in self._book.callers.values() if caller.number == number), None)
 
     def absent_from(self, view: View) -> list[bytes]:
-        """Who is not in a view any more, each encoded for all members."""
+        """The announcements of the sessions that are not in this view, encoded."""
         return [
             _ENCODE(Gone(session, view.number))
             for session, caller in self._book.callers.items()
@@ -67,7 +67,7 @@ class Sessions:
         ]
 
     def gone(self, payload: bytes) -> int | None:
-        """Somebody says that a session is gone; returns its number, unless it has come back since or is not known."""
+        """A session is announced to have ended; returns its number, unless it has come back since or is not known."""
         try:
             gone = _READ_GONE(payload)
         except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""How things stand at a member of a group whose members change, for whoever looks at it."""
+"""The status of a member of a group whose members change, for observers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quire.live.observing.status import Condition, JournalStatus, LinkStatus, Qu
 
 
 class Standing:
-    """Reads what there is, and changes nothing."""
+    """Reads the status of a member, and changes nothing."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Standing:
         self._delivered = delivered
 
     def waiting(self) -> Sequence[Held]:
-        """Everything that is held back. What the application does not take comes first: it waits for this member itself."""
+        """All messages that are held back. Those that the application does not take come first: they wait for this member."""
         found = self._node.held_back()
         unread_s, first = self._inbox.unread_s(), self._inbox.first(DeliveredRun)
         if unread_s is not None and first is not None:
@@ -108,7 +108,7 @@ class Standing:
 
 
 def tell(feed: Feed, event: GroupEvent) -> None:
-    """Add what an application is told to what is shown."""
+    """Add an event of the application to the feed for observers."""
     match event:
         case View():
             feed.tell("view", event.members, view=event.number)

@@ -1,7 +1,7 @@
-"""The application's state at one member: snapshots of it, what becomes of it, and the commands that change it.
+"""The application's state at one member: snapshots, restoring them, and the commands that change it.
 
-A state that has `apply` is changed by commands as they are delivered. One that has only `snapshot` and `restore` is changed by
-the application as it reads its messages, so that both are done where the application has read up to.
+A state with `apply` is changed by commands as they are delivered. One with only `snapshot` and `restore` is changed by the
+application as it reads its messages, so both are called at the point that the application has read up to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LENGTH = Struct("<I")
 
 @runtime_checkable
 class KeptState(Protocol):
-    """What the application keeps by itself, from the messages that it reads."""
+    """State that the application itself maintains from the messages that it reads."""
 
     def snapshot(self) -> bytes | Iterable[bytes]: ...
     def restore(self, chunks: Iterable[bytes]) -> None: ...
@@ -30,7 +30,7 @@ GivenState = State | KeptState | Mapping[str, State] | None
 
 
 class _Kept:
-    """Of a state without commands."""
+    """Adapter for a state without commands."""
 
     def __init__(self, state: KeptState) -> None:
         self.snapshot, self.restore = state.snapshot, state.restore
@@ -40,12 +40,12 @@ class _Kept:
 
 
 class GroupState:
-    """`machine`: what executes commands, if the state has any."""
+    """The state of a group at one member. `machine`: executes the commands, if the state has any."""
 
     def __init__(self, state: GivenState) -> None:
         self.sessions = Sessions()
         self.by_reader = state is not None and not isinstance(state, State | Mapping)
-        """Whether the application changes it as it reads."""
+        """Whether the application changes the state as it reads."""
         self._all: Machine | None = None
         if self.by_reader:
             if not isinstance(state, KeptState):
@@ -61,13 +61,13 @@ class GroupState:
         self.machine = None if self.by_reader else self._all
 
     def snapshot(self) -> Iterator[bytes]:
-        """The state as it is now, in chunks that may be asked for while it goes on."""
+        """The state as it is now, in chunks that may be taken while later commands change it."""
         if self._all is None:
             return iter(())
         return _framed(self.sessions.pack(), self._all.snapshot())
 
     def restore(self, snapshot: bytes) -> None:
-        """Raises BadInput, and changes nothing, where it makes no sense."""
+        """Raises BadInput, and changes nothing, where the snapshot is invalid."""
         if self._all is None:
             return
         chunks = _unframed(snapshot)

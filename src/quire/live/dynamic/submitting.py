@@ -1,4 +1,4 @@
-"""What the application of a member has submitted: what has not gone to the process yet, and what is not executed yet."""
+"""The operations that a member's application has submitted: those not yet passed to the process, and those not executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.model.payloads import Messages
 
 UNSETTLED_MESSAGES_MAX = 1 << 16
 UNSETTLED_BYTES_MAX = 16 << 20
-"""How much of a member's own may be under way before whoever sends has to wait."""
+"""How many bytes of a member's own operations may be unexecuted before senders have to wait."""
 
 
 class Submitting:
@@ -21,22 +21,22 @@ class Submitting:
 
     def __init__(self, run_messages_max: int, run_bytes_max: int) -> None:
         self.accepted = 0
-        """The number of the last one."""
+        """The number of the last operation that was accepted."""
         self.settled = 0
-        """The number of the last one that is executed."""
+        """The number of the last operation that is executed."""
         self.awaited: Awaited[None] = Awaited()
         self._pending: Outbox[None] = Outbox(run_messages_max, run_bytes_max)
         self._sizes: deque[tuple[int, int]] = deque()
-        """(number, bytes): of those that were accepted together, the last, and how long they are."""
+        """(number, bytes): for operations that were accepted together, the number of the last one, and their size."""
         self._bytes = 0
         self._changed = asyncio.Event()
 
     def begin(self, last: int, settled: int) -> None:
-        """Go on after what the journal says."""
+        """Continue after the operations in the journal."""
         self.accepted, self.settled = last, settled
 
     def accept(self, messages: Messages) -> int:
-        """Take these; returns the number of the first."""
+        """Accept operations; returns the number of the first."""
         first = self.accepted + 1
         self.accepted += len(messages.payloads)
         self._pending.accept(messages)
@@ -45,7 +45,7 @@ class Submitting:
         return first
 
     def take(self) -> Iterator[Messages]:
-        """What is to be handed to the process now, in the runs in which it can leave."""
+        """Take out the operations to pass to the process now, in runs that can be sent as they are."""
         while len(self._pending):
             run = self._pending.take_run()
             yield Messages(run.payloads, run.lengths, run.bytes)
@@ -60,20 +60,20 @@ class Submitting:
         return self.settled >= self.accepted
 
     def settle(self, number: int) -> None:
-        """Those up to this number are executed."""
+        """The operations up to this number are executed."""
         self.settled = max(self.settled, number)
         while self._sizes and self._sizes[0][0] <= number:
             self._bytes -= self._sizes.popleft()[1]
         self.wake()
 
     def delivered(self, first: int, messages: Sequence[ViewMessage]) -> None:
-        """These of its own, the first of which has this number, were delivered here."""
+        """Own messages were delivered here, the first of which has this number."""
         for number, message in enumerate(messages, first):
             if (found := self.awaited.take(number)) is not None:
                 found[0].set_result(message)
 
     def wake(self) -> None:
-        """Let those who wait look again."""
+        """Wake the senders that wait, to check again."""
         self._changed.set()
 
     async def changed(self) -> None:

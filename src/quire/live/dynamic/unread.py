@@ -1,4 +1,4 @@
-"""A report, once, that the application takes nothing for long, and another when it does again."""
+"""Reports, once each, that the application has taken nothing for long, and that it does again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Unread:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        """Nothing is read at present, because the application has not taken what there is."""
+        """The member has stopped reading, because the application has not taken what was delivered."""
         if self._timer is None:
             patience_s = self._node.settings.network.timeout_s / 4
             self._timer = asyncio.get_running_loop().call_later(patience_s, self._look, patience_s)

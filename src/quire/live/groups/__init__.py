@@ -1,1 +1,1 @@
-"""A member of a group, as an application holds it: a protocol on a mesh of links."""
+"""Live groups with fixed members: the application's API, and the driver that runs a protocol on a mesh of links."""

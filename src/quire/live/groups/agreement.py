@@ -1,8 +1,8 @@
-"""What every member is known to have delivered: members tell each other now and then, and once more when their group fails.
+"""How far every member of a fixed group is known to have delivered: exchanged at intervals, and again when the group fails.
 
-A member that is told of a loss does not know what the others have delivered meanwhile. So it stops delivering, tells them how
-far it came, and waits a moment for their last words, which they send as soon as they are told. Then what it knows of them is
-exact; and where a word is lost, it is what they said before, which is less and still true.
+A member that learns of a failure does not know what the others have delivered meanwhile. So it stops delivering, tells them how
+far it has delivered, and waits a moment for their final reports, which they send as soon as they learn of the failure. Then
+its knowledge of them is exact; where a report is lost, it has their previous one, which is less but still true.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from quire.live.network.peers import Peer
 from quire.wire.frames import DELIVERED, control_frame, counts_body
 
 LAST_WORDS_S = 0.25
-"""How long the others may take to say how far they came, before the application is told that the group has failed."""
+"""How long to wait for the others' final reports, before the application is told that the group has failed."""
 
 
 class Agreement:
-    """`through`: of each member, the number after that of its last message that was delivered here; it goes on changing."""
+    """One member's part in it. `through`: for each member, the number after that of its last message delivered here; it is
+    updated by its owner."""
 
     def __init__(self, me: int, through: Sequence[int], peers: Mapping[int, Peer], failure_notices: FailureNotices) -> None:
         self._me = me
@@ -34,7 +35,7 @@ class Agreement:
         self._timer: asyncio.TimerHandle | None = None
 
     def tell(self) -> None:
-        """Tell each peer what was delivered here, if it does not know."""
+        """Tell each peer how far this member has delivered, unless it knows."""
         through = tuple(self._through)
         body = counts_body(through)
         for peer in self._peers.values():
@@ -43,7 +44,8 @@ class Agreement:
                 peer.connection.write(control_frame(DELIVERED, body))
 
     def end(self, error: GroupFailed, then: Callable[[], None]) -> None:
-        """The group has failed, and nothing more is delivered here: set what is common, and call `then` when that is known."""
+        """The group has failed, and nothing more is delivered here: set the error's `common`, then call `then`, once it is
+        known."""
         self._error, self._then = error, then
         self.tell()
         self._failure_notices.has_failed(error)
@@ -53,13 +55,13 @@ class Agreement:
         self._error.common = self.common(lost)
 
     def peer_gave_up(self, by: int) -> None:
-        """A peer has given the group up, after it has said how far it came."""
+        """A peer has given up on the group, after its final report."""
         self._awaited.discard(by)
         if not self._awaited:
             self._finish()
 
     def common(self, lost: int | None) -> Common:
-        """What is known to be delivered at all but the one that was lost."""
+        """What is known to be delivered at all members except the lost one."""
         survivors = tuple(member for member in range(len(self._through)) if member != lost)
         nothing = (0,) * len(self._through)
         known = [self._through if one == self._me else self._delivered_at(one) or nothing for one in survivors]

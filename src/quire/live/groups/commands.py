@@ -29,7 +29,7 @@ from quire.replicated.home import State
 from quire.replicated.machine import Machine
 
 OF_THE_STATE: tuple[int, ...] = ()
-"""In place of the members for whom a run is: for the state of all."""
+"""In place of a run's recipients: the run is for the state, at all members."""
 
 MESSAGE = b"\x00"
 """The first byte of a message of the application."""
@@ -41,7 +41,7 @@ Finish = Callable[[Any], Any]
 
 
 def read_state(settings: Settings, state: AnyState) -> tuple[Machine | None, Settings]:
-    """The state that a group is given, and settings that name it; raises BadInput where it cannot be kept equal."""
+    """The state machine for a group's state, and the settings with its name; raises BadInput where copies could differ."""
     if state is None:
         return None, settings
     promises = registry.find(settings.protocol).protocol.promises
@@ -52,7 +52,7 @@ def read_state(settings: Settings, state: AnyState) -> tuple[Machine | None, Set
 
 
 def marked(messages: Messages) -> Messages:
-    """Messages of the application as they travel in a group with state."""
+    """Messages of the application as they are sent in a group with state."""
     payloads = [MESSAGE + payload for payload in messages.payloads]
     return Messages(payloads, [length + 1 for length in messages.lengths], messages.size + len(payloads))
 
@@ -69,7 +69,7 @@ class Commands:
         read_round: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """`accept` takes a message and returns its number, and `send_soon` sends what was accepted; `fail` ends the group for
-        this member. `read_round`: what reads share, where a mark is not needed for that."""
+        this member. `read_round`: the round that reads share, where it is not done by a mark."""
         self.machine = machine
         self._me = me
         self._accept = accept
@@ -91,7 +91,7 @@ class Commands:
     def _send(self, payload: bytes, finish: Finish) -> asyncio.Future[Any]:
         if self._why is not None:
             raise self._why
-        # What nobody can precede any more is delivered as it is sent.
+        # A message that no other can precede any more is delivered while it is being sent.
         future = self._awaited.add(self._accept(payload), finish)
         self._send_soon()
         return future
@@ -105,8 +105,8 @@ class Commands:
         return self._reads.barrier()
 
     async def read_round(self) -> None:
-        """What all reads that wait at its beginning share: a mark of this member's own is ordered after all that was delivered
-        anywhere before."""
+        """One round for all reads that wait when it begins: a mark of this member is ordered after everything that was
+        delivered anywhere before."""
         await self._send(_MARK, _as_it_is)
 
     def take(self, delivery: Deliver) -> Deliver | None:
@@ -121,7 +121,7 @@ class Commands:
         return None
 
     def execute(self, origin: int, number: int, payload: bytes, *, own: bool) -> None:
-        """Execute what was delivered for the state. `own`: somebody here may wait for it."""
+        """Execute a delivered command. `own`: a caller here may wait for its result."""
         if self._over:
             return
         result, raised = None, None
@@ -132,7 +132,7 @@ class Commands:
             self._give_up(PeerMisbehaved(origin, f"{error}; run the same version everywhere"))
             return
         except (MemoryError, RecursionError) as error:
-            # The others may have had room for it.
+            # The others may have had enough memory, or stack, for it.
             what = f"member {self._me} failed to execute command {origin}:{number}, which others may have executed: {error!r}"
             self._give_up(GroupFailed(what))
             return
@@ -145,16 +145,16 @@ class Commands:
             _settle(*awaited, result, raised)
 
     def _give_up(self, error: GroupFailed) -> None:
-        """Execute nothing more: this copy is not that of the others any more."""
+        """Execute nothing more: this copy may differ from the others from now on."""
         self._over = True
         self._fail(error)
 
     def will_not_be_told(self, number: int, why: Exception) -> None:
-        """What comes of commands up to this number will not be known here."""
+        """The results of commands up to this number will not be known here."""
         self._awaited.fail(why, number)
 
     def end(self, why: Exception) -> None:
-        """The group is over: everybody who waits is told why, and the objects may go elsewhere."""
+        """The group has ended: all futures that wait fail with `why`, and the objects may be used elsewhere."""
         if self._why is not None:
             return
         self._over, self._why = True, why
@@ -165,7 +165,7 @@ class Commands:
 
 
 class _Home:
-    """The end of one object."""
+    """The connection of one replicated object to its group."""
 
     def __init__(self, commands: Commands, name: str) -> None:
         self._commands = commands

@@ -1,4 +1,4 @@
-"""What a member of a group counts."""
+"""The metrics of a member of a fixed group."""
 
 from __future__ import annotations
 

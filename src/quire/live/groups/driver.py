@@ -1,7 +1,8 @@
-"""The driver: feeds a protocol its inputs and performs its effects, in the order in which they come.
+"""The driver of a fixed group: feeds a protocol its inputs and performs its effects, in the order in which they come.
 
-It knows no protocol and no socket. Packets leave through `transmit`, messages through `deliver`; the driver numbers the
-member's own messages, keeps the logical clock that goes with every packet, and records what happens.
+It depends on no particular protocol, and on no socket. Packets are sent through `transmit`, messages delivered through
+`deliver`; the driver numbers the member's own messages, keeps the Lamport clock that goes with every packet, and records
+events.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ class Driver:
         self.submitted = 0
         self.delivered = [0] * protocol.members
         self.through = [0] * protocol.members
-        """Of each member, the number after that of its last message that was delivered: each delivers in the order sent."""
+        """For each member, the number after that of its last message that was delivered; they are delivered in order."""
         self.clock: Callable[[], float] = clock.now
-        """Tells the time of the event loop; set it to a faster one in that loop."""
+        """Returns the time of the event loop; replace it by a faster one in that loop."""
         self._transmit = transmit
         self._deliver = deliver
         self._log = log
         self._wall_ns = wall_ns
-        # Where messages may go to some members only, whoever delivers one is not told to whom else it went.
+        # Where messages may go to some members only, a receiver does not know the other recipients.
         self._delivered_from = log.address(Address()) if log is not None and protocol.addressed else 0
         self.arrived = 0
-        """Packets that came."""
+        """Packets received."""
         self.entries = 0
-        """Counts of messages in the headers of all copies that left, where they are recorded."""
+        """How many message counts (vector entries) were in the headers of all copies sent, where they are recorded."""
         # Per origin, (number after its last message, when it came) of each run that was not delivered at once.
         self._came: list[deque[tuple[int, float]]] = [deque() for _ in range(protocol.members)]
 
     def submit(self, payloads: Sequence[bytes], lengths: Sequence[int], to: tuple[int, ...] | None = None) -> bool:
-        """Send a run of these messages, which are so long, to everybody or to some; False, and nothing happened, while the
+        """Send a run of these messages, with these lengths, to all members or to some; returns False, without effect, while the
         window is full."""
         run = make_run(self.protocol.me, self.submitted, payloads, lengths)
         try:
@@ -82,7 +83,7 @@ class Driver:
             self._came[run.origin].append((end, self.clock()))
 
     def _address(self, to: tuple[int, ...] | None) -> int:
-        """The number in the records of an address: these members, or everybody who is in the group."""
+        """The number that stands in the records for an address: these members, or all of the group."""
         assert self._log is not None
         if to is None and self.protocol.addressed:
             audience = tuple(sorted(self.protocol.audience()))

@@ -1,8 +1,8 @@
-"""A group as an application holds it: multicast, iterate, ask what is held back, close.
+"""A group with fixed members, as an application sees it: multicast, iterate, ask what is held back, close.
 
-Messages that are multicast while the event loop is busy leave together as one run at its next turn; an idle member
-sends at once. Every queue has a bound: a full window or a slow peer makes `multicast` wait, and a slow application makes
-this member read nothing more, which in turn makes the others wait.
+Messages that are multicast while the event loop is busy are sent together as one run at its next turn; an idle member sends at
+once. Every queue is bounded: a full window or a slow peer makes `multicast` wait, and a slow application makes this member stop
+reading, which in turn makes the others wait (backpressure).
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Group:
         return self._driver.relay_load()
 
     def status(self) -> Status:
-        """How things stand, as `observe` shows it."""
+        """The status of this member, as `observe` shows it."""
         return status(self.settings, self._driver, self._outbox, self._inbox, self._mesh, self.waiting(), self._failure)
 
     def metrics(self) -> str:
@@ -234,7 +234,7 @@ class Group:
         await self._stop()
         if self._failure is not None:
             accepted = self._outbox.accepted
-            # Of messages to some members, this one is not told which of them were delivered.
+            # Where messages go to some members only, this one does not learn which of its messages were delivered.
             delivered = accepted if self._protocol.addressed else self._driver.delivered[self.me]
             raise NotDelivered(accepted, delivered, missing) from self._failure
 
@@ -249,7 +249,7 @@ class Group:
             self._schedule_flush()
 
     def room_made(self) -> None:
-        """A link has let go of something, or a peer is closing: there may be something to do."""
+        """A peer has acknowledged frames, or is closing: there may be something to send or finish."""
         self._schedule_flush()
 
     def peer_closing(self) -> None:
@@ -267,13 +267,13 @@ class Group:
         self._agreement.peer_gave_up(by)
 
     def time_passed(self) -> None:
-        """Tell the others what was delivered, and look whether something takes too long."""
+        """Tell the others how far this member has delivered, and check whether something takes too long."""
         if self._failure is None:
             self._agreement.tell()
         self._patience.look()
 
     def _fail(self, error: GroupFailed) -> None:
-        """The group cannot go on: nothing more is sent or delivered, and soon everybody who waits is told."""
+        """The group cannot go on: nothing more is sent or delivered, and soon all waiting calls raise the error."""
         if not self._ended.is_set() and self._failure is None:
             self._failure = error
             self._agreement.end(error, self._tell_failure)
@@ -318,8 +318,8 @@ class Group:
         return self._accept((payload,), OF_THE_STATE)
 
     def _send_soon(self) -> None:
-        """Send at once if nothing is under way. Whatever else is accepted before something new happens leaves together
-        at the next turn of the event loop."""
+        """Send at once if all messages of this member so far are delivered here. Messages that are accepted after that are sent
+        together at the next turn of the event loop."""
         if self._flush_scheduled:
             return
         if self._may_send_at_once and self._driver.submitted == self._driver.delivered[self.me]:
@@ -341,8 +341,8 @@ class Group:
             self._schedule_flush()
 
     def _flush(self, *, rest: bool = True) -> None:
-        """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room; without
-        the rest, if that may wait."""
+        """Send what was accepted, in as few runs as possible, as far as windows, links and the application have room. `rest`:
+        also send a last run that could still grow."""
         outbox, mesh = self._outbox, self._mesh
         while len(outbox) and self._failure is None and mesh.has_room() and not self._inbox.is_full():
             if not rest and outbox.may_wait():

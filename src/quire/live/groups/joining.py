@@ -1,4 +1,4 @@
-"""The way into a group whose members are fixed, and how one of its members is recorded."""
+"""Joining a group with fixed members, and the recording of such a member."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def join_fixed(
     state: AnyState,
     network: Network,
 ) -> Group:
-    """What `quire.join` does where the protocol keeps to the members of its beginning."""
+    """What `quire.join` does for protocols whose groups have fixed members."""
     settings = read_settings(group, me, members, protocol=protocol, options=options, network=network)
     observer = observer_of(network)
     trace = None if network.trace is None else Path(network.trace)
@@ -36,6 +36,6 @@ def join_fixed(
 def record_group(
     settings: Settings, directory: Path | None, load: Mapping[str, object] | None = None, tail: TraceTail | None = None
 ) -> Recording:
-    """Record a member of a group in this directory, or for whoever looks at it, or both. `load`: what a command is to send, if
-    it is known beforehand."""
+    """Record a member of a group in this directory, for observers, or both. `load`: what a command is to send, if that is known
+    beforehand."""
     return Recording(directory, identify_group(settings, load), settings.me, (everybody(settings),), tail=tail)

@@ -1,4 +1,4 @@
-"""Why something is not delivered yet, for whoever asks, and a report of it, once, when it takes long."""
+"""Why messages are not delivered yet: the answer to `waiting`, and one report when it takes long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Patience:
         self._reported_gap: tuple[int | str, int] = (-1, -1)
 
     def waiting(self) -> Sequence[Held]:
-        """What the application does not take, which comes first, and everything that is held back."""
+        """Messages that the application does not take, which come first, and all that are held back."""
         unread_s, delivery = self._inbox.unread_s(), self._inbox.first(Deliver)
         held = [*map(self._blamed, self._driver.held())]
         if unread_s is None or delivery is None:
@@ -33,7 +33,7 @@ class Patience:
         return [Held(run.origin, run.first, run.count, (self._settings.me,), self._inbox.why(), unread_s), *held]
 
     def _blamed(self, held: Held) -> Held:
-        """With what members say of themselves by which it is held back."""
+        """The same, extended by what the members that it waits for say of themselves."""
         unread = [member for member in held.waits_for if isinstance(member, int) and self._mesh.is_unread(member)]
         if not unread:
             return held
@@ -41,7 +41,7 @@ class Patience:
         return msgspec.structs.replace(held, because=f"{held.because}; the application of member {who} does not read")
 
     def look(self) -> None:
-        """Report, once, that the application takes nothing, or a message that is held back for long."""
+        """Report, once each, that the application takes nothing, and that a message is held back for long."""
         patience_s = self._settings.timeout_s / 4
         if (news := self._inbox.news(self._settings.me, patience_s)) is not None:
             self._mesh.report(news)

@@ -1,6 +1,6 @@
-"""Reads that share rounds: one round serves all that began before it did, and those that come meanwhile share the next.
+"""Batches reads into rounds: one round serves all reads that began before it, and reads that come meanwhile share the next.
 
-What a round is, whoever makes this says: something after which this member has everything that was done anywhere before.
+The caller provides the round: an operation after which this member has everything that was executed anywhere before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How things stand at a member of a fixed group, for whoever looks at it."""
+"""The status of a member of a fixed group, for observers."""
 
 from __future__ import annotations
 

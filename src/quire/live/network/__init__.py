@@ -1,1 +1,1 @@
-"""Connections between processes, and links that survive them: nothing here knows what is sent."""
+"""Connections between processes, and links that outlive single connections, independent of what is sent over them."""

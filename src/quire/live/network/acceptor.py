@@ -1,8 +1,8 @@
-"""The acceptor: where others connect, and where those wait that nobody knows yet.
+"""The acceptor: listens for connections, and holds those that have not authenticated yet.
 
-Only so many may wait. When one more comes, the one that has waited longest is sent away: a member is known within a
-round trip, so that whoever stays is most likely none, and holding connections open cannot keep the members out.
-Everybody who is turned away gets one line in the log; in a flood the rest is only counted.
+Only a bounded number may be unauthenticated. When one more comes, the oldest is closed: a member authenticates within a round
+trip, so a connection that lingers is most likely not from a member, and holding connections open cannot keep members out.
+Every refused connection gets one line in the log; in a flood, the rest are only counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("quire.live")
 STRANGERS_MAX = 256
 LINES_PER_SECOND_MAX = 20
 ACCEPT_AGAIN_S = 0.1
-"""How long to wait when the machine has no room for another connection."""
+"""How long to wait when the machine cannot accept another connection."""
 
 
 class Acceptor:
@@ -31,12 +31,12 @@ class Acceptor:
         self._make = make
         self._transport = transport
         self.port: int | None = None
-        """At which port it listens, if it does."""
+        """The port that it listens on, if it does."""
         self._endpoints: list[Endpoint] = []
         self._accepting: list[asyncio.Task[None]] = []
-        # In order of arrival, each with the task that starts to talk to it.
+        # In order of arrival, each with the task that begins the handshake.
         self._strangers: dict[BufferedConnection, asyncio.Task[None]] = {}
-        # The strangers themselves, until that task has begun and looks after them.
+        # The strangers themselves, until that task has begun and owns them.
         self._accepted: set[Stranger] = set()
         self._second_began_at = 0.0
         self._lines = 0
@@ -60,7 +60,7 @@ class Acceptor:
         return tuple(endpoint.address for endpoint in self._endpoints)
 
     async def close(self) -> None:
-        """Let nobody in any more, and send away those who wait."""
+        """Accept no more connections, and close those that are not authenticated."""
         tasks = [*self._accepting, *self._strangers.values()]
         for connection in tuple(self._strangers):
             self._send_away(connection, "this member has left")
@@ -68,18 +68,18 @@ class Acceptor:
             task.cancel()
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
-        finally:  # Whoever does not wait for this leaves no socket behind either.
+        finally:  # No socket is left open even if this is cancelled.
             for stranger in self._accepted:
                 stranger.close()
             self._stop_listening()
             self._sum_up()
 
     def left(self, connection: BufferedConnection) -> None:
-        """A connection is known now, or gone."""
+        """A connection has authenticated, or has ended."""
         self._strangers.pop(connection, None)
 
     def refused(self, connection: BufferedConnection, reason: str) -> None:
-        """Say in the log that a connection came to nothing."""
+        """Log that a connection was refused."""
         now = clock.now()
         if now - self._second_began_at >= 1:
             self._sum_up()

@@ -1,4 +1,4 @@
-"""What a member says of itself to a peer that connects, and whether the peer is who it should be."""
+"""Admission of peers: this member's introduction to a connecting peer, and the check of the peer's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quire.wire.frames import EPOCH
 
 
 class Admission:
-    """`failed` is called where what a peer says of itself ends the group; `incarnation` is that of this process."""
+    """`failed` is called where a peer's introduction ends the group; `incarnation` is that of this process."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Admission:
         return self._roster.amend(known, introduction)
 
     def check(self, connection: Connection, introduction: Introduction) -> None:
-        """Raises Misfit where this is not the process that was there before."""
+        """Raises Misfit where this is not the same process as before."""
         assert connection.peer is not None
         peer = self._roster.peers[connection.peer]
         if (objection := self._roster.objection(peer, introduction, self._incarnation)) is not None:

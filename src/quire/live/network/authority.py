@@ -1,7 +1,7 @@
-"""Certificates for a group: an authority of its own, which certifies its members and nothing else.
+"""A group's own certificate authority, which certifies its members and nothing else.
 
-A member is known by the name in its certificate, which says which member of which group it is. Nobody outside the group
-has any business with the authority, so it is made on the spot; its key is needed only to certify and can be kept offline.
+A member is identified by the name in its certificate, which says which member of which group it is. Nobody outside the group
+needs to trust the authority, so it is made on the spot; its key is needed only to certify and can be kept offline.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Authority:
         self._now = now or datetime.now(UTC)
         self._days = days
         self._key = ec.generate_private_key(ec.SECP256R1())
-        # Certificates name their issuer, so that no two authorities should have the same name.
+        # Certificates name their issuer, so no two authorities should have the same name.
         serial = x509.random_serial_number()
         self._name = _name(f"quire authority {serial:x}"[:64])
         public = self._key.public_key()
@@ -83,7 +83,7 @@ class Authority:
 
 
 def made_for(path: Path) -> str | None:
-    """Whom the certificate in a file names, if it was made here: `authority`, `member 2`, `member a`; None for any other."""
+    """Whom a certificate file was made for, if it was made here: `authority`, `member 2`, `member a`; None for any other."""
     try:
         subject = x509.load_pem_x509_certificate(path.read_bytes()).subject.rfc4514_string()
     except (OSError, ValueError):

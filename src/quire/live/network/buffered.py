@@ -1,4 +1,4 @@
-"""What all connections have in common, whoever is at the other end: bytes come into one buffer, and reading can be paused."""
+"""Base class of all connections: received bytes go into one buffer, and reading can be paused."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class BufferedConnection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def close(self, reason: str, *, at_once: bool = False) -> None:
-        """Close after what was written has left, or `at_once`."""
+        """Close after everything written has been sent, or `at_once`."""
 
     @abstractmethod
     def give_up(self, reason: str) -> None:
-        """It will never be made."""
+        """The connection will never be made."""
 
     @abstractmethod
     def _advance(self) -> None:
@@ -42,7 +42,7 @@ class BufferedConnection(asyncio.BufferedProtocol):
         return False
 
     def pause(self) -> None:
-        """Read nothing more until `resume`: the peer's sending then comes to a stop by itself."""
+        """Stop reading until `resume`: backpressure then stops the peer from sending."""
         if self._transport is not None and not self._paused and not self._transport.is_closing():
             self._paused = True
             self._transport.pause_reading()
@@ -50,7 +50,7 @@ class BufferedConnection(asyncio.BufferedProtocol):
     def resume(self) -> None:
         if self._paused:
             self._paused = False
-            # What is here already comes first, and not within whatever made room for it.
+            # What is buffered already comes first, but not from within the caller that made room for it.
             asyncio.get_running_loop().call_soon(self._read_on)
 
     def is_paused(self) -> bool:

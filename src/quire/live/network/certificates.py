@@ -1,4 +1,4 @@
-"""What is wrong with a certificate, in plain words: one's own before a member joins, a peer's when TLS refuses it."""
+"""What is wrong with a certificate, in plain words: a member's own before it joins, a peer's when TLS refuses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.model.errors import BadInput
 # Numbers of OpenSSL, which Python does not name.
 _NOT_YET_VALID, _EXPIRED = 9, 10
 _OTHER_AUTHORITY = (2, 7, 18, 19, 20, 21, 24)
-"""Issuer unknown, signature wrong, self-signed, chain incomplete, issuer no authority: it is not of the group's authority."""
+"""Issuer unknown, signature wrong, self-signed, chain incomplete, issuer no authority: not issued by the group's authority."""
 
 _WHY = {
     Answer.CERTIFICATE_EXPIRED: "its certificate has expired",
@@ -42,7 +42,7 @@ def _validity(path: Path) -> tuple[datetime, datetime]:
 
 
 def judged(error: Exception) -> Answer | None:
-    """What TLS has against the peer's certificate, if that is why a connection was not made."""
+    """Why TLS rejected the peer's certificate, if that is why the connection failed."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         return None
     if error.verify_code == _EXPIRED:
@@ -53,7 +53,7 @@ def judged(error: Exception) -> Answer | None:
 
 
 def why_not(error: Exception) -> str:
-    """Why a connection was not made, for people."""
+    """Why a connection failed, for people."""
     answer = judged(error)
     if answer is not None:
         return _WHY.get(answer, f"its certificate was not accepted ({getattr(error, 'verify_message', error)})")

@@ -1,12 +1,12 @@
-"""How a group ends: nobody goes before everything that anybody sent is delivered everywhere.
+"""The closing protocol of a fixed group: no member leaves before every message is delivered everywhere.
 
-Three words go from neighbour to neighbour. CLOSING, at once: I send nothing more of my own; whoever hears it closes too.
-DRAINED, where members pass on what is for others: nothing more comes to you through me. It is said to a neighbour when all
-those have said it from whom this member passes on to it; neighbours form a tree of clusters, so that it runs from its
-ends to its middle and back. DONE: I have delivered everything, and so has everybody behind me, which runs the same way.
+Neighbours exchange three control messages. CLOSING, sent at once: I send no more messages of my own; a member that receives it
+closes too. DRAINED, where members relay: nothing more comes to you through me. It is sent to a neighbour when all those from
+which this member relays to that neighbour have sent it; neighbours form a tree of clusters, so it spreads from the leaves to
+the centre and back. DONE: I have delivered everything, and so have all members behind me; it spreads in the same way.
 
-A member has everything when all neighbours are drained; where all members are neighbours and nobody passes anything on,
-when it has delivered as many messages of each as that one said it had sent. Nobody waits for a member that is away.
+A member has everything when all neighbours are drained; where all members are neighbours and none relays, when it has delivered
+as many messages of each as that one said it had sent. Nobody waits for a member that is away.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from quire.wire.frames import CLOSING, DONE, DRAINED, FrameError, Numbered, coun
 EMPTY = b"\x00"
 
 LINGER_S = 2.0
-"""How long a member that is done stays for a peer to which its connection breaks just then. A peer that is connected has its
-whole timeout: it may be busy, and would take whoever leaves before that for lost."""
+"""How long a member that is done stays for a peer whose connection has just broken. A connected peer gets its whole timeout: it
+may be busy, and would take a member that leaves earlier for lost."""
 
 Say = Callable[[Peer, int, bytes], None]
 """Put a control frame of this kind, with this body, on the link to a peer."""
 
 
 class Closing:
-    """One member's part in it."""
+    """One member's part in closing its group."""
 
     def __init__(self, peers: Mapping[int, Peer], topology: Topology, say: Say) -> None:
         self._peers = peers
         self._say = say
         self._addressed = topology.addressed
         self._before = {member: [one for one, onward in topology.onward.items() if member in onward] for member in peers}
-        """Per neighbour, from whom something may go on to it."""
+        """For each neighbour, those from which this member relays to it."""
         self._sent: int | None = None
         self._complete = False
 
@@ -51,12 +51,12 @@ class Closing:
                 self._say(peer, CLOSING, count_body(sent))
 
     def repeat(self, peer: Peer) -> None:
-        """Say to a peer that was restarted what was said to its process before."""
+        """Send a restarted peer what its previous process was sent."""
         if self._sent is not None:
             self._say(peer, CLOSING, count_body(self._sent))
 
     def advance(self, delivered: list[int]) -> None:
-        """Say what can be said, having delivered so many messages of each member."""
+        """Send what is due, now that so many messages of each member are delivered."""
         if not self.said_closing:
             return
         peers = self._peers.values()
@@ -73,7 +73,7 @@ class Closing:
                     self._say(peer, DONE, EMPTY)
 
     def hear(self, peer: Peer, frame: Numbered) -> None:
-        """Take one of the three words from a peer; raises FrameError where it cannot be said now."""
+        """Handle one of the three messages from a peer; raises FrameError where it is not allowed now."""
         if frame.kind == CLOSING and peer.closing_after is None:
             peer.closing_after = read_count(frame)
         elif frame.kind == DRAINED and peer.closing_after is not None and not peer.drained:
@@ -87,11 +87,11 @@ class Closing:
         return (peer.drained and peer.sent_drained) if self._addressed else peer.closing_after == delivered[peer.member]
 
     def is_over(self) -> bool:
-        """Whether everybody is known to have delivered everything."""
+        """Whether all members are known to have delivered everything."""
         return self._complete and all(peer.away or (peer.done and peer.sent_done) for peer in self._peers.values())
 
     def is_unheard(self, stayed_s: float, timeout_s: float) -> bool:
-        """Whether a peer may yet take what this member said last, which has stayed so long for that."""
+        """Whether a peer may still need this member's last message; `stayed_s`: how long this member has stayed for that."""
         for peer in self._peers.values():
             patience_s = timeout_s if peer.connection is not None else LINGER_S
             if peer.outgoing.bytes and not peer.away and stayed_s < patience_s:

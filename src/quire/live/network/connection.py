@@ -1,8 +1,8 @@
 """One connection to one peer: first the handshake, then introductions, then frames.
 
-A connection belongs to nobody until the handshake is over, and takes part in the group only after both sides have
-introduced themselves and welcomed each other, having found that they run the same thing. Until then it has little time
-and little memory. What it learns it hands to its owner; it decides nothing.
+A connection belongs to no peer until the handshake is over, and takes part in the group only after both sides have introduced
+themselves, found that their settings agree, and admitted each other. Until then its time and memory are tightly limited. It
+reports everything to its owner, and decides nothing itself.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from quire.wire.frames import (
 REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 16
 READ_BYTES = 1 << 18
-"""How much an admitted peer may send before it is looked at; a stranger gets a small buffer."""
+"""The size of the receive buffer of an admitted peer; a stranger gets a small one."""
 
 JOINED_BYTES_MAX = 1 << 12
-"""A body that is not longer is put behind its head at once, which takes less than to leave that to the transport."""
+"""A body up to this length is joined with its head here, which is faster than leaving that to the transport."""
 
 WILDCARDS = ("0.0.0.0", "[::]")  # noqa: S104
 _CLOSED = "the connection was closed"
 
 
 class Owner(Protocol):
-    """What a connection reports to."""
+    """The object that a connection reports to."""
 
     def introduction_to(self, peer: int) -> Introduction: ...
     def introduced(self, connection: Connection, introduction: Introduction) -> None: ...
@@ -71,21 +71,21 @@ class Owner(Protocol):
 
 
 class Connection(BufferedConnection):
-    """`peer` is whom this member connected to, or None for a connection that it accepted."""
+    """One connection. `peer`: the member that this one connected to; None for a connection that it accepted."""
 
     def __init__(self, owner: Owner, settings: Settings, peer: int | None) -> None:
         super().__init__(Reader(INTRODUCTION_BYTES_MAX))
         self.peer: int | None = peer
         self.initiator = peer is not None
         self.open = False
-        """Whether both sides have welcomed each other."""
+        """Whether both sides have admitted each other."""
         self.was_open = False
         self.misfit = False
-        """Whether it ended because members for sure do not run the same thing, so that trying again cannot help."""
+        """Whether it ended because the members' settings certainly differ, so that trying again cannot help."""
         self.deserted = False
-        """Whether it ended because the other end has closed it, without a word."""
+        """Whether it ended because the other end closed it without giving a reason."""
         self.beyond: Address | None = None
-        """Where the peer's own process listens, if nothing is between here and there."""
+        """Where the peer's own process listens, if there is no proxy or NAT in between."""
         self.silent = True
         """Whether nothing has come over it."""
         self.ended = asyncio.Event()
@@ -108,12 +108,12 @@ class Connection(BufferedConnection):
 
     @property
     def claimed(self) -> int | None:
-        """Who the peer says it is; not to be believed, but to be mentioned."""
+        """Who the peer claims to be: not authenticated, but good enough for messages to people."""
         return self._handshake.claimed
 
     @property
     def nameless(self) -> bool:
-        """Whether a member may have been at the other end that was turned away before it could say which it is."""
+        """Whether a member may have been at the other end that was refused before it could say which one it is."""
         return not self.initiator and self.claimed is None and (self._settings.trust is Trust.TLS or self._handshake.met_tls)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -184,7 +184,7 @@ class Connection(BufferedConnection):
         self.close(TOO_LATE, at_once=True)
 
     def _advance(self) -> None:
-        """Take everything that is here."""
+        """Process everything that has been received."""
         try:
             if not self._handshake.done and not self._shake_hands():
                 return
@@ -245,8 +245,8 @@ class Connection(BufferedConnection):
             raise Misfit(f"the certificate presented by member {peer} of group {group!r} names another")
 
     def is_certain(self) -> bool:
-        """Whether a member of this group is at the other end for sure: it has shown that, or where nobody has to show
-        anything, it is on this machine. What is at another member's address on this machine counts as that member."""
+        """Whether a member of this group is certainly at the other end: it has authenticated or, without authentication, is on
+        this machine. A process at another member's address on this machine counts as that member."""
         trust, here = self._settings.trust, _is_loopback(self.address)
         if trust is Trust.TLS:
             return not self._bare

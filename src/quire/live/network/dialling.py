@@ -1,4 +1,4 @@
-"""Keeping up the connections that a member makes: each is made again when it ends, after longer pauses while it is in vain."""
+"""Maintains the connections that a member makes: reconnects when one ends, with growing pauses while attempts fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECONNECT_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Dialling:
-    """`make` makes a connection to the peer of this number."""
+    """`make` creates the connection object for the peer with this number."""
 
     def __init__(self, settings: Settings, make: Callable[[int], Connection], transport: Transport) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class Dialling:
                     await self._complain(peer.member, address, answer)
             finally:
                 connection.close("this member has left")
-            # A connection that ends as soon as it is made, and brings nothing, is no better than none.
+            # A connection that ends as soon as it is made, without having carried anything, counts as a failure.
             lasted = clock.now() - began > RECONNECT_S[-1]
             helped = connection.was_open and (lasted or peer.moved() > moved)
             in_vain = 0 if helped else in_vain + 1
@@ -51,7 +51,7 @@ class Dialling:
             await self._transport.connect(connection, member, address)
 
     async def _complain(self, member: int, address: Address, answer: Answer) -> None:
-        """Tell a member what is wrong with its certificate, which it does not learn from TLS."""
+        """Tell a member what is wrong with its certificate, which TLS does not tell it."""
         with suppress(OSError):
             async with asyncio.timeout(self._settings.handshake_s):
                 await self._transport.say(complaint(self._settings.me, member, answer), address)

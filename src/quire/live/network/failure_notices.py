@@ -1,7 +1,8 @@
-"""Notices to the peers why this member gives the group up, so that they neither wait for it nor blame it.
+"""Notices that tell the peers why this member gives up on the group, so that they neither wait for it nor blame it.
 
-Before the group has started, the members' settings may not fit together. Whoever finds that out stays for a moment to
-notify those who are just connecting. Later a member may be lost, or misbehave, or leave by an exception of its application.
+Before the group has started, the members' settings may turn out not to fit together. A member that finds that out stays for a
+moment to notify those that are just connecting. Later, a member may be lost, misbehave, or leave by an exception of its
+application.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Owner(Interface):
 
 
 class FailureNotices:
-    """Sends them, once, and acts on those of the peers."""
+    """Sends this member's notice, once, and handles those of the peers."""
 
     def __init__(
         self, settings: Settings, peers: Mapping[int, Peer], gathering: Gathering, liveness: Liveness, owner: Owner
@@ -39,14 +40,14 @@ class FailureNotices:
         self._owner = owner
 
     async def cannot_start(self, error: QuireError) -> None:
-        """The group does not come together: tell who is there, and where it never can, those who are just coming."""
+        """The group cannot start: tell the peers that are there and, if it never can, those that are just connecting."""
         verdict = self._gathering.verdict
         self._tell_all(verdict or verdict_of(error))
         if verdict is not None:
             await self._gathering.until_all_know()
 
     def has_failed(self, error: QuireError) -> None:
-        """The group has failed here: tell the others why, and watch them no more."""
+        """The group has failed here: tell the others why, and stop watching them."""
         self._tell_once(verdict_of(error))
 
     def leaves(self) -> None:
@@ -54,7 +55,7 @@ class FailureNotices:
         self._tell_once(Verdict("unreachable", self._settings.me, LEFT))
 
     def heard(self, connection: Connection, verdict: Verdict) -> None:
-        """A peer says why it gives the group up."""
+        """A peer says why it gives up on the group."""
         peer = self._peers.get(-1 if connection.peer is None else connection.peer)
         if peer is None or peer.connection is not connection:
             return
@@ -68,7 +69,7 @@ class FailureNotices:
             connection.close(f"it stopped waiting: {error}")
 
     def _is_needed(self, peer: Peer) -> bool:
-        """Whether the group cannot go on without the process that this peer was: it is a member, and cannot be restarted."""
+        """Whether the group cannot go on without this peer's process: the peer is a member, and cannot be restarted."""
         return self._settings.restartable <= peer.member < len(self._settings.members)
 
     def _tell_once(self, verdict: Verdict) -> None:

@@ -1,7 +1,7 @@
-"""How a group comes together: wait until everybody is there, say meanwhile who is not, and stop where that cannot be.
+"""The start of a fixed group: waits until all members are there, reports those that are missing, or gives up.
 
-Members may be started by hand, on several hosts, so there is much time for it. Whoever waits is told every few seconds for
-whom; and as soon as it is certain that somebody was given another group to run, waiting is over.
+Members may be started by hand, on several hosts, so there is much time for it. Every few seconds a waiting member reports which
+ones it waits for; it gives up as soon as it is certain that another member has settings that do not fit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from quire.live.settings import Settings
 from quire.model.errors import BadInput, QuireError
 
 REMIND_S = 5.0
-"""How often it is said who is missing."""
+"""How often the missing members are reported."""
 STAY_S = 1.0
-"""How long a member stays that knows that the group cannot be, to tell those who come."""
+"""How long a member that knows that the group cannot start stays, to tell those that are connecting."""
 
 
 class Gathering:
@@ -34,9 +34,9 @@ class Gathering:
         self._peers = peers
         self._report = report
         self.obstacle: QuireError | None = None
-        """Why the group can never come together."""
+        """Why the group can never start."""
         self.verdict: Verdict | None = None
-        """The same for the others, where this member has found it out."""
+        """The same as a message to the others, if this member has found it out."""
         self.returns = False
         """Whether an earlier process of this member has taken part."""
         self._know: set[int] = set()
@@ -49,22 +49,22 @@ class Gathering:
             self._over.set()
 
     def was_here_before(self) -> None:
-        """The group is there already, with an earlier process of this member: nobody has to be waited for."""
+        """The group started earlier, with an earlier process of this member: there is no need to wait for the others."""
         self.returns = True
         self._over.set()
 
     def cannot_be(self, error: QuireError) -> None:
-        """The group can never come together; the first reason counts."""
+        """The group can never start; the first reason counts."""
         self.obstacle = self.obstacle or error
         self._over.set()
 
     def knows(self, member: int) -> None:
-        """A peer has been told why not."""
+        """A peer knows why the group cannot start."""
         self._know.add(member)
         self._news.set()
 
     async def until_all_know(self) -> None:
-        """Stay a moment for those who are just coming, who else would wait for a group that others have given up."""
+        """Stay a moment for members that are just connecting, which would otherwise wait for a group that will never start."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STAY_S):
                 while not self._peers.keys() <= self._know:
@@ -72,8 +72,8 @@ class Gathering:
                     await self._news.wait()
 
     def turned_away(self, connection: Connection, reason: str) -> None:
-        """A connection ended before anybody was let in: that may be why somebody is missing, and makes the group impossible
-        where it is certain."""
+        """A connection ended before the peer was admitted: that may be why a member is missing and, where a misfit is certain,
+        means that the group can never start."""
         if connection.nameless:
             # It may be any of those that are to connect to this member.
             claimed = [peer for peer in self._missing() if peer.member > self._settings.me]
@@ -89,7 +89,7 @@ class Gathering:
                 self.cannot_be(BadInput(f"member {peer.member} ({peer.address}): {reason}"))
 
     async def wait(self) -> None:
-        """Return when everybody is there. Raises MemberUnreachable when that takes too long, or what makes it impossible."""
+        """Return when all members are there. Raises MemberUnreachable if that takes too long, or why the group cannot start."""
         began = clock.now()
         until = began + self._join_s
         self.somebody_came()

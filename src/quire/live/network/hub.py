@@ -1,10 +1,9 @@
-"""Links between processes that are always there and visitors that come and go.
+"""Links of a service with permanent members and clients that come and go, called visitors.
 
-The members of a hub have addresses and connect to each other, as in any group. Visitors have numbers after theirs and
-connect to all members, and to each other only where they ask for it (`peer_links`). A visitor that is silent for longer
-than the timeout, or sends what no correct one sends, is dismissed, and nobody else notices; one that says that it closes is
-forgotten when it has gone. Nothing is kept for a visitor before it has shown that it belongs here, and there is room for so
-many.
+The members of a hub have addresses and connect to each other, as in any group. Visitors have numbers after theirs and connect
+to all members, and to each other only where they ask for it (`peer_links`). A visitor that is silent for longer than the
+timeout, or sends what no correct one sends, is dropped without affecting anybody else; one that announces that it closes is
+forgotten when it has gone. Nothing is kept for a visitor before it is authenticated, and the number of visitors is limited.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ VISITORS_AT_ONCE_MAX = 1024
 
 
 class OpenRoster(Roster, Interface):
-    """The roster of whoever deals with visitors."""
+    """A roster that includes visitors."""
 
     def is_visitor(self, number: int) -> bool: ...
 
     def dismiss(self, visitor: int, why: str = "") -> None:
-        """Have no more to do with a visitor; `why`, if it did not leave by itself."""
+        """Drop a visitor; `why`: the reason, if it did not leave by itself."""
 
     def unheard(self) -> bool:
-        """Whether anything that was said to those who count is not known to have arrived."""
+        """Whether anything sent to the relevant peers is still unacknowledged."""
 
 
 class Visitors:
-    """Those of the peers that come and go."""
+    """The peers that come and go."""
 
     def __init__(self, settings: Settings, members: FixedRoster) -> None:
         self._first = len(settings.members)
@@ -51,7 +50,7 @@ class Visitors:
         return number >= self._first
 
     def receive(self, number: int) -> Peer:
-        """The visitor of this number, who may be new; raises Misfit where there is no room for it."""
+        """The visitor with this number, which may be new; raises Misfit where there is no room for it."""
         peer = self._peers.get(number)
         if peer is None:
             if sum(map(self.includes, self._peers)) >= VISITORS_AT_ONCE_MAX:
@@ -64,7 +63,7 @@ class Visitors:
         peer.give_up()
         if peer.connection is not None:
             peer.connection.refuse(why)
-        # Whoever is just going through all peers must not lose one meanwhile.
+        # A caller may be iterating over the peers, so none may be removed now.
         asyncio.get_running_loop().call_soon(self.forget, peer)
 
     def forget(self, peer: Peer) -> None:
@@ -80,20 +79,20 @@ def topology_of_hub(settings: Settings) -> Topology:
 
 
 class HubRoster:
-    """The roster of a process that is always there."""
+    """The roster of a permanent member."""
 
     def __init__(self, settings: Settings) -> None:
         self._members = FixedRoster(settings, topology_of_hub(settings))
         self.topology, self.peers, self.recipients = self._members.topology, self._members.peers, self._members.recipients
         self._visitors = Visitors(settings, self._members)
         self._dismissed: dict[int, str] = {}
-        """Why visitors were dismissed, of the last of them: what they are told then may not reach them."""
+        """Why the latest visitors were dropped, for when they reconnect: what they are told at the time may not reach them."""
 
     def is_visitor(self, number: int) -> bool:
         return self._visitors.includes(number)
 
     def visitors(self) -> list[Peer]:
-        """Those that are here, or were and may come back."""
+        """The visitors that are here, or were and may come back."""
         return [peer for number, peer in self.peers.items() if self.is_visitor(number) and not peer.gone]
 
     def receive(self, number: int) -> Peer:
@@ -117,7 +116,7 @@ class HubRoster:
             self.dismiss(number)
 
     def is_missed(self, peer: Peer) -> bool:
-        # Here everybody goes at once who has said that it closes.
+        # In a hub, a peer that has said that it closes goes at once.
         return peer.closing_after is None
 
     def reaches(self, member: int) -> bool:

@@ -1,4 +1,4 @@
-"""How packets from peers reach the protocol: at once, or, where it has no room, when it has; the link waits meanwhile."""
+"""Passes packets from peers to the protocol: at once or, where it has no room, later, while the link waits."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Owner(Interface):
 
 
 class Intake:
-    """`may_go_on`: whether there is room on the links to which what a peer sends is passed on."""
+    """`may_go_on`: whether there is room on the links to which packets from a peer are relayed."""
 
     def __init__(self, owner: Owner, may_go_on: Callable[[Peer], bool]) -> None:
         self.paused = False
-        """Whether nothing is read at all."""
+        """Whether reading is stopped altogether."""
         self._owner = owner
         self._may_go_on = may_go_on
         self._blocked: list[Peer] = []
 
     def offer(self, peer: Peer, packet: Packet, lamport: int) -> bool:
-        """Hand a packet to the protocol; False if it had no room, and the link waits."""
+        """Pass a packet to the protocol; returns False if it had no room, so that the link waits."""
         try:
             if not self._may_go_on(peer):
                 raise HoldBackFull(f"a link over which packets of member {peer.member} are forwarded is full")
@@ -44,7 +44,7 @@ class Intake:
         return True
 
     def retry(self) -> None:
-        """Offer the protocol again what it had no room for."""
+        """Offer the protocol again the packets that it had no room for."""
         if not self._blocked:
             return
         blocked, self._blocked = self._blocked, []

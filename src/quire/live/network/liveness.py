@@ -1,8 +1,8 @@
-"""The one timer of a member: signs of life, acknowledgements, silence, stalls.
+"""The timer of a member of a fixed group: heartbeats, acknowledgements, and detection of silent and stalled peers.
 
-A member that is silent for half of the timeout is reconnected, because the other end may be gone without a word;
-one that is silent for longer than all of it counts as lost. A link on which nothing is acknowledged is reported. Time in
-which this process itself did not run, because it was stopped or busy, is nobody's silence.
+The connection to a peer that is silent for half of the timeout is made again, because the other end may have vanished; a peer
+that is silent for longer than the timeout counts as lost. A link on which nothing is acknowledged is reported. Time in which
+this process itself did not run, because it was stopped or busy, does not count as silence of others.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Owner(Interface):
 class Liveness:
     def __init__(self, timeout_s: float, peers: Collection[Peer], report: Reporter, owner: Owner) -> None:
         self.started = False
-        """Whether all members have been there, so that from now on their silence counts."""
+        """Whether all members have joined, so that their silence counts from now on."""
         self.over = False
-        """Whether the group has ended here, so that nobody's silence means anything any more."""
+        """Whether the group has ended here, so that silence no longer counts."""
         self.unread = False
-        """Whether this member reads nothing, because its application does not take what was delivered."""
+        """Whether this member has stopped reading, because its application does not take what was delivered."""
         self._timeout_s = timeout_s
         self._peers = peers
         self._report = report
@@ -53,7 +53,7 @@ class Liveness:
             self._owner.time_passed()
 
     def tell_all(self) -> None:
-        """Tell each peer what has arrived or, where it knows, that this member is alive."""
+        """Send each peer an acknowledgement or, if there is nothing to acknowledge, a heartbeat."""
         for peer in self._peers:
             if peer.connection is None:
                 continue
@@ -65,24 +65,24 @@ class Liveness:
                 peer.connection.say_alive(unread=self.unread)
 
     def _forgive(self, absent_s: float, now: float) -> None:
-        """This process was not there for so long, and whatever came meanwhile it has yet to read."""
+        """This process did not run for so long, and has yet to read what came meanwhile: that is not silence of its peers."""
         for peer in self._peers:
             peer.heard_at = min(now, peer.heard_at + absent_s)
             peer.progress_at = min(now, peer.progress_at + absent_s)
 
     def _watch_silence(self, peer: Peer, now: float) -> None:
         if peer.connection is not None and peer.connection.is_paused():
-            # We do not listen, so its silence means nothing.
+            # This member is not reading, so silence means nothing.
             peer.heard_at = now
         silent_s = now - peer.heard_at
         if silent_s > self._timeout_s and not peer.done and self.started:
             self.lose(peer)
         elif silent_s > self._timeout_s / 2 and peer.connection is not None:
-            # The other end may be gone without a word, or the network may have forgotten the connection.
+            # The other end may have vanished without closing, or the network may have dropped the connection.
             peer.connection.close(f"nothing was received for {silent_s:.1f} s", at_once=True)
 
     def lose(self, peer: Peer) -> None:
-        """A peer is not to be reckoned with; say so, once."""
+        """A peer counts as lost; report it, once."""
         if not peer.lost and not self.over:
             peer.lost = True
             loss = unreachable(peer)

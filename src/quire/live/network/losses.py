@@ -1,12 +1,11 @@
-"""When a connection ends: whether the process at the other end has ended with it, or may come back.
+"""Fast crash detection: whether a connection ended because the process at the other end has ended, or may come back.
 
-Most connections that end are made again: a network broke them, or something on the way did. A process that has ended is told
-from that by its own host, which closes its connections and refuses new ones: whoever sees a connection closed by the other
-end, and is then refused for half a second where that process listened, knows that it is gone, and need not wait any longer.
-That is so only where nothing is between the two: a proxy, too, closes connections and refuses others while it is started anew.
-So each side says which address its end of a connection has; where that is not what the other sees, only silence counts.
-
-A process that comes back as another one, after the connection to the first had ended, proves the same.
+Most connections that end are made again: the network broke them, or something on the way did. When a process has ended, its
+host closes its connections and refuses new ones: a member that sees a connection closed by the other end, and whose attempts to
+reconnect are then refused for half a second, knows that the process is gone and need not wait for the timeout. That holds only
+without intermediaries: a proxy, too, closes connections and refuses others while it restarts. So each side says which address
+its end of a connection has; where the other side sees a different one, only silence counts. A different process that comes
+back under the same number, after the connection to the first one ended, proves the same.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from quire.live.network.transports.contract import Transport
 from quire.live.settings import Address
 
 PROBE_S = 0.1
-"""How often a process whose connection has ended is tried; one that is alive connects sooner."""
+"""How often to probe a process whose connection has ended; one that is alive reconnects sooner."""
 REFUSED_S = 0.5
-"""For how long it must not have been there."""
+"""For how long it must refuse connections to count as ended."""
 
 ENDED = "its connection was closed and its address refuses new ones: its process has ended"
 ANOTHER = "it was restarted, and a restarted process cannot rejoin a fixed group"
@@ -37,12 +36,12 @@ class Losses:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def connection_ended(self, peer: Peer, connection: Connection) -> None:
-        """The peer has no connection any more; find out whether it has ended."""
+        """The peer has no connection any more; find out whether its process has ended."""
         if connection.deserted and connection.beyond is not None:
             self._start(self._probe(peer, connection.beyond))
 
     def another_process(self, peer: Peer) -> None:
-        """Somebody who has shown that it may be the peer is not the process that it was."""
+        """A process that has authenticated as the peer is not the same process as before."""
         if peer.connection is None:
             self._start(self._wait_for_the_first(peer))
 
@@ -72,7 +71,7 @@ class Losses:
 
 
 async def has_ended(transport: Transport, where: Address) -> bool:
-    """Whether nobody listens there: connections are refused for some time, and nothing else happens to them."""
+    """Whether nobody listens there: all connections are refused for some time."""
     refused_at: float | None = None
     while refused_at is None or clock.now() - refused_at < REFUSED_S:
         await asyncio.sleep(PROBE_S)

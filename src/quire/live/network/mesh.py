@@ -1,6 +1,6 @@
-"""The mesh: a connection between every two members who have to do with each other, kept up, and the links that survive it.
+"""The mesh: maintains a connection between every two members that communicate, and links that outlive the connections.
 
-Of two members the one with the higher number connects and the other accepts, so that there is one connection a pair.
+Of two members the one with the higher number connects and the other accepts, so that there is one connection per pair.
 A broken connection is made again with growing pauses, and so is one on which nothing comes any more; a member that
 stays away, or is silent, for longer than the timeout is reported as unreachable.
 """
@@ -37,7 +37,7 @@ from quire.wire.frames import EPOCH, PACKET, PIECE, FrameError, Numbered, Packet
 from quire.wire.links import LONG_BYTES, cut
 
 UNREADABLE_MAX = 3
-"""How often a peer may send the same frame in a way that cannot be read, which a network may have spoilt."""
+"""How often the same frame of a peer may be unreadable before the peer is blamed: the network may have corrupted it."""
 
 
 class Owner(Interface):
@@ -51,7 +51,7 @@ class Owner(Interface):
 
 
 class Mesh:
-    """`roster`: with whom there are links, and on what terms; all members of a fixed group if not given."""
+    """`roster`: the peers that there are links with, and their terms; all members of a fixed group if not given."""
 
     def __init__(
         self, settings: Settings, packets: tuple[type[Packet], ...], owner: Owner, roster: Roster | None = None
@@ -61,14 +61,14 @@ class Mesh:
         self.peers, self._recipients = self._roster.peers, self._roster.recipients
         self._onward = self._roster.topology.onward
         self._connected: dict[Connection, Peer] = {}
-        """Whose each connection is that takes part in the group."""
+        """The peer of each admitted connection."""
         self._intake = Intake(owner, self._may_go_on)
         self.report = Reporter(settings.group, settings.me)
         self._liveness = Liveness(settings.timeout_s, self.peers.values(), self.report, owner)
         self._owner = owner
         self._codec = PacketCodec(packets)
         self.incarnation = clock.wall_ns()
-        """Tells this process from any other that was or will be this member."""
+        """Distinguishes this process from any other that was or will be this member."""
         self._tasks: list[asyncio.Task[None]] = []
         self._gathering = Gathering(settings, self.peers, self.report)
         self.failure_notices = FailureNotices(settings, self.peers, self._gathering, self._liveness, owner)
@@ -105,7 +105,7 @@ class Mesh:
         log.info("group=%s member=%d event=started members=%d", settings.group, settings.me, len(settings.members))
 
     def was_here_before(self) -> None:
-        """Do not wait for the others at the start: this process comes in the place of an earlier one."""
+        """Do not wait for the others at the start: this process replaces an earlier one."""
         self._gathering.was_here_before()
 
     @property
@@ -114,7 +114,7 @@ class Mesh:
         return self._gathering.returns
 
     async def stop(self) -> None:
-        """Close all connections after what was written has left; when all are done, only after it has arrived."""
+        """Close all connections once everything written has been sent or, when all members are done, has been received."""
         if self._closing.is_over():
             began = clock.now()
             while self._closing.is_unheard(clock.now() - began, self.settings.timeout_s):
@@ -134,20 +134,20 @@ class Mesh:
         await self._acceptor.close()
 
     def dial(self, peer: Peer, address: Address) -> None:
-        """Keep a connection to a peer that listens there, until it is given up."""
+        """Maintain a connection to a peer that listens there, until it is given up."""
         task = asyncio.get_running_loop().create_task(self._dialling.keep_connected(peer, address))
         self._tasks.append(task)
         task.add_done_callback(self._tasks.remove)
 
     def lose(self, member: int, why: str) -> None:
-        """A member has gone for good, and says so itself."""
+        """A member has said that it is gone for good."""
         peer = self.peers[member]
         peer.why_down, peer.ended = why, True
         self._liveness.lose(peer)
 
     def transmit(self, packet: Packet, to: tuple[int, ...] | None, lamport: int) -> int:
-        """Put a packet on the links to these members; returns how many bytes of it are header. Raises TooLarge where none of
-        them could take it."""
+        """Put a packet on the links to these members; returns the size of its header. Raises TooLarge where none of them could
+        take it."""
         body = self._codec.encode(packet)
         if len(body) > self.settings.packet_bytes_max:
             raise TooLarge(f"a packet {packet.name}", len(body), self.settings.packet_bytes_max)
@@ -161,7 +161,7 @@ class Mesh:
         return len(body) if carried is None else len(body) - len(carried.body.payload)
 
     def _send_long(self, peers: Iterable[Peer], lamport: int, body: bytes, payload: bytes) -> None:
-        """Send a packet that may need several frames, and note its payload, which is not to be sent again meanwhile."""
+        """Send a packet that may need several frames, and note its payload, so that it is not sent again while in flight."""
         *pieces, last = cut(body)
         for peer in peers:
             for piece in pieces:
@@ -170,11 +170,11 @@ class Mesh:
             peer.outgoing.note_payload(payload)
 
     def has_started(self) -> bool:
-        """Whether all members have been there."""
+        """Whether all members have joined."""
         return self._liveness.started
 
     def incarnations(self) -> dict[int, int]:
-        """Which processes the peers are that are linked with this one by now."""
+        """The incarnations of the peers that are linked with this process so far."""
         return {member: peer.incarnation for member, peer in self.peers.items() if peer.incarnation is not None}
 
     @property
@@ -191,14 +191,14 @@ class Mesh:
         return self.peers[member].has_room(self.settings.link_bytes_max)
 
     def has_use_for(self, packet: Packet, member: int) -> bool:
-        """Whether sending a packet to this member makes sense for whoever repeats it."""
+        """Whether it makes sense to send this member a packet that will be repeated anyway."""
         if not self._roster.reaches(member):
             return False
         reserve = self.settings.packet_bytes_max
         return self.peers[member].has_use_for(packet, self.settings.link_bytes_max, reserve)
 
     def give_up(self, member: int, why: str) -> None:
-        """Have no more to do with a member, for good."""
+        """Drop a member for good."""
         peer = self.peers[member]
         peer.give_up()
         if peer.connection is not None:
@@ -209,7 +209,7 @@ class Mesh:
         return self._intake.paused
 
     def pause(self) -> None:
-        """Read nothing more: the application has more than enough to do."""
+        """Stop reading: the application has more than enough to do."""
         self._intake.paused = self._liveness.unread = True
         for peer in self.peers.values():
             if peer.connection is not None:
@@ -249,7 +249,7 @@ class Mesh:
         return self._admission.introduction_to(peer, self._acceptor.addresses())
 
     def introduced(self, connection: Connection, introduction: Introduction) -> None:
-        """Raises Misfit where this is not the process that was there before."""
+        """Raises Misfit where this is not the same process as before."""
         self._admission.check(connection, introduction)
 
     def admitted(self, connection: Connection, introduction: Introduction) -> None:
@@ -259,7 +259,7 @@ class Mesh:
         if peer.incarnation not in (None, introduction.incarnation):
             peer.restarted()
             self._closing.repeat(peer)
-        # What it says has arrived may be what another process of this member had sent.
+        # The count that it has received may be of frames that an earlier process of this member sent.
         resend = peer.outgoing.resume(introduction.received if introduction.knows in (None, self.incarnation) else 0)
         if peer.connection is not None:
             # A connection that broke without our noticing; its successor takes over.
@@ -333,7 +333,7 @@ class Mesh:
         if peer is None:
             return
         self._liveness.heard(peer)
-        # A peer that is done waits for nothing else before it leaves.
+        # A peer that is done waits only for this acknowledgement before it leaves.
         if peer.incoming.acknowledge_due() or (peer.done and peer.incoming.unacknowledged()):
             peer.incoming.note_acknowledged()
             connection.tell(peer.incoming.received)
@@ -365,9 +365,9 @@ class Mesh:
         self.failure_notices.heard(connection, verdict)
 
     def _came_to_nothing(self, connection: Connection, reason: str) -> None:
-        """A connection ended before anybody was let in. That is of no consequence for a group that has started."""
+        """A connection ended before its peer was admitted. That has no consequences for a group that has started."""
         if self._stopping or (connection.deserted and connection.silent and not connection.initiator):
-            # Whoever leaves without a word, as one that only looks whether somebody listens, was not refused.
+            # A connection that was closed without having sent anything, such as a port probe, was not refused.
             return
         self._acceptor.refused(connection, reason)
         if not self._liveness.started:
@@ -387,7 +387,7 @@ class Mesh:
         return not onward or all(map(self.has_room_to, onward))
 
     def retry_blocked(self) -> None:
-        """Offer the protocol again what it had no room for."""
+        """Offer the protocol again the packets that it had no room for."""
         self._intake.retry()
 
     def _check_everybody_done(self) -> None:

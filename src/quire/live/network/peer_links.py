@@ -1,9 +1,9 @@
-"""A client's links: to all members of a hub, and to other clients that it has to do with.
+"""A client's links: to all members of a hub, and to the other clients that it communicates with.
 
-Of two clients the one with the higher number connects and the other accepts, by the same handshake as anywhere. Such a
-link promises less: what was on its way when a connection broke is lost, and each connection starts from nothing. So
-neither side has to remember the other, and one that cannot be reached, or is gone, is dropped and nobody else notices.
-Who sends over it repairs that, or goes another way.
+Of two clients the one with the higher number connects and the other accepts, by the same handshake as anywhere. A link between
+clients promises less: what was on its way when a connection broke is lost, and each connection starts afresh. So neither side
+has to remember the other, and a client that cannot be reached, or is gone, is dropped without affecting anybody else. Senders
+have to retransmit, or use another route.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ClientRoster:
         self.linked: set[int] = set()
         """The other clients that are connected."""
         self.wanted: dict[int, Address] = {}
-        """The other clients to which there should be links, and where they are."""
+        """The other clients to which there should be links, and their addresses."""
 
     def is_visitor(self, number: int) -> bool:
         return self._others.includes(number)
@@ -53,8 +53,8 @@ class ClientRoster:
             # Members wait for each other to come back until the timeout; a client can begin again at once.
             return StaleEpoch(peer.member, peer.address)
         if theirs.knows != incarnation and peer.moved():
-            # What both sides had counted of the link is forgotten there, and it cannot go on. Where nothing was counted,
-            # they were only parted in the middle of the welcome, and can begin again.
+            # The other side has lost its state of the link, so the link cannot go on. If nothing was sent over it, the
+            # connection only broke during the introductions, and they can begin again.
             peer.give_up()
             return Dismissed(theirs.dismissed[:REASON_BYTES_MAX] or peer.why_down)
         return None
@@ -92,8 +92,8 @@ class ClientRoster:
         return any(peer.outgoing.bytes for peer in self.peers.values() if not self.is_visitor(peer.member))
 
     def want(self, client: int, at: str) -> tuple[Peer, Address] | None:
-        """Have a link to a client that says it is there, if it can be had; returns whom to connect to, if that is for this
-        side to do."""
+        """Want a link to a client that has announced its address, if possible; returns the peer and the address to connect to,
+        if this side is to connect."""
         try:
             address = read_address(at)
         except BadInput:
@@ -107,6 +107,6 @@ class ClientRoster:
         return (peer, address) if client < self._settings.me else None
 
     def keep_only(self, clients: set[int]) -> None:
-        """Have no more to do with other clients."""
+        """Drop all clients except these."""
         for client in (self.linked | self.wanted.keys()) - clients:
             self.dismiss(client)

@@ -1,4 +1,4 @@
-"""The other members as one member sees them, and what it counts of them."""
+"""The other members as one member sees them: links, connections, state and metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.wire.links import Incoming, Outgoing
 
 
 class Peer:
-    """Another member: both directions of the link to it, and the connection that it has at the moment."""
+    """Another member: both directions of the link to it, and its present connection."""
 
     def __init__(self, member: int, address: str, now: float = 0.0) -> None:
         self.member = member
@@ -33,33 +33,33 @@ class Peer:
         self.unreadable = 0
         """How often in a row its next frame could not be read, on whichever connection."""
         self.delivered: tuple[int, ...] = ()
-        """What it says was delivered there: of each member, the number after that of its last message."""
+        """How far it says it has delivered: for each member, the number after that of its last message."""
         self.sent_delivered: tuple[Connection | None, tuple[int, ...]] = (None, ())
-        """What it was told was delivered here, and on which connection."""
+        """What it was told about deliveries here, and on which connection."""
         self.closing_after: int | None = None
         """How many messages it sent in all, once it sends no more."""
         self.drained = self.sent_drained = False
-        """Whether it said, and was told, that nothing more comes through the other."""
+        """Whether DRAINED came from it, and was sent to it."""
         self.done = self.sent_done = False
         self.lost = False
-        """Whether it has been silent for so long that it counts as lost, and was not heard since."""
+        """Whether it was silent for so long that it counts as lost, and was not heard since."""
         self.ended = False
         """Whether its process is known to have ended, so that it never comes back."""
         self.away = False
-        """Whether nobody waits for it, or sends it anything, until it is heard again."""
+        """Whether the group goes on without it, and sends it nothing, until it is heard again."""
         self.gone = False
         """Whether it was given up for good."""
         self._took_part = False
-        """Whether an earlier process of this member had anything to do with this one."""
+        """Whether an earlier process of this member communicated with this one."""
 
     def begin_anew(self) -> None:
-        """What was on its way is lost; the link starts from nothing."""
+        """Start the link afresh; what was on its way is lost."""
         self.outgoing, self.incoming = Outgoing(), Incoming()
         self.incarnation = self.closing_after = self.blocked = None
         self.unreadable = 0
 
     def restarted(self) -> None:
-        """Another process is this member now, to which nothing was said yet."""
+        """A new process has replaced this member's, and was told nothing yet."""
         self._took_part = self.took_part()
         self.begin_anew()
         self.drained = self.sent_drained = self.done = self.sent_done = False
@@ -74,16 +74,16 @@ class Peer:
         return self._took_part or not self.is_unused()
 
     def moved(self) -> int:
-        """How many frames have come and are known to have arrived: whether the link makes progress."""
+        """How many frames were received, and acknowledged by the peer: it grows while the link makes progress."""
         return self.incoming.received + self.outgoing.arrived
 
     def has_room(self, limit: int) -> bool:
-        """Whether there is a link, on which less than so many bytes are."""
+        """Whether there is a link, with fewer than so many unacknowledged bytes."""
         return not (self.gone or self.away) and self.outgoing.bytes < limit
 
     def has_use_for(self, packet: Packet, limit: int, reserve: int) -> bool:
-        """Whether sending a packet makes sense for whoever repeats it: not while so much is on the link, nor while the same
-        long payload still is. What has no payload is short, and may have the room that a long one took, the `reserve`."""
+        """Whether it makes sense to send a packet that will be repeated anyway: not while `limit` bytes are on the link, nor
+        while the same long payload is. Packets without payload are short, and may use the `reserve` beyond the limit."""
         carried = packet.carried()
         if carried is None or not carried.body.payload:
             return self.has_room(limit + reserve)
@@ -94,11 +94,11 @@ class Peer:
         return self.gone or self.ended or self.closing_after is not None
 
     def away_s(self) -> float:
-        """For how long nothing was heard of it, while it is away; 0: it is not."""
+        """How long it has been silent, if it is away; otherwise 0."""
         return clock.now() - self.heard_at if self.away else 0.0
 
     def give_up(self) -> None:
-        """Nothing more is sent to it, and nobody waits for it, for good."""
+        """Send it nothing more, and do not wait for it, for good."""
         self.gone = self.done = self.sent_done = self.drained = self.sent_drained = True
         self.closing_after = 0
         self.outgoing = Outgoing()
@@ -115,7 +115,7 @@ def who_is_missing(peers: Iterable[Peer]) -> str:
 
 
 def links(peers: Iterable[Peer]) -> tuple[LinkStatus, ...]:
-    """The links to these as they stand now."""
+    """The status of the links to these peers."""
     now = clock.now()
     return tuple(
         LinkStatus(
@@ -133,7 +133,7 @@ def links(peers: Iterable[Peer]) -> tuple[LinkStatus, ...]:
 
 
 def samples(peers: Iterable[Peer], base: Mapping[str, str]) -> Iterator[Sample]:
-    """One sample of each measure for each peer."""
+    """One sample of each metric for each peer."""
     now, peers = clock.now(), tuple(peers)
     measures: tuple[tuple[str, str, str, Callable[[Peer], float]], ...] = (
         ("quire_link_up", "Whether the peer is connected.", "gauge", lambda peer: peer.connection is not None),

@@ -1,7 +1,7 @@
-"""Rosters: with whom a member has links, and on what terms. A mesh asks its roster wherever groups differ in that.
+"""Rosters: which peers a member has links with, and their terms. A mesh asks its roster wherever kinds of groups differ.
 
-In a fixed group everybody is known from the beginning, and whoever is lost is missed. Where clients come and go, see `hub` for
-the processes that are always there, and `peer_links` for the clients.
+In a fixed group all members are known from the beginning, and the loss of any one matters. Where clients come and go, see `hub`
+for the permanent processes, and `peer_links` for the clients.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from quire.live.settings import Introduction, Misfit, Settings
 class Roster(Interface):
     topology: Topology
     peers: dict[int, Peer]
-    """With whom there is a link at the moment, connected or not."""
+    """The peers that there are links with at the moment, connected or not."""
     recipients: list[Peer]
-    """The same in the order in which they are sent to: whoever was heard last comes first, because if anybody waits for an
-    answer, it does."""
+    """The same peers in the order in which they are sent to: the one heard last comes first, because it is the most likely to
+    wait for an answer."""
 
     def receive(self, number: int) -> Peer:
-        """Whoever introduces itself by this number; raises Misfit where it is not a process of this store."""
+        """The peer that introduces itself with this number; raises Misfit where there is no such process."""
 
     def amend(self, peer: Peer, introduction: Introduction) -> Introduction:
-        """What this member says of itself to this peer, made of what it says to everybody."""
+        """This member's introduction to this peer, made from its general one."""
 
     def objection(self, peer: Peer, theirs: Introduction, incarnation: int) -> GroupFailed | None:
-        """What ends the group for this member, of this incarnation, now that the peer has introduced itself so."""
+        """The error that ends the group for this member, of this incarnation, after the peer's introduction; None if it does
+        not."""
 
     def starts_anew(self, peer: Peer) -> bool:
-        """Whether each connection to this peer starts from nothing, whichever process is there."""
+        """Whether the link to this peer starts afresh with each connection, whichever process is there."""
 
     def admit(self, number: int) -> Peer:
-        """This one has a connection now."""
+        """The peer with this number has an admitted connection now."""
 
     def connection_ended(self, number: int) -> None:
-        """A connection with whoever has this number is over, whether it had been admitted or not."""
+        """A connection with the peer of this number has ended, whether it had been admitted or not."""
 
     def is_missed(self, peer: Peer) -> bool:
         """Whether a peer whose connection has ended should still be there."""
@@ -48,7 +49,7 @@ class Roster(Interface):
 
 
 class FixedRoster:
-    """A group whose members are known from the beginning; `topology`: with whom there are links, if not with everybody."""
+    """The roster of a group whose members are known from the beginning; `topology`: the links, if not between all members."""
 
     def __init__(self, settings: Settings, topology: Topology | None = None) -> None:
         self.topology = topology or Topology.to_all(settings.me, len(settings.members))
@@ -74,7 +75,7 @@ class FixedRoster:
         return self.peers[number]
 
     def connection_ended(self, number: int) -> None:
-        """It will come back, or it is missed."""
+        """Nothing to do: the peer will reconnect, or its silence will be noticed."""
 
     def is_missed(self, peer: Peer) -> bool:
         return not peer.done

@@ -1,4 +1,4 @@
-"""With whom a member has links, and what goes through it."""
+"""Which members a member has links with, and which messages it relays between them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from quire.protocols.contract import Protocol
 
 
 class Topology(NamedTuple):
-    """With whom a member has links, and between which of them it passes messages on."""
+    """The neighbours of a member, and between which of them it relays messages."""
 
     neighbours: tuple[int, ...]
     onward: Mapping[int, tuple[int, ...]]
-    """Per neighbour, to whom what comes from it may go on."""
+    """For each neighbour, those to which its messages may be relayed."""
     addressed: bool = False
 
     @classmethod

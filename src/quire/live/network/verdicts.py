@@ -1,4 +1,4 @@
-"""Why a member gives its group up, as it tells the others before it leaves, so that nobody blames it for leaving."""
+"""Verdicts: why a member gives up on its group, as it tells the others before it leaves, so that none blames it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LEFT = "it left the group without closing it"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`member` is whom it is about; -1: nobody alone. A `misfit` is said before the group has started; `started`: it had, where
-    this is said, so it will not start again."""
+    """Why a member gives up. `member`: the member that it is about; -1: no single one. A `misfit` is found before the group has
+    started; `started`: the group had started at the sender, so it will not start again."""
 
     what: Literal["unreachable", "misbehaved", "misfit", "failed"]
     member: int
@@ -27,7 +27,7 @@ class Verdict(msgspec.Struct, frozen=True):
     started: bool = False
 
     def error(self, by: int, address: str, me: int, members: tuple[Address, ...]) -> QuireError:
-        """What a member raises that is told this by another, which is at that address."""
+        """The error to raise at a member that receives this from another, which is at that address."""
         if self.member == me:
             return MemberUnreachable(by, address, 0.0, f"it declared this member lost: {self.why}")
         if self.member == by:
@@ -43,7 +43,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict_of(error: QuireError) -> Verdict:
-    """What a member for which the group has failed tells the others."""
+    """The verdict that a member whose group has failed sends to the others."""
     if isinstance(error, MemberUnreachable):
         return Verdict("unreachable", error.member, error.why, error.silent_s)
     if isinstance(error, PeerMisbehaved):

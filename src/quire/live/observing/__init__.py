@@ -1,6 +1,6 @@
-"""What a running member shows of itself over HTTP, off the path of deliveries: nothing here changes anything.
+"""Read-only observation of a running member over HTTP, off the path of deliveries.
 
-status.py    how things stand, as one value
-feed.py      what happened, for whoever listens, and the last of it for whoever comes later
+status.py    the present state of a process, as one value
+feed.py      the stream of events, of which the last are kept for listeners that come later
 observer.py  the pages: /metrics, /status, /events, /trace
 """

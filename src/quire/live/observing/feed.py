@@ -1,6 +1,6 @@
-"""What happened at a process: numbered, the last of it kept, and told at once to whoever listens.
+"""The event feed of a process: events are numbered, the last of them kept, and all sent at once to listeners.
 
-Nobody is waited for: a listener that is behind by more than is kept misses some, and sees that from the numbers.
+No listener is waited for: one that falls behind by more than is kept misses some events, and sees that from the numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     time_ns: int
     kind: str
-    """As of an Event, or view, blocked, unblocked, excluded, restored, ended."""
+    """The kind of an Event, or view, blocked, unblocked, excluded, restored, ended."""
     peers: tuple[str, ...] = ()
     for_s: float = 0.0
     why: str = ""
@@ -43,11 +43,12 @@ class Feed:
         self._more.set()
 
     def since(self, number: int) -> list[Observation]:
-        """What is kept from this number on."""
+        """The events that are kept, from this number on."""
         return [each for each in self._kept if each.number >= number]
 
     async def listen(self, number: int = 0) -> AsyncGenerator[list[Observation], None]:
-        """Everything from this number on, as it comes; an empty list now and then, so that a listener that is gone shows."""
+        """All events from this number on, as they come, and an empty list now and then, so that a listener that has gone is
+        noticed."""
         while True:
             if found := self.since(number):
                 number = found[-1].number + 1

@@ -1,9 +1,9 @@
-"""The pages of a running process: what Prometheus reads, how things stand, what happens, and the end of its trace.
+"""The HTTP pages of a running process: metrics, status, events, and the most recent part of its trace.
 
-GET /metrics   counters and gauges as text
-GET /status    how things stand now, as JSON
-GET /events    server-sent events, from the last that are kept on, or from ?since=NUMBER
-GET /trace     the records of its trace from ?since=NUMBER on, as MessagePack (`quire.trace.tail`); no payloads are among them
+GET /metrics   counters and gauges, in the text format of Prometheus
+GET /status    the present status, as JSON
+GET /events    server-sent events, beginning with the oldest that is kept, or with ?since=NUMBER
+GET /trace     the records of its trace from ?since=NUMBER on, as MessagePack (`quire.trace.tail`), without payloads
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Observer:
-    """Of one process. Raises BadInput for an address that other machines reach, without a token."""
+    """The HTTP server of one process. Raises BadInput for an address that other machines can reach, if there is no token."""
 
     def __init__(self, address: HttpAddress, token: str | None = None, on_event: Listener | None = None) -> None:
         self.tail = TraceTail()
@@ -41,7 +41,7 @@ class Observer:
         return self._server.address
 
     async def start(self, observed: Observed, name: str) -> None:
-        """Show this; raises BadInput where the address cannot be listened at."""
+        """Serve the pages of this process; raises BadInput where it cannot listen at the address."""
         self._observed = observed
         await self._server.start()
         log.info("member=%s event=observed at=%s", name, self.address)
@@ -51,7 +51,7 @@ class Observer:
         await self._server.stop()
 
     def listen(self, event: Event) -> None:
-        """Take what a person is told of, and hand it on."""
+        """Add an operational event to the feed, and pass it on to the application's listener."""
         self.feed.tell(event.kind, tuple(map(str, event.peers)), for_s=event.for_s, why=event.why)
         if self._on_event is not None:
             self._on_event(event)
@@ -80,7 +80,7 @@ class Observer:
 
 
 def observer_of(network: Network) -> Observer | None:
-    """What the options ask for; raises BadInput where they make no sense."""
+    """The observer that the options ask for, if any; raises BadInput where they are invalid."""
     if network.observe is None:
         return None
     return Observer(read_http_address(network.observe), network.observe_token, network.on_event)

@@ -1,4 +1,4 @@
-"""How things stand at a process, as one value: what it is asked for again and again while it runs."""
+"""The status of a process as one value, which observers poll while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quire.live import held
 
 Kind = Literal["group", "sequencer", "client", "store", "objects", "service"]
 Condition = Literal["joining", "running", "changing", "blocked", "unread", "ended", "failed"]
-"""changing: the next view is being agreed upon. blocked: no majority can be reached. unread: its application takes nothing."""
+"""changing: a view change is under way. blocked: no majority can be reached. unread: its application takes nothing."""
 
 
 class ViewStatus(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class JournalStatus(msgspec.Struct, frozen=True):
 
 
 class Tile(msgspec.Struct, frozen=True):
-    """Something that only this kind of process has to say."""
+    """A value that only this kind of process has."""
 
     name: str
     value: int | float | str
@@ -64,7 +64,7 @@ class Tile(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """How things stand at a process: what it runs, whether it can go on, its links and queues, and what is held back."""
+    """The status of a process: what it runs, whether it can go on, its links and queues, and what is held back."""
 
     kind: Kind
     group: str
@@ -79,7 +79,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: int = 0
     """Own messages that are not delivered yet."""
     delivered: dict[str, int] = {}
-    """By origin. Of a sequencer, what it numbered, and of a client of a store, what it committed."""
+    """Deliveries by origin. At a sequencer: messages that it numbered; at a client of a store: transactions committed."""
     queues: dict[str, Queue] = {}
     links: tuple[LinkStatus, ...] = ()
     waiting: tuple[HeldBack, ...] = ()
@@ -90,7 +90,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Observed(Protocol):
-    """Anything that can be looked at while it runs."""
+    """A process that can be observed while it runs."""
 
     def status(self) -> Status: ...
     def metrics(self) -> str: ...
@@ -100,7 +100,7 @@ WAITING_MAX = 20
 
 
 def shown(each: held.Held) -> HeldBack:
-    """What a process whose members have numbers says when it is asked, with names."""
+    """A `Held` of a group whose members have numbers, with names instead."""
     return HeldBack(
         origin=str(each.origin),
         first=each.first,
@@ -111,5 +111,5 @@ def shown(each: held.Held) -> HeldBack:
 
 
 def first_held(waiting: Sequence[HeldBack]) -> tuple[HeldBack, ...]:
-    """As many as somebody will read."""
+    """The first of these, as many as a person will read."""
     return tuple(waiting[:WAITING_MAX])

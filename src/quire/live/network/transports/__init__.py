@@ -1,1 +1,1 @@
-"""What carries bytes between members: TCP on real networks, memory within one event loop."""
+"""Transports, which carry bytes between members: TCP on real networks, memory within one event loop."""

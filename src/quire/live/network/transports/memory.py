@@ -134,7 +134,7 @@ class MemoryEndpoint:
 
 
 class MemoryNetwork:
-    """Who listens in one event loop, and who is cut off."""
+    """The endpoints of one event loop, and which members are cut off."""
 
     _all: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, MemoryNetwork]] = WeakKeyDictionary()
 
@@ -151,7 +151,7 @@ class MemoryNetwork:
         self._cut_off.add(address)
 
     def part(self, one: Address, other: Address) -> None:
-        """Let nothing more arrive from either at the other."""
+        """Partition two members: nothing more arrives from either at the other."""
         self._parted.add(frozenset((one, other)))
 
     def mend(self, address: Address) -> None:
@@ -182,7 +182,7 @@ class Memory:
 
     async def connect(self, protocol: asyncio.BufferedProtocol, member: int, address: Address) -> None:  # noqa: ARG002
         self._reach(address).begin(protocol)
-        # Whoever accepts gets a turn before this side goes on.
+        # The accepting side gets a turn before this side goes on.
         await asyncio.sleep(0)
 
     async def say(self, words: bytes, address: Address) -> None:

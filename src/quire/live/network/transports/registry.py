@@ -1,4 +1,4 @@
-"""Every transport by name. A transport is added here by one line."""
+"""Registry of all transports by name. A transport is added here with one line."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class TcpStranger:
             self._socket.close()
             return False
         if self._tls is None or first == HELLO_BEGINS:
-            # Members that are secured in another way, or did not accept this one's certificate, say so without TLS; they are
-            # heard and refused.
+            # Members with another kind of security, or that rejected this one's certificate, say so without TLS: read that,
+            # and refuse them.
             await loop.connect_accepted_socket(lambda: protocol, self._socket)
         else:
             await loop.connect_accepted_socket(
@@ -46,7 +46,7 @@ class TcpStranger:
         self._socket.close()
 
     async def _first_byte(self) -> bytes:
-        """What comes first, which stays there to be read; nothing if the stranger has gone again."""
+        """Peek at the first byte, without consuming it; empty if the stranger has closed the connection."""
         try:
             async with asyncio.timeout(self._handshake_s):
                 await _readable(self._socket)
@@ -66,7 +66,7 @@ class TcpEndpoint:
 
     async def accept(self) -> TcpStranger:
         while True:
-            # Not by the event loop's sock_accept: cancelled at the moment in which it has a connection, it forgets to close it.
+            # Not with the event loop's sock_accept: if that is cancelled just as a connection comes, it leaks the socket.
             try:
                 connected, address = self._socket.accept()
             except BlockingIOError:
@@ -143,11 +143,11 @@ def tls_contexts(certificates: Certificates) -> tuple[ssl.SSLContext, ssl.SSLCon
     for role in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
         context = ssl.SSLContext(role)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        # Members are known by the names in their certificates, which the connection checks, not by host names.
+        # Members are identified by the names in their certificates, which the connection checks, not by host names.
         context.check_hostname = False
         context.verify_mode = ssl.CERT_REQUIRED
         if role == ssl.PROTOCOL_TLS_SERVER:
-            # A resumed session would be let in without showing its certificate again.
+            # A resumed session would be admitted without presenting its certificate again.
             context.num_tickets = 0
         try:
             context.load_verify_locations(certificates.authority)

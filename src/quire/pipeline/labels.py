@@ -1,7 +1,7 @@
-"""Events with their words: groups, objects, operations, transactions.
+"""Reads events with their text columns (groups, objects, operations, transactions) as dictionary codes.
 
-Most checks need numbers only, and are several times as fast for it. Those that need words get them as numbers too: every
-word of a column has a code, the same in all files, and codes are in the order of the words.
+Most checks need only numeric columns, and are several times faster for it. For the checks that need text, every distinct value
+of a column gets a code, the same in all files, and codes are in the order of the values.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from quire.pipeline.slices import EventSlices, event_columns
 
 
 class Labelled(msgspec.Struct):
-    """Every event, packets included, so that an event of process p at index i has the position i - start[p]."""
+    """Every event, including packets, so that an event of process p at index i has the position i - start[p]."""
 
     start: np.ndarray
     kind: np.ndarray
     origin: np.ndarray
     seq: np.ndarray
     lamport: np.ndarray
-    """Empty unless it was asked for."""
+    """The logical times; empty unless requested."""
     ordered: bool
     codes: dict[str, np.ndarray]
-    """For each column that was asked for: the codes of its words, -1 where there is none."""
+    """For each requested column, the codes of its values; -1 for null."""
     words: dict[str, list[str]]
-    """The words of each column by their codes."""
+    """For each column, the values by code."""
     at: np.ndarray = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
-    """The position of each event, where some were left out; empty where all are there."""
+    """The position of each event, if some events were left out; else empty."""
 
     def word(self, name: str, index: int) -> str:
-        """What the column says of the event; the empty word where it says nothing."""
+        """The column's value for the event; empty if it has none."""
         code = int(self.codes[name][index])
         return self.words[name][code] if code >= 0 else ""
 
@@ -49,12 +49,12 @@ class Labelled(msgspec.Struct):
         return int(self.at[index]) if len(self.at) else index - int(self.start[self.process(index)])
 
     def processes(self) -> np.ndarray:
-        """Where each event happened."""
+        """The process of each event."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
 def read_labelled(world: World, groups: Sequence[RowGroup], names: Sequence[str], *, times: bool = False) -> Labelled:
-    """All events of these row groups, which must be whole logs, with the words of these columns."""
+    """All events of these row groups, which must be complete logs, with the text columns of these names."""
     slices = LabelledSlices(world, names)
     with TraceReader(world.run) as reader:
         for own, table in reader.read_files(groups, [*event_columns(times=times, dests=False), *names]):
@@ -63,7 +63,7 @@ def read_labelled(world: World, groups: Sequence[RowGroup], names: Sequence[str]
 
 
 class LabelledSlices:
-    """Puts the events of files together with their words, all of them or some; files must come as for `EventSlices`."""
+    """Collects events with their text columns from several files; files must be added in the order that `EventSlices` needs."""
 
     def __init__(self, world: World, names: Sequence[str]) -> None:
         self._slices = EventSlices(world)
@@ -71,7 +71,7 @@ class LabelledSlices:
         self._at: list[np.ndarray] = []
 
     def add(self, groups: Sequence[RowGroup], table: pa.Table, wanted: np.ndarray | None = None) -> None:
-        """Take what a file holds, or those rows that are wanted."""
+        """Add a file's events, or only the rows that are wanted."""
         if wanted is not None:
             table = table.filter(pa.array(wanted))
             self._at.append(groups[0].first_pos + np.flatnonzero(wanted))
@@ -91,14 +91,14 @@ class LabelledSlices:
 
 
 class _Words(NamedTuple):
-    """A column of a file as indices into its dictionary; -1, which is the last index of any list, where it is null."""
+    """A column of a file as indices into its dictionary; null is -1, which as a Python index means the last entry."""
 
     indices: np.ndarray
     dictionary: Any
 
 
 def _words(column: Any) -> _Words:
-    # Every row group has a dictionary of its own, with mostly the same words.
+    # Every row group has its own dictionary, with mostly the same values.
     if column.num_chunks != 1:
         column = column.unify_dictionaries()
     indices = join([_indices(chunk) for chunk in column.chunks], np.int32)
@@ -111,7 +111,7 @@ def _indices(chunk: Any) -> np.ndarray:
 
 
 def _number(pieces: Sequence[_Words]) -> tuple[np.ndarray, list[str]]:
-    """The words of all pieces in order, and the code of each row's; they stay in Arrow's memory, as there may be millions."""
+    """The code of each row's value, and the sorted values of all pieces; handled by Arrow, as there may be millions."""
     if not pieces:
         return np.empty(0, np.int32), []
     every: Any = pa.concat_arrays([piece.dictionary.cast(pa.string()) for piece in pieces]).dictionary_encode()

@@ -1,8 +1,8 @@
-"""What a task needs to know of a trace: which row groups of which files, and what the run says about itself.
+"""The layout of a trace: which row groups of which Parquet files hold which rows, and how to cut them into segments.
 
-The driver reads footers only. From them it checks that the files of each process follow one another without a gap
-or an overlap, so that a row's position is known without reading it, and cuts the trace into segments of logical
-time that hold about the same number of rows.
+The driver reads footers only. From them it checks that the files of each process follow one another without gap or overlap, so
+that a row's position is known without reading it, and cuts the trace into segments of logical time with about equal numbers of
+rows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from quire.trace.store import StoredRows, StoredRun, TraceFile
 ROWS_PER_SEGMENT = 2_500_000
 SEGMENTS_MAX = 512
 _CELLS_PER_SEGMENT = 200_000_000
-"""A segment keeps one vector for every message sent in it; this bounds them to about a gigabyte a task."""
+"""A segment keeps one vector for every message sent in it; this limits their memory to about a gigabyte per task."""
 
 
 class RowGroup(msgspec.Struct, frozen=True):
-    """Some consecutive rows of one process; `low` and `high` are their logical times, None where there are none."""
+    """Consecutive rows of one process. `low` and `high` bound their logical times; None if these are not recorded."""
 
     path: str
     index: int
@@ -35,7 +35,7 @@ class RowGroup(msgspec.Struct, frozen=True):
     low: int | None
     high: int | None
     numbers: tuple[int, int] | None = None
-    """The numbers of its first event and of its last, where deliveries that are implied make them differ from positions."""
+    """The numbers of its first and last event, if implied deliveries make event numbers differ from positions."""
 
     @property
     def first_event(self) -> int:
@@ -47,7 +47,7 @@ class RowGroup(msgspec.Struct, frozen=True):
 
 
 class World(msgspec.Struct, frozen=True):
-    """The run as every task sees it."""
+    """The facts about a run that every task needs."""
 
     run: str
     members: int
@@ -57,15 +57,15 @@ class World(msgspec.Struct, frozen=True):
 class Layout(msgspec.Struct, frozen=True):
     world: World
     groups: tuple[RowGroup, ...]
-    """In local order within each process, processes ascending."""
+    """Sorted by process, then in local order."""
     rows: int
     timed: bool
-    """Whether the footers allow that logical times ascend at every process."""
+    """Whether logical times may ascend at every process, as far as the footers tell."""
     hosts: tuple[str, ...] = ()
-    """What the log calls the processes, if it was imported."""
+    """The log's names for the processes, if the trace was imported."""
 
     def sizes(self) -> list[int]:
-        """How many events each process has."""
+        """The number of events of each process."""
         sizes = [0] * self.world.members
         for group in self.groups:
             sizes[group.process] = max(sizes[group.process], group.last_event + 1)
@@ -77,7 +77,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def lay_out(run: StoredRun) -> Layout:
-    """Where the rows are. Raises BadInput if files of the run overlap or are missing."""
+    """Find the layout of a run. Raises BadInput if files overlap or are missing."""
     groups: list[RowGroup] = []
     for file in run.files:
         groups.extend(_row_groups(file))
@@ -116,7 +116,7 @@ def _check_follows(group: RowGroup, expected: int) -> None:
 def _row_groups(file: TraceFile) -> Sequence[RowGroup]:
     """The file's row groups with the positions that its footer states."""
     found = []
-    # Whoever reads it may have been started in another directory.
+    # Absolute, because the worker that reads it may have another working directory.
     path = str(Path(file.path).absolute())
     for index, stored in enumerate(file.row_groups):
         if stored.rows == 0:
@@ -144,14 +144,15 @@ def check_segments(segments: int | None) -> None:
 
 
 def segment_count(layout: Layout) -> int:
-    """How many segments suit the trace: enough work in each to pay for its task, little enough to fit in memory."""
+    """A good number of segments: each has enough work to justify a task, and fits in memory."""
     by_rows = layout.rows // ROWS_PER_SEGMENT
     by_memory = layout.rows * layout.world.members // (2 * _CELLS_PER_SEGMENT) + 1
     return int(np.clip(max(by_rows, by_memory), 1, SEGMENTS_MAX))
 
 
 def cut(layout: Layout, segments: int) -> list[int]:
-    """`segments` - 1 ascending logical times; a segment holds the events from one of them up to before the next."""
+    """The `segments` - 1 ascending logical times at which to cut; a segment holds the events from one cut to before the
+    next."""
     rows = np.array([group.rows for group in layout.groups], dtype=np.float64)
     low = np.array([group.low for group in layout.groups], dtype=np.float64)
     span = np.array([group.high for group in layout.groups], dtype=np.float64) - low + 1
@@ -170,7 +171,7 @@ def cut(layout: Layout, segments: int) -> list[int]:
 
 
 def overlapping(groups: Sequence[RowGroup], low: int | None, high: int | None) -> tuple[RowGroup, ...]:
-    """The row groups that may hold events with `low` <= logical time < `high`; None is no bound."""
+    """The row groups that may hold events with `low` <= logical time < `high`; None means no bound."""
     return tuple(
         group
         for group in groups
@@ -180,7 +181,7 @@ def overlapping(groups: Sequence[RowGroup], low: int | None, high: int | None) -
 
 
 def later_members(layout: Layout, high: int | None) -> np.ndarray:
-    """Which processes have events at or after logical time `high`; none have where there is no bound."""
+    """Which processes have events at or after logical time `high`; none of them if it is None."""
     later = np.zeros(layout.world.members, dtype=np.bool_)
     if high is not None:
         for group in layout.groups:

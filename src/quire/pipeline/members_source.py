@@ -1,9 +1,9 @@
-"""The stream of the format `quire` from members that run: their events as rows, as they happen.
+"""The streaming source `quire` for running members: their events as rows, as they happen.
 
     spark.readStream.format("quire").option("members", "127.0.0.1:9400,127.0.0.1:9401").load()
 
-A member keeps the end of its trace only: a stream that falls behind by more fails, and says so. What a member that was killed
-has not handed over by then is gone with it.
+A member keeps only the end of its trace: a stream that falls further behind fails and says so. Events that a killed member had
+not handed over yet are lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOKEN_OPTION = "token"  # noqa: S105 - The name of an option.
 
 
 class Excerpted(InputPartition):
-    """Records of a start of a member, from one to another."""
+    """A range of the records of one incarnation of a member."""
 
     def __init__(self, address: str, incarnation: int, since: int, until: int) -> None:
         self.address = address
@@ -42,7 +42,7 @@ class Excerpted(InputPartition):
 
 
 class MembersStreamReader(DataSourceStreamReader):
-    """The offset has, for each address, how many records of which start of the member were read."""
+    """The offset holds, for each address, the incarnation of the member and how many of its records were read."""
 
     def __init__(self, members: str, token: str | None, schema: StructType) -> None:
         self._addresses = [address.strip() for address in members.split(",")]
@@ -63,7 +63,7 @@ class MembersStreamReader(DataSourceStreamReader):
                 if excerpt.description is not None and excerpt.description.incarnation != before["incarnation"]:
                     excerpt = self._ask(address, 0)
             except Unanswered:
-                continue  # It may come, or come back.
+                continue  # The member may start later, or come back.
             if excerpt.description is not None and excerpt.records:
                 end[address] = {"incarnation": excerpt.description.incarnation, "records": excerpt.until}
         return end
@@ -88,7 +88,7 @@ class MembersStreamReader(DataSourceStreamReader):
             described = excerpt.description
             if described is None or described.incarnation != partition.incarnation:
                 return
-            # Who was not there from the start begins with what is left; who was there must not miss any.
+            # A stream that has read nothing yet begins with what the member still has; a later one must not miss any record.
             if excerpt.first > since and partition.since:
                 raise BadInput(
                     f"{partition.address} keeps its events from {excerpt.first} on, and {since} is wanted: read faster"

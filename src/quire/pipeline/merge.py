@@ -1,7 +1,7 @@
-"""One order of all events that respects every local order and puts each send before its deliveries.
+"""Merges the logs of all processes into one order that respects local order and puts each send before its deliveries.
 
-Recorded logical times give it by a merge. Where they are missing or wrong it is rebuilt: a process runs on until it
-comes to a delivery whose send has not been seen, and is woken by that send. If all that are left wait for one
+If logical times are recorded, a merge by them gives this order. If they are missing or wrong, it is rebuilt: a process advances
+until it reaches a delivery whose send has not been seen, and is woken by that send. If all remaining processes wait for one
 another, some delivery precedes its own send, and no such order exists.
 """
 
@@ -15,7 +15,7 @@ from quire.trace.kinds import DELIVER, SEND
 
 @compiled
 def merge_by_lamport(start: np.ndarray, lamport: np.ndarray) -> np.ndarray:
-    """Whose turn it is at each step, by (logical time, process)."""
+    """The process whose event is next at each step, by (logical time, process)."""
     members = len(start) - 1
     turn = np.empty(start[members] - start[0], np.int32)
     cursor = start[:members].copy()
@@ -48,7 +48,7 @@ def merge_by_lamport(start: np.ndarray, lamport: np.ndarray) -> np.ndarray:
             if size == 0:
                 break
             process = heap[0]
-        # Sift down. A run of events at one process stays at the top after a single comparison or two.
+        # Sift down. Consecutive events of one process stay at the top after one or two comparisons.
         at = 0
         key = lamport[cursor[process]]
         while True:
@@ -74,12 +74,12 @@ def merge_by_lamport(start: np.ndarray, lamport: np.ndarray) -> np.ndarray:
 def rebuild(
     start: np.ndarray, kind: np.ndarray, origin: np.ndarray, seq: np.ndarray, messages: np.ndarray
 ) -> tuple[np.ndarray, bool, np.ndarray]:
-    """Whose turn it is at each step, whether that order is a true one, and else who waits for what when all wait.
+    """The process whose event is next at each step, whether that order puts causes first, and otherwise who waits for what.
 
-    `messages` says how many messages each process sends; deliveries of others wait for nothing. Where no order
-    exists, a waiting delivery is let through, so that checks which need no such order can still be made. The last
-    value then has a row for each process at the first standstill: the origin and the number of the message whose
-    delivery it has come to, and where that delivery is; -1 for one that waits for nothing.
+    `messages`: how many messages each process sends; deliveries of other messages do not wait. If no order exists, a waiting
+    delivery is let through, so that checks which do not need the order can still be made. The last value then has a row for
+    each process at the first deadlock: origin and number of the message whose delivery it has reached, and the index of that
+    delivery; -1 for a process that is not waiting.
     """
     members = len(start) - 1
     turn = np.empty(start[members] - start[0], np.int32)

@@ -1,7 +1,7 @@
-"""The one way in which rows of a trace are read: some columns of some row groups.
+"""The only reader of trace rows: reads chosen columns of chosen row groups, and validates them.
 
-What is not a trace of this run, is damaged, or says what this version does not know, is refused here in one sentence that
-names the file, because only who reads a page can find out that it is broken.
+A file that does not belong to the run, is damaged, or contains what this version does not know, is refused here with one
+sentence that names the file; damaged pages are found only when they are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quire.trace.schema import SCHEMA
 
 
 class TraceReader:
-    """Reads files of one run, one after the other; of those that follow each other, each is opened once."""
+    """Reads the files of one run, one after the other; for consecutive reads of the same file, it is opened once."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -36,11 +36,11 @@ class TraceReader:
         self._close()
 
     def read(self, groups: Sequence[RowGroup], columns: Sequence[str], *, optional: Sequence[str] = ()) -> pa.Table:
-        """These row groups of one file, with these columns, and those of the optional ones that the file has."""
+        """Read these row groups of one file: these columns, and those optional ones that the file has."""
         path = groups[0].path
         try:
             file = self._open(path)
-            held = file.schema_arrow.names  # Made anew whenever it is asked for, which takes a while.
+            held = file.schema_arrow.names  # Computed on every access, which is slow.
             names = dict.fromkeys(("run", *columns, *(name for name in optional if name in held)))
             for name in names:
                 if name not in held:
@@ -60,14 +60,14 @@ class TraceReader:
     def read_each(
         self, groups: Sequence[RowGroup], columns: Sequence[str], *, optional: Sequence[str] = ()
     ) -> Iterator[tuple[RowGroup, pa.Table]]:
-        """One row group after the other."""
+        """Read row group by row group."""
         for group in groups:
             yield group, self.read([group], columns, optional=optional)
 
     def read_files(
         self, groups: Sequence[RowGroup], columns: Sequence[str], *, optional: Sequence[str] = ()
     ) -> Iterator[tuple[list[RowGroup], pa.Table]]:
-        """The row groups of one file after the other."""
+        """Read file by file, the row groups of each together."""
         for _, in_file in groupby(groups, key=lambda group: group.path):
             own = list(in_file)
             yield own, self.read(own, columns, optional=optional)
@@ -85,7 +85,7 @@ class TraceReader:
 
 
 def _as_written_here(table: pa.Table) -> pa.Table:
-    """The table with the types that Quire writes, whoever wrote it."""
+    """The table converted to the types that Quire writes, whatever tool wrote it."""
     for at, field in enumerate(table.schema):
         wanted = SCHEMA.field(field.name).type if field.name in SCHEMA.names else field.type
         if field.type != wanted:
@@ -104,7 +104,7 @@ def _cast(column: Any, wanted: Any) -> Any:
 
 
 def _check_run(run: str, path: str, column: Any) -> None:
-    """Every row says which run it belongs to; files of two runs in one directory would otherwise be judged as one."""
+    """Check that every row belongs to this run; otherwise files of two runs in one directory would be judged as one."""
     for chunk in column.chunks:
         words = set(chunk.dictionary.to_pylist()) if chunk.null_count == 0 else {None}
         if words != {run}:

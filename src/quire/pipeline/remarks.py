@@ -1,4 +1,4 @@
-"""What an imported log says of a few events: their numbers at their hosts, their words, and where it says so."""
+"""Looks up what an imported log says about a few events: their number at the host, their text, and the file and line."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from quire.trace.schema import EVENT, FILE, LINE, MESSAGE, TEXT
 
 
 class Remark(msgspec.Struct, frozen=True, order=True):
-    """What the log says of an event: the number that it has at its host, where it stands, and what of it is known."""
+    """What the log says about an event: its number at its host, its place in the log, and its text."""
 
     number: int
     place: str
     text: str | None = None
     message: str | None = None
-    """What the log calls the message."""
+    """The log's name for the message."""
 
 
 def remarks(world: World, groups: Sequence[RowGroup], wanted: Collection[tuple[int, int]]) -> dict[tuple[int, int], Remark]:
-    """Of the rows at these positions (process, position) what the log says; nothing of a trace that was not imported."""
+    """What the log says about the rows at these (process, position) pairs; empty if the trace was not imported."""
     found: dict[tuple[int, int], Remark] = {}
     with TraceReader(world.run) as reader:
         for group in groups:

@@ -1,7 +1,7 @@
-"""A Spark session for the command line. Libraries take the session that their caller has.
+"""Spark sessions for the command line; library functions take the caller's session instead.
 
-A person who runs one command should read Quire's words only, so the JVM is started with its standard error turned
-into a file, which is shown when Spark does not start and forgotten otherwise.
+The user of a command should see only Quire's output, so the JVM is started with its standard error redirected to a file, which
+is used to explain why Spark did not start, and discarded otherwise.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ _SETTINGS: dict[str, Any] = {
 }
 
 _ON_THE_SERVER_TOO: dict[str, Any] = {
-    # A stream writes three small files a micro-batch to its checkpoint. Spark's usual way starts a process of the shell for
-    # each of them, to look for symbolic links, and takes 50 ms; this one renames them just as atomically in 15.
+    # A stream writes three small files per micro-batch to its checkpoint. Spark's default starts a shell process for each, to
+    # look for symbolic links, and takes 50 ms; this one renames them just as atomically in 15.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-"""What a client of a Connect server can ask for its own session."""
+"""Settings that also a client of a Connect server can make for its session."""
 
 _ON_THIS_MACHINE = {
     "spark.driver.host": "localhost",  # A laptop without a network resolves nothing else.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "quire.pipeline.daemon",
 }
-"""Workers elsewhere must find the driver, so on a cluster Spark is left to choose, or SPARK_LOCAL_IP to say."""
+"""Only for local masters: on a cluster, workers must reach the driver, so its address is left to Spark or SPARK_LOCAL_IP."""
 
 _NEEDED_HERE = ("pyspark.testing.utils", "quire.pipeline.tasks", "quire.pipeline.compiled")
-"""What this process imports while Java starts. Spark's client imports the first of these, with pandas, at its first call."""
+"""The modules that this process imports while Java starts. Spark's client imports the first, with pandas, on its first call."""
 
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large")
@@ -69,16 +69,16 @@ _BRIEF = {
     _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""The JVM only hands out tasks, so it need not optimise itself or compile queries: that halves the time to the first result."""
+"""The JVM only hands out tasks, so it need not optimise or compile: that halves the time to the first result."""
 
 
 @contextmanager
 def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSession]:
     """A session at this master (`local[2]`, `spark://…`; `sc://…` for Spark Connect), stopped when the block ends.
 
-    A `brief` one starts fast; for long work inside the JVM, such as a sort, it is better not to be. Raises BadInput, in
-    one sentence, where Spark does not start, or nobody answers at the address; SparkFailed where it fails later. Ctrl-C ends
-    everything that was started for it before the block is interrupted.
+    A `brief` session starts fast, but is not suited to long work inside the JVM, such as a sort. Raises BadInput, with a
+    message of one sentence, if Spark does not start or nobody answers at the address; SparkFailed if it fails later. On Ctrl-C,
+    everything that was started for the session is ended before the block is interrupted.
     """
     remote = master.startswith("sc://")
     _check_answer(master)
@@ -93,7 +93,7 @@ def session(master: str = "local[*]", *, brief: bool = True) -> Iterator[SparkSe
 
 
 def settings_for(master: str, *, brief: bool = True) -> dict[str, Any]:
-    """What Spark is told when it is started here."""
+    """The settings for a Spark that is started here."""
     settings = _SETTINGS | _ON_THE_SERVER_TOO | (_BRIEF if brief else {})
     told = [settings.get(_JAVA_OPTIONS, ""), use_archive(ensure_java())]
     settings[_JAVA_OPTIONS] = " ".join(filter(None, told))
@@ -102,7 +102,7 @@ def settings_for(master: str, *, brief: bool = True) -> dict[str, Any]:
 
 @contextmanager
 def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
-    """A session with a Java process of its own here, which ends with the block, however that ends."""
+    """A session with its own Java process on this machine, which is ended with the block, however the block ends."""
     threading.Thread(target=_import_meanwhile).start()
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
@@ -128,15 +128,15 @@ def _launch(master: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
 
 
 def _import_meanwhile() -> None:
-    """In a thread that the interpreter waits for: one that ends while compiled modules are being loaded is aborted."""
+    """Import the modules in a non-daemon thread: an interpreter that exits while compiled modules are loading would abort."""
     for module in _NEEDED_HERE:
-        with suppress(ImportError):  # Whoever needs it says so.
+        with suppress(ImportError):  # Reported where the module is used.
             import_module(module)
 
 
 def _hush() -> None:
-    """Keep quiet about the connections that are cut when Java ends. Threads of PySpark show each of them with a traceback, in
-    three ways; this process is ending, and has nothing else to say that way."""
+    """Suppress the reports about connections that are cut when Java ends. PySpark's threads print a traceback for each, in
+    three ways; this process is ending, and prints nothing else that way."""
     logging.disable()
     threading.excepthook = lambda _: None
     BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]
@@ -144,7 +144,7 @@ def _hush() -> None:
 
 @contextmanager
 def _connect(master: str) -> Iterator[SparkSession]:
-    """A session at a Connect server, which cancels what it does for us when the command is interrupted."""
+    """A session at a Connect server; its jobs are cancelled when the command is interrupted."""
     from pyspark.sql import SparkSession
 
     with _starting(master):
@@ -163,7 +163,7 @@ def _connect(master: str) -> Iterator[SparkSession]:
 
 
 def _check_answer(master: str) -> None:
-    """Spark would try for a minute, and a Connect client for ten, to reach a server that is not there."""
+    """Check that a server answers: Spark would try for a minute, and a Connect client for ten, to reach a missing one."""
     scheme, _, rest = master.partition("://")
     if scheme not in ("spark", "sc"):
         return
@@ -189,7 +189,7 @@ def _check_connect() -> None:
 
 @contextmanager
 def _starting(master: str) -> Iterator[None]:
-    """Turn what goes wrong in this block into a sentence, and keep what Spark says meanwhile from people."""
+    """Turn errors in this block into one sentence, and hide what Spark prints meanwhile."""
     with _stderr_in_file() as said:
         try:
             yield
@@ -201,7 +201,7 @@ def _starting(master: str) -> Iterator[None]:
 
 @contextmanager
 def _spark_failures() -> Iterator[None]:
-    """Turn a failure of Spark itself into a sentence."""
+    """Turn a failure of Spark itself into one sentence."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -214,7 +214,7 @@ def _spark_failures() -> Iterator[None]:
 
 
 def reason_of_failure(error: Exception) -> str:
-    """Why Spark failed, in one line: what the system said where a disk is full, or else how the error begins."""
+    """Why Spark failed, in one line: the system's message if a disk is full, else the beginning of the error."""
     text = str(error).strip()
     if full := _FULL.search(text):
         return full[0]
@@ -222,7 +222,7 @@ def reason_of_failure(error: Exception) -> str:
 
 
 def _first_sentence(log: str, error: Exception) -> str:
-    """What went wrong, from the JVM's words or the exception's, in one line."""
+    """What went wrong, in one line, from the JVM's output or the exception."""
     lines = [line.strip() for text in (str(error), log) for line in text.splitlines()]
     for line in lines:
         for mark in ("Exception: ", "Error: ", "details = "):
@@ -233,7 +233,7 @@ def _first_sentence(log: str, error: Exception) -> str:
 
 @contextmanager
 def _stderr_in_file() -> Iterator[_Reader]:
-    """Turn file descriptor 2 into a file, for this process and the ones that it starts meanwhile."""
+    """Redirect file descriptor 2 to a file, for this process and those that it starts meanwhile."""
     sys.stderr.flush()
     saved = os.dup(2)
     with tempfile.TemporaryFile() as file:

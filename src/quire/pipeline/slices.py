@@ -1,6 +1,6 @@
-"""Reading a slice of every process's log into plain arrays, only the columns and row groups that are needed.
+"""Reads a slice of every process's log into NumPy arrays, with only the columns and row groups that are needed.
 
-Rows come out process by process in local order.
+Rows are grouped by process, in local order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quire.trace.schema import EVENT, IMPLIED
 
 
 class Events(msgspec.Struct):
-    """Sends and deliveries, or every event where that was asked for. Those of process p are at `start[p]` to `start[p + 1]`."""
+    """Sends and deliveries, or every event if requested. Those of process p are at `start[p]` to `start[p + 1]`."""
 
     start: np.ndarray
     kind: np.ndarray
@@ -28,17 +28,17 @@ class Events(msgspec.Struct):
     seq: np.ndarray
     lamport: np.ndarray
     pos: np.ndarray
-    """Empty unless it was asked for, as is the logical time where only deliveries count. Where events are `numbered`: the
-    number of the event to which the row belongs."""
+    """Empty unless requested, like the logical times. If events are `numbered`: the number of the event to which the row
+    belongs."""
     dest_count: np.ndarray
-    """For each send, in order: how many destinations, -1 where they are not recorded."""
+    """For each send, in order: the number of destinations; -1 if they are not recorded."""
     dests: np.ndarray
     ordered: bool
-    """Whether the logical times of every process were there and ascended."""
+    """Whether the logical times of every process are present and ascend."""
     time_ns: np.ndarray
-    """Empty unless it was asked for; 0 where it is not recorded."""
+    """Empty unless requested; 0 where it is not recorded."""
     views: bool
-    """Whether there are views among the events read, or among those left out."""
+    """Whether there are views in the slice, even if they are not among these events."""
     implied: np.ndarray = msgspec.field(default_factory=lambda: np.empty(0, np.bool_))
     """Which rows are implied deliveries, and no events; empty unless events are numbered."""
 
@@ -65,10 +65,10 @@ def read_events(
     *, times: bool = True, dests: bool = True, pos: bool = False, every: bool = False, clock: bool = False,
     numbered: bool = False,
 ) -> Events:  # fmt: skip
-    """The events with `low` <= logical time < `high` in these row groups (all of them where there is no bound).
+    """The events with `low` <= logical time < `high` in these row groups (None means no bound).
 
-    Only sends and deliveries, unless `every` event is wanted; with what the wall `clock` said, if that is. With `numbered`,
-    positions are those among the events that the log has, and deliveries that are only implied are marked.
+    Only sends and deliveries, unless `every` is set; with wall-clock times if `clock` is set. With `numbered`, positions are
+    the event numbers of the log, and implied deliveries are marked.
     """
     columns = event_columns(times=times, dests=dests) + ["time_ns"] * clock
     optional = (EVENT, IMPLIED) if numbered else ()
@@ -84,7 +84,7 @@ def event_columns(*, times: bool, dests: bool) -> list[str]:
 
 
 class EventSlices:
-    """Puts the events of files together, which must come in local order within each process, processes ascending."""
+    """Collects events from several files, which must be added in ascending order of processes, each in local order."""
 
     def __init__(self, world: World, *, pos: bool = False, numbered: bool = False) -> None:
         self._pos, self._numbered = pos, numbered
@@ -92,12 +92,12 @@ class EventSlices:
         self._sizes = [0] * world.members
         self._ordered = True
         self._last: tuple[int, int] | None = None
-        """Of what was added last, the process and its last logical time."""
+        """The process that was added last, and its last logical time."""
 
     def add(
         self, groups: Sequence[RowGroup], table: pa.Table, low: int | None = None, high: int | None = None, *, every: bool
     ) -> None:
-        """Take what a file holds between two logical times."""
+        """Add the events of a file between two logical times."""
         process = groups[0].process
         part = _to_part(groups, table, low, high, every)
         self._ordered = self._ordered and part.ordered
@@ -129,7 +129,7 @@ class EventSlices:
 
 
 def _gather(chunks: Sequence[np.ndarray], kind: type) -> np.ndarray:
-    """The pieces in one writable array: the kernels would be compiled once more for any other kind of array."""
+    """The chunks in one writable array; for a read-only one, the kernels would be compiled again."""
     return np.concatenate([np.empty(0, kind), *chunks], dtype=kind)
 
 
@@ -161,7 +161,7 @@ def _to_part(groups: Sequence[RowGroup], table: pa.Table, low: int | None, high:
 
 
 def _times(path: str, groups: Sequence[RowGroup], table: pa.Table) -> tuple[Chunks, Chunks, bool]:
-    """Logical times and positions, and whether the times are there and ascend. Positions must: they are the local order."""
+    """Logical times and positions, and whether the times are present and ascend. Positions must: they are the local order."""
     pos = join(values(table["pos"], np.int64), np.int64)
     if table["pos"].null_count or pos[0] != groups[0].first_pos or not (pos[1:] == pos[:-1] + 1).all():
         raise BadInput(f"{path} does not hold the events of process {groups[0].process} in local order")

@@ -1,13 +1,13 @@
-"""The Python Data Source `quire`: a run's events as Spark rows, while its members still write them.
+"""The Spark data source `quire`: reads a run's events as rows, even while its members still write them.
 
     register(spark)
     spark.read.format("quire").load("runs/demo")
     spark.readStream.format("quire").load("runs/demo")
     spark.readStream.format("quire").option("members", "127.0.0.1:9400,127.0.0.1:9401").load()
 
-The path is a run directory, one in which members leave their parts, or one where `quire run` is about to put a run. Rows
-of a process are numbered from 0 whatever file they are in, so a stream that began with the log of a running process goes on
-with the Parquet files that it becomes.
+The path is a run directory, a directory in which members leave their parts, or one where `quire run` is about to create a run.
+The rows of a process are numbered from 0 across all files, so a stream that began with the log of a running process continues
+with the Parquet files that the log becomes.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 NAME = "quire"
 _WHOLE = -1
-"""Instead of a number of bytes: the run has ended, and its rows are in Parquet files."""
+"""Used instead of a number of bytes once the run has ended and its rows are in Parquet files."""
 
 Offset = dict[str, dict[str, Any]]
-"""For each process that was heard of, its `Progress`."""
+"""The `Progress` of each process known so far."""
 
 
 class Progress(NamedTuple):
-    """How far a process was read: so many rows, which are so many bytes of the log of an incarnation of it."""
+    """How far a process was read: the number of rows, and of bytes in the log of one of its incarnations."""
 
     rows: int = 0
     bytes: int = 0
@@ -54,7 +54,7 @@ class Progress(NamedTuple):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `quire` known to this session. The package must be installed where Spark's workers run."""
+    """Register the format `quire` with this session. The package must be installed where Spark's workers run."""
     spark.dataSource.register(QuireDataSource)
 
 
@@ -73,7 +73,7 @@ def members_of(path: str | Path) -> int:
 
 
 class Span(InputPartition):
-    """What a process did from one time to another."""
+    """A range of a process's rows."""
 
     def __init__(self, process: int, since: Progress, until: Progress) -> None:
         self.process = process
@@ -108,7 +108,7 @@ class QuireDataSource(DataSource):
 
 
 class _Rows:
-    """Reads spans for both kinds of reader."""
+    """Reads ranges of rows, for both kinds of reader."""
 
     def __init__(self, path: Path, schema: StructType) -> None:
         self._path = path
@@ -122,7 +122,7 @@ class _Rows:
 
 
 class _Reader(_Rows, DataSourceReader):
-    """Everything that is there now."""
+    """The batch reader: everything that has been written so far."""
 
     def partitions(self) -> Sequence[InputPartition]:
         if not (self._path / "run.json").exists() and live_logs(self._path) is None:
@@ -131,7 +131,7 @@ class _Reader(_Rows, DataSourceReader):
 
 
 class _StreamReader(_Rows, DataSourceStreamReader):
-    """What comes, for as long as it comes. Where nothing is yet, it waits for the run to begin."""
+    """The streaming reader: rows as they are written. If there is no run yet, it waits for one to begin."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {}
@@ -148,13 +148,13 @@ def _progress(offset: Offset, process: str) -> Progress:
 
 
 def _latest(path: Path, start: Offset) -> Offset:
-    """Where all that can be read by now ends."""
+    """The offset after everything that can be read by now."""
     logs = live_logs(path)
     if logs is not None:
         try:
             return _latest_live(logs, start)
         except OSError:
-            pass  # The run has ended meanwhile, and its logs were put away.
+            pass  # The run has ended meanwhile, and its logs were removed.
     if not (path / "run.json").exists():
         return start
     end: Offset = {}
@@ -199,7 +199,7 @@ def _tables(path: Path, span: Span) -> Iterator[pa.Table]:
             tables = part.rows(span.since.reach, span.until.reach)
             begun = next(tables)
         except OSError:
-            pass  # The run has ended meanwhile. Once it is open, the file may be put away.
+            pass  # The run has ended meanwhile. (A file that is already open may be removed.)
         else:
             yield begun
             yield from tables
@@ -208,7 +208,7 @@ def _tables(path: Path, span: Span) -> Iterator[pa.Table]:
 
 
 def _stored(path: Path, span: Span) -> Iterator[pa.Table]:
-    """The rows from the Parquet files of the process, which hold them in this order."""
+    """The rows from the Parquet files of the process, which hold them in order."""
     start, end = span.since.rows, span.until.rows
     layout = lay_out(open_run(path))
     own = [group for group in layout.groups if group.process == span.process]
@@ -220,6 +220,6 @@ def _stored(path: Path, span: Span) -> Iterator[pa.Table]:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Spark has no dictionaries: words are words."""
+    """The schema without dictionary types, which Spark does not have."""
     fields = [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
     return pa.schema(fields)

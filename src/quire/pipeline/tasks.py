@@ -1,8 +1,8 @@
-"""Tasks on Spark: a row is a task, a partition is a row, and everything travels as one binary column.
+"""Runs tasks on Spark or in this process; on Spark, each task is a row in its own partition, encoded as one binary column.
 
-There is no shuffle, no broadcast and no use of the Spark context, so this works the same on classic Spark and over
-Spark Connect. A task that finds bad input returns the sentence instead of failing, because a failed task reaches the
-caller as a page of somebody else's traceback, after Spark has tried it again.
+There is no shuffle, no broadcast and no use of the Spark context, so this works the same on classic Spark and over Spark
+Connect. A task that finds bad input returns the error message instead of failing, because a failed task reaches the caller as a
+page of foreign traceback, after Spark's retries.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Runner = Callable[[Sequence[Any]], list[Any]]
-"""Performs tasks and returns their results in the same order; raises BadInput if one of them finds it."""
+"""Performs tasks and returns their results in the same order; raises BadInput if a task does."""
 
 
 class Job(NamedTuple):
-    """The tasks of one job: a union of tagged structs, how to perform one, and what each kind of them returns."""
+    """A job: the union of its tagged task structs, the function that performs one, and the result type of each kind."""
 
     tasks: Any
     perform: Callable[[Any], Any]
     results: dict[type, type]
     alike: bool = False
-    """Tasks that are performed at once take about as long as each other. Then there are only as many partitions as cores: each
+    """Whether the tasks of a call take about equally long. Then there are only as many partitions as cores, because a partition
     costs as much as some megabytes of work."""
 
 
 def job_of(kinds: Mapping[type, tuple[Callable[..., object], type]], *, alike: bool = False) -> Job:
-    """A job of several kinds of tasks: for each, how to perform it and what it returns."""
+    """A job with several kinds of tasks, given for each the function that performs it and its result type."""
     perform = {task: function for task, (function, _) in kinds.items()}
     return Job(reduce(or_, kinds), partial(_perform, perform), {task: result for task, (_, result) in kinds.items()}, alike)
 
 
 def _perform(kinds: Mapping[type, Callable[..., object]], task: object) -> object:
-    """The kinds travel to the workers with the job, so that these need not have a list of their own."""
+    """Perform a task by its type. The mapping travels to the workers with the job, so they need no list of their own."""
     return kinds[type(task)](task)
 
 
@@ -59,10 +59,10 @@ def run_here(job: Job) -> Runner:
 
 
 def run_on(spark: SparkSession, job: Job) -> Runner:
-    """A runner that performs each task in a partition of its own, unless they are alike."""
+    """A runner that performs each task in its own partition, unless the tasks are alike."""
 
     def run(tasks: Sequence[Any]) -> list[Any]:
-        # Imported here so that what needs no Spark does not wait for it.
+        # Imported here, so that code which does not need Spark does not wait for it.
         from pyspark.sql import functions as F  # noqa: N812
 
         count = len(tasks)
@@ -97,7 +97,7 @@ def _performer(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def binary_column(values: Sequence[bytes]) -> pa.Array[Any]:
-    """The values as an Arrow array, made from buffers: `pa.array` would import pandas into every worker."""
+    """The values as an Arrow array, made from buffers, because `pa.array` would import pandas in every worker."""
     offsets = np.concatenate(([0], np.cumsum([len(value) for value in values]))).astype(np.int32)
     return pa.Array.from_buffers(
         pa.binary(), len(values), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(values))]

@@ -1,1 +1,1 @@
-"""Ordering: events of several sources that share no clock, put in an exact order on Spark."""
+"""Ordering on Spark: puts the events of several sources without a common clock into one exact order."""

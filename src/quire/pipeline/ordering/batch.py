@@ -1,8 +1,7 @@
-"""Batch ordering: events of several sources to one exact order, the same bytes for every partitioning of the input.
+"""Batch ordering: sorts the events of several sources into one exact order, with the same bytes for any input partitioning.
 
-Spark sorts by a key that no two events share, so there is one order. How Spark cuts what it sorted does not matter: files
-of a fixed number of rows are cut again from it, each by a task of its own, and nothing is written that depends on the
-machine or the time.
+Spark sorts by a key that no two events share, so the order is unique. How Spark partitions the sorted rows does not matter:
+tasks cut them again into files with a fixed number of rows, and nothing is written that depends on the machine or the time.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _WHAT = "a directory of ordered events"
 
 
 class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted. Names of columns that are not given are those of a run directory, or `source`, `clock`, `vector`."""
+    """The options of a batch order. Column names default to those of a run directory, or to `source`, `clock`, `vector`."""
 
     by: Literal["total", "causal"] = "total"
     source: str | None = None
@@ -43,15 +42,15 @@ class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
     vector: str | None = None
     sources: tuple[str, ...] | None = None
     id: str | None = None
-    """The column with the names of events that say in the column `after` which others they follow: these are the causes."""
+    """The column with the events' names, to which the column `after` refers: it names the events that an event follows."""
     after: str | None = None
     omit_superseded: Significance | None = None
     to: Format | None = None
-    """The format of the result; that of the input if not given."""
+    """The format of the result; by default that of the input."""
     rows_per_file: int = ROWS_PER_FILE
 
     def check(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse options that contradict each other."""
         if (self.id is None) != (self.after is None):
             raise BadInput("--id and --after go together: what events are called, and which others they follow")
         if self.id is not None and (self.vector is not None or self.source is not None):
@@ -59,7 +58,7 @@ class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done."""
+    """The result of a batch order."""
 
     by: str
     events: int
@@ -67,13 +66,13 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     format: Format
     missing: int = 0
-    """How often an event follows one that is not there, which was left out of account."""
+    """How many references to events that do not exist were ignored."""
 
 
 def order_batch(spark: SparkSession, source: Path, target: Path, wanted: BatchOrder, *, force: bool = False) -> Ordered:
     """Write the events under `source` to the new directory `target`, in order, with their `position` from 0 on.
 
-    Raises BadInput, in one sentence, for what cannot be ordered; then nothing is written.
+    Raises BadInput, with a message of one sentence, if the input cannot be ordered; then nothing is written.
     """
     check_target(target, force=force)
     wanted.check()
@@ -93,12 +92,12 @@ def order_batch(spark: SparkSession, source: Path, target: Path, wanted: BatchOr
 
 
 def check_target(target: Path, *, force: bool) -> None:
-    """Refuse a directory that exists, unless it is to be replaced and holds an order (or nothing)."""
+    """Refuse an existing directory, unless it is to be replaced and holds an order (or nothing)."""
     check_replaceable(target, order_parts, _WHAT, force=force)
 
 
 def order_parts(directory: Path) -> list[str]:
-    """The files of which the order in this directory consists; raises BadInput where there is none."""
+    """The files of the order in this directory; raises BadInput if there is none."""
     path = directory / DESCRIPTION
     try:
         done = msgspec.json.decode(path.read_bytes(), type=Ordered)
@@ -115,7 +114,7 @@ def _file_name(number: int, form: Format) -> str:
 
 
 def _keyed(spark: SparkSession, path: Path, wanted: BatchOrder, work: Path) -> tuple[Format, DataFrame, int]:
-    """The format of the input, the events with their keys, and how many causes are not there."""
+    """The format of the input, the events with their sort keys, and how many named causes do not exist."""
     if (path / "run.json").is_file():
         return "parquet", _keyed_run(spark, path, wanted), 0
     form, frame = read_frame(spark, path)
@@ -129,7 +128,7 @@ def _keyed(spark: SparkSession, path: Path, wanted: BatchOrder, work: Path) -> t
 
 
 def _keyed_following(spark: SparkSession, frame: DataFrame, wanted: BatchOrder, work: Path) -> tuple[DataFrame, int]:
-    """The events by what they say that they follow."""
+    """The events with sort keys from the events that they follow."""
     from pyspark.sql import functions as F  # noqa: N812
 
     assert wanted.id is not None
@@ -145,7 +144,7 @@ def _keyed_following(spark: SparkSession, frame: DataFrame, wanted: BatchOrder, 
 
 
 def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame:
-    """The events of a trace, by its logical times or by the vector times that its messages make."""
+    """The events of a trace, with sort keys from its logical times or from vector times computed from its messages."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from quire.pipeline.causality.tasks import CAUSALITY
@@ -157,12 +156,12 @@ def _keyed_run(spark: SparkSession, path: Path, wanted: BatchOrder) -> DataFrame
     found = follow(run_on(spark, CAUSALITY), path)
     trace = spark.read.parquet(str((path / "trace").absolute()))
     if EVENT in trace.columns:
-        # Deliveries that are only implied are no events, and the others have the numbers that they had in their logs.
+        # Implied deliveries are no events; the other rows keep the event numbers that they had in their logs.
         trace = trace.where(~F.coalesce(IMPLIED, F.lit(False))).withColumn("pos", F.col(EVENT)).drop(EVENT, IMPLIED)
     if wanted.by == "total" and not found.rebuilt:
         return with_total_keys(trace, wanted.source or "process", wanted.clock or "lamport")
     times = found.frame(spark).select("process", "pos", F.col("lamport").alias("time"), "clock")
-    # Spark cannot know how many rows a Python function yields, and would send all of them to every worker.
+    # Spark cannot know how many rows a Python function yields, and would broadcast all of them.
     joined = trace.join(times.hint("merge"), ["process", "pos"])
     logical_time = F.col("time") if wanted.by == "total" else F.aggregate("clock", F.lit(0), lambda total, entry: total + entry)
     keyed = joined.withColumns({LOGICAL_TIME: logical_time.cast("long"), SOURCE: F.col("process"), NUMBER: F.col("pos")})
@@ -183,7 +182,7 @@ def _write(
 
 
 def _cut(parts: Sequence[Path], rows_per_file: int, out: Path, form: Format) -> list[WriteTask]:
-    """A task for each file of the result: which rows of which sorted parts it takes."""
+    """The tasks that write the files of the result, each with its rows of the sorted parts."""
     tasks: list[WriteTask] = []
     shares: list[Part] = []
     held = first = 0

@@ -1,4 +1,4 @@
-"""Columns by the names that people give: whatever letters these have, and those of fields inside of others."""
+"""Resolves column names as users give them: names with any characters, and nested fields such as `a.b`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def quoted(name: str) -> str:
-    """A column of exactly this name, dots and backquotes included, as Spark takes it."""
+    """The Spark expression for a column with exactly this name, including dots and backquotes."""
     return f"`{name.replace('`', '``')}`"
 
 
 def column(frame: DataFrame, name: str) -> Column:
-    """The column of this name, or, where there is none, the field `b` in the column `a` for `a.b`. Raises BadInput where there
-    is neither."""
+    """The column of this name or, if there is none, the field `b` of the column `a` for `a.b`. Raises BadInput if there is
+    neither."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if name in frame.columns:

@@ -1,9 +1,9 @@
-"""Events that say which others they follow, put in one order in which causes come first.
+"""Orders events that name the events they follow, so that causes come first.
 
-Names and what they follow are read by one task, with about 150 bytes per event and the names; nothing else of the events goes
-there. The order is by depth (the longest chain of events behind an event), or by the time of the event where one is named,
-unless that of an event that it follows is later; ties are broken by name. So it depends neither on files nor on clocks that run
-backwards.
+One task reads the events' names and references, with about 150 bytes per event plus the names; it needs nothing else of the
+events. The order is by depth (the longest chain of events behind an event); or, if a time column is given, by the event's time
+or that of an event it follows, whichever is later. Ties are broken by name. So the order depends neither on files nor on clocks
+that run backwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNTIMED = -(1 << 62)
 
 
 class FollowTask(msgspec.Struct, frozen=True, tag="follow"):
-    """Give every event of these files its place, in a file."""
+    """Compute the place of every event of these files, and write the places to a file."""
 
     directory: str
     out: str
@@ -38,12 +38,12 @@ class FollowTask(msgspec.Struct, frozen=True, tag="follow"):
 class Placed(msgspec.Struct, frozen=True):
     events: int
     missing: int
-    """How often an event follows one that is not there."""
+    """How many references to events do not resolve."""
     missing_first: str
 
 
 def names_and_causes(frame: DataFrame, own: str, after: str, time: str | None) -> DataFrame:
-    """What the task has to know of the events. Raises BadInput where the columns cannot say it."""
+    """The columns of the events that the task needs. Raises BadInput if they are not suitable."""
     from pyspark.sql import functions as F  # noqa: N812
 
     follows = column(frame, after)

@@ -1,7 +1,7 @@
-"""What decides the position of an event, as columns: checked, because an order by a key that lies is no order.
+"""Computes the sort keys of events and validates them, because sorting by inconsistent clocks gives no order.
 
-Total order goes by (clock, source). Causal order goes by (how many events happened before, source), taken from vector
-clocks: whatever happens after an event has more behind it, so this extends causality, and it is the same whoever asks.
+Total order sorts by (clock, source). Causal order sorts by (number of events that happened before, source), taken from vector
+clocks: an event that happens after another has more events in its past, so this extends causality deterministically.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def with_total_keys(frame: DataFrame, source: str, clock: str) -> DataFrame:
-    """The events with the keys of total order. A source may have one event at each clock, and none without."""
+    """The events with the keys of total order. A source may have one event per clock value, and every event needs a clock."""
     from pyspark.sql import functions as F  # noqa: N812
 
     clocks = [clock] if clock in frame.columns else [name.strip() for name in clock.split(",")]
@@ -51,7 +51,7 @@ def _shown(row: Row) -> str:
 
 
 def with_causal_keys(frame: DataFrame, source: str, vector: str, sources: Sequence[str] | None) -> DataFrame:
-    """The events with the keys of causal order, from vectors that were found to be vector clocks."""
+    """The events with the keys of causal order, from vectors that are validated as vector clocks."""
     from pyspark.sql import functions as F  # noqa: N812
 
     kinds = ("array<int>", "array<bigint>", "map<string,int>", "map<string,bigint>")
@@ -89,7 +89,7 @@ def with_causal_keys(frame: DataFrame, source: str, vector: str, sources: Sequen
 
 
 def with_map(frame: DataFrame, name: str = VECTOR) -> DataFrame:
-    """The events with vectors of JSON, which says {"a": 1, "b": 2}, as maps; Spark takes the names for fields of a struct."""
+    """The events with vectors from JSON such as {"a": 1, "b": 2} as maps; Spark reads them as structs."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
@@ -106,7 +106,7 @@ def with_map(frame: DataFrame, name: str = VECTOR) -> DataFrame:
 
 
 def _sources(frame: DataFrame, source: str, vector: Column, kind: str, given: Sequence[str] | None) -> list[str]:
-    """The sources in the order of a vector's entries, which is also the order in which ties are broken."""
+    """The sources in the order of the vector's entries, which is also the order that breaks ties."""
     rows = frame.select(column(frame, source)).distinct().limit(SOURCES_MAX + 1).collect()
     if len(rows) > SOURCES_MAX:
         raise BadInput(f"there are more than {SOURCES_MAX} sources; does column {source!r} name them?")
@@ -130,8 +130,9 @@ def _sources(frame: DataFrame, source: str, vector: Column, kind: str, given: Se
 
 
 def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
-    """Each source numbers its events, its vectors grow, a vector covers that of every event that it names, and no two are
-    equal: then no event is behind itself. In a circle every vector would cover the next, so all of them would be equal."""
+    """Check that each source numbers its events, that its vectors grow, that a vector covers those of all events it names, and
+    that no two are equal. Then no event precedes itself: in a cycle every vector would cover the next, so all would be
+    equal."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -158,7 +159,7 @@ def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
             (F.col("before").isNull() & (entry > 0)) | (entry > F.element_at("before", (at + 1).cast("int"))), entry
         ))).alias("theirs", "count"),
     ).where(F.col("count").isNotNull() & (F.col("theirs") != F.col(SOURCE)))  # fmt: skip
-    # Who names an event that is not there has the last one before it behind itself: events and those that name them, in line.
+    # A vector that names an event which is not there must cover the last one before it: sort events and references together.
     there = keyed.select(
         F.lit(None).cast("long").alias(SOURCE), F.lit(None).cast("long").alias(NUMBER),
         F.lit(None).cast("array<bigint>").alias(VECTOR), F.col(SOURCE).alias("theirs"), F.col(NUMBER).alias("count"),
@@ -180,7 +181,7 @@ def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
         return f"the vector of {one} includes {other}, but not all that happened before that event"
 
     _refuse(named.where(~_covers(F.col(VECTOR), F.col("named.vector"))).orderBy(SOURCE, NUMBER, "theirs"), contradiction)
-    # Any two of these sources are a circle; their vectors say the numbers of both events.
+    # Any two of these sources form a cycle; their vectors hold the numbers of both events.
     equal = keyed.groupBy(VECTOR).agg(F.sort_array(F.collect_set(SOURCE)).alias("sources")).where(F.size("sources") > 1)
     _refuse(
         equal.orderBy(F.aggregate(VECTOR, F.lit(0).cast("long"), lambda total, entry: total + entry), "sources"),
@@ -189,7 +190,7 @@ def _check_vectors(keyed: DataFrame, names: Sequence[str]) -> None:
 
 
 def circle(events: Sequence[str]) -> str:
-    """What to say of events each of which happened after the next, and the last after the first."""
+    """The error message for a cycle of events, each of which happened after the next, and the last after the first."""
     steps = [f"{one} happened after {other}" for one, other in zip(events, [*events[1:], events[0]], strict=True)]
     return f"{', and '.join(steps)}: a circle, so they have no order"
 
@@ -208,7 +209,7 @@ def _check_column(frame: DataFrame, name: str, wanted: Sequence[str], words: str
 
 
 def _refuse(bad: DataFrame, sentence: Callable[[Row], str]) -> None:
-    """Raise BadInput with what is to be said of the first of these rows, if there is one."""
+    """Raise BadInput with the sentence for the first of these rows, if there is one."""
     rows = bad.limit(1).collect()
     if rows:
         raise BadInput(sentence(rows[0]))

@@ -1,7 +1,7 @@
-"""Events to be ordered, from a directory or a file of Parquet or JSON lines, or from a run directory.
+"""Reads the events to be ordered: from a directory or a file of Parquet or JSON lines, or from a run directory.
 
-What cannot be ordered at all is refused here in one sentence. Spark would take a broken line for a row of nulls, and
-bytes that are no text for question marks, so both are looked for before anything is sorted.
+Input that cannot be ordered is refused here with one sentence. Spark would read a broken line as a row of nulls, and invalid
+UTF-8 as question marks, so both are looked for before anything is sorted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".json": "json", ".jsonl"
 
 
 def find_files(path: Path) -> tuple[Format, list[Path]]:
-    """The files of a directory (or the file), and their one format. Names that begin with . or _ are others' business."""
+    """The files of a directory (or the file itself), and their common format. Names that begin with . or _ are ignored."""
     if not path.exists():
         raise BadInput(f"there is no {path}")
     found = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
@@ -42,7 +42,7 @@ def _hidden(file: Path, top: Path) -> bool:
 
 @contextmanager
 def about_input(path: Path) -> Iterator[None]:
-    """Say in one sentence what Spark finds wrong with the events, as columns that cannot be told apart."""
+    """Turn Spark's errors about the events, such as ambiguous columns, into one sentence."""
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
@@ -56,13 +56,13 @@ def about_input(path: Path) -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str:
-    """The first sentence of what Spark says, without the name of its kind of error."""
+    """The first sentence of Spark's message, without the error class."""
     text = re.sub(r"^\[[A-Z_.]+\]\s*", "", str(error).strip())
     return re.split(r"\s*SQLSTATE|\.\s|\n", text)[0].rstrip(".")
 
 
 def read_frame(spark: SparkSession, path: Path) -> tuple[Format, DataFrame]:
-    """The events as Spark sees them. Raises BadInput for what is broken."""
+    """The events as a data frame. Raises BadInput if files are broken."""
     form, files = find_files(path)
     names = [str(file.absolute()) for file in files]
     if form == "json":

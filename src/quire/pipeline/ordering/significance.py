@@ -1,11 +1,11 @@
-"""Writes that nobody will see, left out before they reach a sink.
+"""Omits superseded writes: writes that nobody will see, because a later one replaces them before anyone reads the object.
 
-Of a run of consecutive writes to one object (in the order, other objects' events aside) only the last takes effect. An
-earlier one may be left out when a later write of its run is of the same transaction, or of one that committed: a
-superseder that aborts supersedes nothing. Reads end a run, and are never left out.
+Of a run of consecutive writes to one object (in the order, ignoring events of other objects) only the last takes effect. An
+earlier one may be omitted if a later write of its run belongs to the same transaction, or to one that committed; a write whose
+transaction aborts supersedes nothing. Reads end a run and are never omitted.
 
-Source: Enokido, Tachikawa and Takizawa; corrected in two points. The paper drops the later of two writes, which keeps the
-old value; and it drops a superseded write at once, which is wrong if the superseder aborts.
+Source: Enokido, Tachikawa and Takizawa; corrected in two points. The paper drops the later of two writes, which keeps the old
+value; and it drops a superseded write at once, which is wrong if the superseding transaction aborts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Significance(msgspec.Struct, frozen=True, kw_only=True):
-    """Which columns and words say what an event does to which object. Without a transaction every write stands for itself."""
+    """The columns and values that say what an event does to which object. Without a transaction column, every write stands
+    alone."""
 
     object: str = "object"
     op: str = "op"
@@ -32,7 +33,7 @@ class Significance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def omit_superseded(events: DataFrame, order: Sequence[str], significance: Significance | None = None) -> DataFrame:
-    """The events without superseded writes. `order` names columns that put all events in one order."""
+    """The events without superseded writes. `order`: the columns that define the order of all events."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 

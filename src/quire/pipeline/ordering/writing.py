@@ -1,4 +1,4 @@
-"""Writing one file of a sorted result: always the same bytes for the same rows."""
+"""Writes one file of a sorted result, always with the same bytes for the same rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW_GROUP_ROWS = 65_536
 
 
 class Part(msgspec.Struct, frozen=True):
-    """So many rows of a sorted file, from row `start` on."""
+    """A number of rows of a sorted file, from row `start` on."""
 
     path: str
     start: int
@@ -40,7 +40,7 @@ def write_file(task: WriteTask) -> int:
     rows = 0
     writer: pq.ParquetWriter | None = None
     with open(task.out, "wb") as file:
-        # Blocks of a fixed size, however the parts were cut: a row group is a block.
+        # Blocks, which become row groups, have a fixed size, however the parts were cut.
         for block in _blocks(task):
             block = block.append_column(POSITION, pa.array(np.arange(task.first + rows, task.first + rows + block.num_rows)))
             rows += block.num_rows
@@ -83,7 +83,7 @@ def json_line(row: dict[str, Any]) -> bytes:
 
 
 def _present(value: Any) -> Any:
-    """A value without what it lacks: a name that was not in a line of JSON must not come out of it as null."""
+    """A value without nulls in structs: a field that was absent from a line of JSON must not be written as null."""
     if isinstance(value, dict):
         return {name: _present(inner) for name, inner in value.items() if inner is not None}
     return [_present(inner) for inner in value] if isinstance(value, list) else value

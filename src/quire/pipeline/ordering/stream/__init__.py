@@ -1,6 +1,6 @@
-"""Ordering events while they arrive.
+"""Streaming order: puts events in order while they arrive, and emits each as soon as its position is final.
 
-`options` says what the caller wants; `intake` sorts what a micro-batch brings; `frontier` decides how far the order is
-final; `release` and `causal` write what leaves; `ledger` commits it all at once; `operator` is one micro-batch from end to
-end, and `query` the Structured Streaming query around it.
+`options` are the caller's choices; `intake` validates and sorts a micro-batch; `frontier` decides how far the order is final;
+`release`, `significant` and `causal` decide what leaves and write it, with `writing`; `ledger` commits each micro-batch
+atomically; `operator` performs one micro-batch from end to end; `query` is the Structured Streaming query around it.
 """

@@ -1,11 +1,11 @@
-"""What leaves a causal order: an event goes when everything that happened before it has gone.
+"""Decides what leaves a streaming causal order: an event leaves once everything that happened before it has left.
 
-An event's vector says how many events of each source it has behind it, so it may leave when that many have left. What can
-leave does not depend on the order in which one asks. Of the events that leave together, those with fewer events behind
-them go first, and then by source: that extends causality, because whatever happens after an event has more behind it.
-Source: Birman, Schiper and Stephenson 1991, with sources for senders.
+An event's vector says how many events of each source are in its past, so it may leave when that many have left. Which events
+can leave does not depend on the order in which they are examined. Those that leave together are sorted by the number of events
+in their past, then by source; this extends causality, because an event after another has more in its past. Source: Birman,
+Schiper and Stephenson 1991, with sources for senders.
 
-Vectors that contradict each other may put events in a circle. None of them could ever leave, so they are set apart.
+Contradictory vectors may put events in a cycle. None of these could ever leave, so they are rejected.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CausallyReleased(msgspec.Struct, frozen=True):
 
 @compiled
 def ready(rank: np.ndarray, number: np.ndarray, vectors: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Which events may leave, given them by source and number; `left` is counted on."""
+    """Which events may leave; they must be sorted by source and number. `left` is updated."""
     events, sources = vectors.shape
     end = np.zeros(sources, np.int64)
     for event in range(events):
@@ -106,9 +106,10 @@ def release_causally(task: CausalTask) -> CausallyReleased:
 
 
 def circles(rank: np.ndarray, number: np.ndarray, vectors: np.ndarray, left: np.ndarray) -> list[list[int]]:
-    """Events that wait for each other, each for the next and the last for the first, given those that could not leave.
+    """Cycles of events that wait for each other, each for the next and the last for the first, among those that could not
+    leave.
 
-    Only the next event of each source matters: whoever waits for a later one waits for that one too.
+    Only the next event of each source matters: an event that waits for a later one waits for that one too.
     """
     following = np.flatnonzero(number == left[rank] + 1)
     head = dict(zip(rank[following].tolist(), following.tolist(), strict=True))

@@ -1,8 +1,8 @@
-"""How far a total order is final: the stability rule of single-phase ordering, with sources for sites.
+"""The watermark of a streaming total order: how far it is final, by the stability rule of single-phase ordering.
 
-A source whose clock was heard at c can still produce an event at c + 1, and nothing earlier. So every event below the
-least of these, over all sources, has its final position; nothing that is to come can precede it. Source: Sun and Maheshwari
-1996, where a site's acknowledgement plays the part of a heartbeat here.
+A source whose latest clock is c can still produce an event at c + 1, but nothing earlier. So every event below the minimum of
+these over all sources has its final position; nothing still to come can precede it. Source: Sun and Maheshwari 1996, with
+sources for sites and heartbeats for a site's acknowledgements.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ Key = tuple[int, int]
 """A key of the order: a clock, and the index of a source among the sources."""
 
 NEVER_HEARD = -(1 << 63)
-"""The clock of a source that has said nothing: any event of it is above."""
+"""The mark of a source that has not been heard from: all its events are above it."""
 
 
 def frontier(
     marks: Sequence[int], open: Sequence[Open | None], silent: Collection[int] = (), *, together: bool = False
 ) -> Key | None:
-    """The least key that an event can still have. Sources in `silent` are not waited for; None if all are silent.
+    """The smallest key that a future event can have. Sources in `silent` are not waited for; None if all are silent.
 
-    A source in a transaction can still add to it, and what it adds takes the key of the transaction's first event. If all
-    events with one clock leave `together`, none does before the last.
+    A source with an open transaction can still add to it, and the added events take the key of the transaction's first event.
+    If all events with one clock leave `together`, none leaves before the last of them has arrived.
     """
     positions = [
         (mark + 1 if running is None else running.first, 0 if together else source)
@@ -37,8 +37,8 @@ def frontier(
 def fence(
     marks: Sequence[int], open: Sequence[Open | None], limit: Key, silent: Collection[int], *, together: bool = False
 ) -> tuple[tuple[int, ...], tuple[Open | None, ...]]:
-    """What is known of the sources when everything below `limit` has left without waiting for the silent ones: whatever
-    they should still say from before is late."""
+    """The marks and open transactions after everything below `limit` has left without waiting for silent sources: events of
+    those below the limit are late from then on."""
     clock, rank = limit
     fenced, running = list(marks), list(open)
     for source in silent:

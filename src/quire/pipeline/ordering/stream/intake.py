@@ -1,7 +1,7 @@
-"""What a micro-batch brings, one partition at a time: checked, sorted, and put in files that wait for their order.
+"""The intake of a micro-batch, one partition at a time: validates and sorts its events, and writes them to waiting files.
 
-A file holds the key of each event beside the event, in the order of the keys, so that what is final is always the front of
-it and nothing that waits is ever written again. What cannot be ordered is set apart with the reason.
+A waiting file holds each event with its sort key, in key order. So the final events are always a prefix of the file, and
+waiting events are never rewritten. Events that cannot be ordered are set aside with the reason.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ import pyarrow.compute as pc
 from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 
 KEY_CLOCK, KEY_RANK, KEY_VECTOR = "quire_clock", "quire_rank", "quire_vector"
-"""Columns of the key: the clock (or number) by which an event is ordered, and its source's index among the sources."""
+"""The columns of the sort key: the event's clock (or number), the index of its source, and its vector."""
 KEYS = (KEY_CLOCK, KEY_RANK, KEY_VECTOR)
 TICK = "quire_tick"
-"""Marks rows that are there only to have time pass."""
+"""Marks rows that only signal the passing of time."""
 REASON = "reason"
 
 CLOCK_MAX = (1 << 63) - 1
-"""A heartbeat with this clock says that its source has ended."""
+"""A heartbeat with this clock means that its source has ended."""
 NOWHERE = -(1 << 63)
-"""The position of a source's transaction before it has said anything."""
+"""The transaction position of a source that has not been heard from."""
 ROWS_PER_FILE = 1 << 18
 
 
 class Open(msgspec.Struct, frozen=True):
-    """The transaction that a source is in: its name, and the clock of its first event, or its position among all."""
+    """A source's open transaction: its name, and the clock of its first event or its position among all transactions."""
 
     name: str
     first: int
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Events in a file from row `start` on, up to row `rows`. The first of them has this clock in its key."""
+    """The events in a waiting file from row `start` up to row `rows`, and the clock in the first one's key."""
 
     file: str
     start: int
@@ -49,29 +49,29 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class IntakeTask(msgspec.Struct, frozen=True):
-    """What a partition must know of all that came before this micro-batch."""
+    """What the intake of a partition needs to know about earlier micro-batches."""
 
     options: OrderOptions
     directory: str
     marks: tuple[int, ...]
-    """How far each source was heard: what is not above is late."""
+    """The latest clock of each source: events at or below it are late."""
     open: tuple[Open | None, ...]
 
 
 class Intake(msgspec.Struct, frozen=True):
-    """What a partition brought."""
+    """The result of taking in a partition."""
 
     marks: tuple[int | None, ...]
-    """The latest clock of each source that was heard."""
+    """The latest clock of each source in the partition; None if it has no rows."""
     open: tuple[Open | None, ...]
-    """What each source that was heard is in by then; meaningful only where transactions are kept together."""
+    """The open transaction of each source in the partition; meaningful only if transactions are kept together."""
     heard: tuple[int, ...]
     waiting: tuple[Waiting, ...]
     rejected: tuple[Waiting, ...]
 
 
 class _Rows:
-    """What the batches of a partition leave behind."""
+    """Accumulates the result over the batches of a partition."""
 
     def __init__(self, task: IntakeTask) -> None:
         self.task = task
@@ -117,7 +117,7 @@ class _Rows:
             table, (rank, clock, beats), beats | (clock < CLOCK_MAX), lambda _row, _key: f"its clock is not below {CLOCK_MAX}"
         )
         marks = np.array(self.task.marks, np.int64)
-        # A heartbeat that comes late says nothing new, and nothing is lost with it.
+        # A late heartbeat carries no information, so it is not rejected.
         table, (rank, clock, beats) = self._keep(
             table, (rank, clock, beats), beats | (clock > marks[rank]), lambda _row, key: self._late(*key)
         )
@@ -146,7 +146,7 @@ class _Rows:
         self._wait(table, order, {KEY_CLOCK: number[order], KEY_RANK: rank[order], KEY_VECTOR: vectors[order]})
 
     def _place_transactions(self, names: Any, rank: np.ndarray, clock: np.ndarray) -> np.ndarray:
-        """The clock by which each row is ordered: that of the first of the transaction that it continues."""
+        """The clock by which each row is sorted: that of the first event of the transaction it continues."""
         vocabulary = sorted(set(names.unique().to_pylist()) - {None})
         codes = _numbers(pc.index_in(names, pa.array(vocabulary, pa.string())), -1)
         order = np.lexsort((codes, clock, rank))
@@ -169,7 +169,7 @@ class _Rows:
     def _join_transactions(
         self, table: pa.Table, rank: np.ndarray, clock: np.ndarray, beats: np.ndarray, options: TotalOrder
     ) -> tuple[pa.Table, Any]:
-        """The rows whose transactions have a position that is not before those of the same source, and these positions."""
+        """The rows whose transaction position does not go backwards within their source, and these positions."""
         assert options.transaction_position is not None
         column = table[options.transaction_position].cast(pa.int64())
         ended = beats & (clock == CLOCK_MAX)
@@ -201,7 +201,7 @@ class _Rows:
             self.marks[source] = int(latest[source]) if before is None else max(before, int(latest[source]))
 
     def _keep(self, table: pa.Table, keys: tuple[np.ndarray, ...], good: np.ndarray, reason: Any) -> tuple[pa.Table, Any]:
-        """The rows that are good, and their keys; the others are set apart with the reason."""
+        """The good rows and their keys; the others are set aside with the reason."""
         if good.all():
             return table, keys
         bad = np.flatnonzero(~good)
@@ -228,7 +228,7 @@ class _Rows:
 def take_in(task: IntakeTask, batches: Iterable[pa.RecordBatch]) -> Intake:
     """Read a partition to its end."""
     rows = _Rows(task)
-    # The runs of a source can be told apart only when all that it said is there.
+    # Consecutive events of a source can be grouped only if all of its rows are in one table.
     whole = isinstance(task.options, TotalOrder) and task.options.in_runs
     for table in _tables(batches, None if whole else ROWS_PER_FILE):
         rows.absorb(table)
@@ -236,7 +236,7 @@ def take_in(task: IntakeTask, batches: Iterable[pa.RecordBatch]) -> Intake:
 
 
 def _tables(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator[pa.Table]:
-    """The batches in tables of bounded size, or in one."""
+    """The batches combined into tables of bounded size, or into a single one."""
     pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -250,7 +250,7 @@ def _tables(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator
 
 
 def _vectors_of(column: Any, options: CausalOrder) -> tuple[np.ndarray, np.ndarray]:
-    """One row of numbers for each event, and whether it was there and made sense."""
+    """One row of numbers for each event, and whether its vector is present and valid."""
     sources = len(options.sources)
     vectors = np.zeros((len(column), sources), np.int64)
     whole = np.zeros(len(column), np.bool_)
@@ -275,7 +275,7 @@ def _vectors_of(column: Any, options: CausalOrder) -> tuple[np.ndarray, np.ndarr
 
 
 def write_waiting(directory: str, events: pa.Table) -> Waiting:
-    """Put events in a file of their own, whose name nobody else uses: a task that Spark tries again writes another."""
+    """Write events to a new file with a unique name: a task that Spark retries writes another file."""
     name = f"{uuid4().hex}.arrow"
     with pa.OSFile(str(Path(directory) / name), "wb") as file, pa.ipc.new_file(file, events.schema) as writer:
         writer.write_table(events.combine_chunks())
@@ -284,7 +284,7 @@ def write_waiting(directory: str, events: pa.Table) -> Waiting:
 
 
 def open_waiting(directory: str, waiting: Waiting) -> pa.Table:
-    """The events that wait, without reading more of the file than is used."""
+    """The waiting events, memory-mapped so that only what is used is read."""
     with pa.memory_map(str(Path(directory) / waiting.file)) as file:
         return pa.ipc.open_file(file).read_all().slice(waiting.start, waiting.rows - waiting.start)
 

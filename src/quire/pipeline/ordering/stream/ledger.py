@@ -1,11 +1,10 @@
-"""What a streaming order has done, committed one micro-batch at a time.
+"""The ledger of a streaming order: commits its state atomically, one micro-batch at a time.
 
-One file says everything: how far each source was heard, which events wait in which rows of which files, and which files the
-micro-batch has written. Its renaming is the commit. Before it, files lie under names that nobody reads, so a process that
-dies leaves nothing behind but what the next one removes. After it, the written files only have to get their final names,
-in their order, which whoever comes next does if the process dies meanwhile. So at every moment the files that can be read
-are a beginning of the order, and Spark, which repeats a micro-batch of which it does not know that it was done, finds it
-done.
+One file holds the whole state: how far each source was heard, which events wait in which rows of which files, and which files
+the micro-batch has written. Renaming that file is the commit. Before the commit, output files have temporary names that nobody
+reads, so a process that dies leaves only files that the next one removes. After the commit, the output files only need their
+final names, in order; if the process dies meanwhile, the next one renames the rest. So the readable files are a prefix of the
+order at every moment, and if Spark repeats a micro-batch because it does not know that it was done, it is found to be done.
 """
 
 from __future__ import annotations
@@ -23,34 +22,34 @@ from quire.pipeline.ordering.stream.intake import Open, Waiting
 from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 
 REJECTED = "_rejected"
-"""Where rejected events go, in the output's directory. Spark overlooks it when it reads the events."""
+"""The directory of rejected events, in the output directory. Spark ignores it when it reads the events."""
 _CHECKPOINT = "_checkpoint"
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A file of events under its passing and its final name, in the output's directory."""
+    """A file of events: its temporary and its final name in the output directory."""
 
     staged: str
     final: str
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a micro-batch leaves to the next."""
+    """Everything that a micro-batch passes on to the next."""
 
     batch: int
     options: OrderOptions
     form: Format
     marks: tuple[int, ...]
-    """Total order: the latest clock of each source. Causal order: how many of its events have left."""
+    """Total order: the latest clock of each source. Causal order: how many events of each source have left."""
     open: tuple[Open | None, ...]
     left: int = 0
-    """How many events have left in all, which is the next position."""
+    """How many events have left in total, which is the next position."""
     rejected: int = 0
     omitted: int = 0
-    """How many superseded writes were left out."""
+    """How many superseded writes were omitted."""
     waiting: tuple[Waiting, ...] = ()
     written: tuple[Written, ...] = ()
-    """What this micro-batch wrote, events first."""
+    """The files that this micro-batch wrote, events first."""
 
     def waiting_events(self) -> int:
         return sum(part.rows - part.start for part in self.waiting)
@@ -63,7 +62,7 @@ def first_state(options: OrderOptions, form: Format) -> State:
 
 
 class Ledger:
-    """The states of one output directory."""
+    """Reads and commits the states of one output directory."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -72,14 +71,14 @@ class Ledger:
         self._states = out / _CHECKPOINT / "states"
 
     def check_target(self) -> None:
-        """Raise BadInput where an order can neither begin nor go on."""
+        """Raise BadInput if an order can neither start nor continue in this directory."""
         if self.out.exists() and not self.out.is_dir():
             raise BadInput(f"{self.out} is not a directory")
         if self.out.is_dir() and any(self.out.iterdir()) and not self._states.is_dir():
             raise BadInput(f"{self.out} exists already and holds no order to continue; choose another name")
 
     def prepare(self, options: OrderOptions, form: Format) -> None:
-        """Make the directory, or find in it the order that is to be continued; raises BadInput if it is another one."""
+        """Create the directory, or find the order to be continued in it; raises BadInput if it holds a different one."""
         self.check_target()
         last = self.last()
         if last is not None and (last.form, _essence(last.options)) != (form, _essence(options)):
@@ -91,7 +90,7 @@ class Ledger:
             raise BadInput(f"cannot write {self.out}: {error.strerror}") from error
 
     def last(self) -> State | None:
-        """The latest state that was committed."""
+        """The last committed state."""
         names = sorted(self._states.glob("[0-9]*.json"))
         return self._read(names[-1]) if names else None
 
@@ -102,14 +101,14 @@ class Ledger:
         os.replace(partial, path)
 
     def publish(self, state: State) -> None:
-        """Give the files of a committed state their final names, in their order. Doing it again does nothing."""
+        """Give the files of a committed state their final names, in order. Idempotent."""
         for file in state.written:
             staged = self.out / file.staged
             if staged.exists():
                 os.replace(staged, self.out / file.final)
 
     def tidy(self, state: State) -> None:
-        """Remove what no later micro-batch can need once this state is committed and published."""
+        """Remove the files that no later micro-batch needs, once this state is committed and published."""
         needed = {part.file for part in state.waiting}
         _remove(path for path in self.waiting.iterdir() if path.name not in needed)
         _remove(path for path in self._states.glob("*") if path.name < f"{state.batch:010d}.json")
@@ -124,7 +123,7 @@ class Ledger:
 
 
 def _essence(options: OrderOptions) -> OrderOptions:
-    """What must not change while an order goes on; how many seconds to wait may."""
+    """The options that must not change when an order is continued; the idle timeout may."""
     if isinstance(options, CausalOrder) or options.idle == "wait":
         return options
     return msgspec.structs.replace(options, idle=1.0)

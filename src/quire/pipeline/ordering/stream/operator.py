@@ -1,7 +1,7 @@
-"""One micro-batch from end to end: take in, decide how far the order is final, write what leaves, commit.
+"""Processes one micro-batch of a streaming order: take it in, advance the watermark, write what leaves, commit.
 
-Nothing here knows Structured Streaming. The caller brings a way to read the micro-batch's partitions and a way to run
-tasks, so the same steps run on Spark and in a test of a millisecond.
+Nothing here depends on Structured Streaming. The caller supplies a way to read the micro-batch's partitions and a task runner,
+so the same steps run on Spark and in a test that takes a millisecond.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ RELEASE = Job(
 
 
 class Operator:
-    """Orders micro-batches, each exactly once, however often it is given and whatever died meanwhile."""
+    """Orders micro-batches exactly once, even if one is repeated after a crash."""
 
     def __init__(self, options: OrderOptions, ledger: Ledger, form: Format, *, rows_per_piece: int = ROWS_PER_PIECE) -> None:
         self._options = options
         self._ledger = ledger
         self._format = form
         self._rows_per_piece = rows_per_piece
-        # Time counts while the query runs: a source is not silent because nobody listened.
+        # Not persisted: only time while the query runs counts as silence of a source.
         self._heard_at: dict[int, float] = {}
 
     def step(self, batch: int, take_in: TakeIn, run: Runner, now_s: float | None = None) -> State:
-        """Bring the order up to this micro-batch, and return where it then stands."""
+        """Process this micro-batch, unless it was processed before, and return the resulting state."""
         ledger = self._ledger
         before = ledger.last() or first_state(self._options, self._format)
         if before.batch > batch:
@@ -92,9 +92,9 @@ class Operator:
         return state
 
     def close(self, run: Runner) -> State:
-        """Let go what waits, because no source will say anything more; whatever still comes is late.
+        """Release all waiting events, because no source will send any more; whatever still arrives is late.
 
-        In a causal order, what waits for an event that never came is rejected.
+        In a causal order, events that wait for one that never arrived are rejected.
         """
         ledger = self._ledger
         before = ledger.last() or first_state(self._options, self._format)
@@ -129,7 +129,7 @@ class Operator:
         return self._reject(state, rejected + more, run)
 
     def _silent(self, intakes: Sequence[Intake], now_s: float) -> set[int]:
-        """Sources that the caller does not want to wait for any longer."""
+        """The sources that have been silent for longer than the caller wants to wait."""
         assert isinstance(self._options, TotalOrder)
         sources = range(len(self._options.sources))
         for source in sources:
@@ -168,7 +168,7 @@ class Operator:
     def _release_significant(
         self, state: State, options: TotalOrder, final: Sequence[Waiting], limit: Key | None, run: Runner
     ) -> tuple[State, tuple[Waiting, ...]]:  # fmt: skip
-        """Let go what is final and not superseded, up to the first write of which that is not known."""
+        """Release the final events without superseded writes, up to the first write that is still undecided."""
         if not final:
             return state, ()
         assert options.omit_superseded is not None
@@ -209,13 +209,13 @@ class Operator:
         return msgspec.structs.replace(state, rejected=state.rejected + count, written=(*state.written, file))
 
     def _file(self, batch: int, piece: int, directory: str = "") -> Written:
-        # A process that was killed may have left tasks that still write: no two attempts share a name.
+        # A killed process may have left tasks that still write, so every attempt uses a new name.
         final = name_of(batch, piece, self._format)
         return Written(f"{directory}.{final}.{uuid4().hex}", f"{directory}{final}")
 
 
 def _listened(state: State, intakes: Sequence[Intake]) -> State:
-    """How far each source is heard with this micro-batch."""
+    """The state with each source's mark advanced by this micro-batch."""
     marks, running = list(state.marks), list[Open | None](state.open)
     for intake in intakes:
         for source, mark in enumerate(intake.marks):
@@ -226,14 +226,14 @@ def _listened(state: State, intakes: Sequence[Intake]) -> State:
 
 
 def _above(state: State, together: bool) -> Key:
-    """A key after everything that was ever heard, for when nobody is waited for."""
+    """A key above everything heard so far, for when no source is waited for."""
     if together:
         return max((running.first for running in state.open if running is not None), default=NEVER_HEARD) + 1, 0
     return max(state.marks) + 1, 0
 
 
 def _run_in_place(run: Runner, tasks: Sequence[ReleaseTask]) -> list[Any]:
-    """Run tasks whose positions assume that every event leaves. Where one was set apart, those after it run again."""
+    """Run tasks whose positions assume that every event is kept. If a task rejects an event, those after it run again."""
     results = run(tasks)
     right, position = [], tasks[0].position if tasks else 0
     for task, result in zip(tasks, results, strict=True):

@@ -1,4 +1,4 @@
-"""What the caller of a streaming order wants: which order, by which columns, and what to do about silence."""
+"""The options of a streaming order: which order, by which columns, and what to do about silent sources."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ Idle = Literal["wait"] | float
 
 
 class TotalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="total"):
-    """By (clock, source). A source promises that its clock ascends from one event to the next."""
+    """Order by (clock, source). A source promises that its clock increases from one event to the next."""
 
     sources: tuple[str | int, ...]
-    """All of them: nobody can know that an order is final who does not know who may still speak."""
+    """All sources: an order can be known to be final only if it is known who may still send."""
     idle: Idle
-    """What to do about a source that is silent: `"wait"` for it, or go on without it after so many seconds."""
+    """What to do about a silent source: `"wait"` for it, or go on without it after this many seconds."""
     source: str = "source"
     clock: str = "clock"
     heartbeat: str | None = None
-    """A column that is true in rows that are no events, but only say how far their source's clock is."""
+    """A column that is true in heartbeats: rows that are no events, but only report their source's clock."""
     transaction: str | None = None
-    """A column whose value consecutive events of one source share if they must leave together."""
+    """A column that names the transaction: consecutive events of a source with the same value leave together."""
     transaction_position: str | None = None
-    """A column with the position of an event's transaction among all: its events have the same at every source, and it does not
-    descend from one event of a source to the next. Then the order is by it, and a clock needs to be comparable only with the
-    others of its source. All events of a transaction, over all sources, leave together."""
+    """A column with the position of an event's transaction among all transactions. It is the same for all events of a
+    transaction at all sources, and never decreases within a source. Events are then ordered by it, and clocks need to be
+    comparable only within a source. All events of a transaction, over all sources, leave together."""
     omit_superseded: Significance | None = None
-    """Leave out writes that nobody will see, as these columns and words tell them."""
+    """If given, omit superseded writes, which these columns and values identify."""
     within: int | None = None
-    """By how many clocks after a write another must have superseded it for that; until then it may have to wait."""
+    """How far ahead to look: a write is omitted only if one within this many clocks supersedes it; until then it may wait."""
 
     @property
     def in_runs(self) -> bool:
-        """Whether what a source said before and after an event matters to it, so that a source must not be divided."""
+        """Whether an event's key depends on its neighbours from the same source, so that a source must not be split."""
         return self.transaction is not None or self.transaction_position is not None
 
 
 class CausalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="causal"):
-    """By vector clocks: an event leaves when everything that happened before it has left."""
+    """Order by vector clocks: an event leaves when everything that happened before it has left."""
 
     sources: tuple[str | int, ...]
     source: str = "source"
     vector: str = "vector"
-    """How many events of each source had happened by then, itself included: an array in the order of the sources, or a
-    map from their names."""
+    """The column of vector clocks: how many events of each source happened before the event, including itself. An array in the
+    order of the sources, or a map from their names."""
 
 
 OrderOptions = TotalOrder | CausalOrder
 
 
 def settle(options: OrderOptions, columns: Mapping[str, str]) -> OrderOptions:
-    """The options with their sources in order and of their column's type. Raises BadInput where the columns (the Spark
-    type of each) cannot serve them."""
+    """The options with the sources sorted and converted to their column's type. Raises BadInput if the columns (name to Spark
+    type) do not fit the options."""
     names = [options.source]
     if isinstance(options, TotalOrder):
         others = (options.heartbeat, options.transaction, options.transaction_position)
@@ -129,5 +129,5 @@ def _settle_sources(options: OrderOptions, kind: str) -> tuple[str | int, ...]:
         raise BadInput(f"column {options.source!r} must hold names or whole numbers, but is {kind}")
     if len(set(sources)) != len(sources):
         raise BadInput("a source is named twice")
-    # A vector's entries are in the order in which the caller names the sources; for clocks, ties go by the sources' order.
+    # A vector's entries are in the order in which the caller names the sources; for clocks, sorted sources break ties.
     return tuple(sources) if isinstance(options, CausalOrder) else tuple(sorted(sources))

@@ -1,4 +1,4 @@
-"""The Structured Streaming query around the operator, on the caller's session, classic or over Spark Connect."""
+"""The Structured Streaming query that runs the operator, on the caller's session, classic or over Spark Connect."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def order_stream(
 
 
 def _started(writer: DataStreamWriter) -> StreamingQuery:
-    """Over Connect the server starts a process for the micro-batches, and gives it ten seconds to answer, which a busy
-    machine may not have. Nothing has begun by then, so it is asked again."""
+    """Start the query, with retries. Over Connect, the server starts a process for the micro-batches and gives it ten seconds
+    to answer, which can be too short on a busy machine. Nothing has begun by then, so retrying is safe."""
     from pyspark.errors import PySparkException
 
     for _ in range(_STARTS_MAX - 1):
@@ -79,12 +79,12 @@ def _started(writer: DataStreamWriter) -> StreamingQuery:
 
 
 def order_progress(out: str | Path) -> State | None:
-    """Where the order in this directory stands: what left, what waits, what was rejected; None before the first commit."""
+    """The state of the order in this directory: what left, what waits, what was rejected; None before the first commit."""
     return Ledger(Path(out)).last()
 
 
 def close_order(out: str | Path) -> State:
-    """Say that no source of this order will say anything more, and let go what waits. Only while no query runs."""
+    """End an order: no source will send any more, so release all waiting events. Only while no query runs."""
     ledger = Ledger(Path(out).absolute())
     last = ledger.last()
     if last is None:
@@ -93,7 +93,7 @@ def close_order(out: str | Path) -> State:
 
 
 class _MicroBatch:
-    """What Spark calls with each micro-batch: in this process, or, over Connect, in one beside the server."""
+    """The callback that Spark calls with each micro-batch: in this process or, over Connect, in one beside the server."""
 
     def __init__(self, options: OrderOptions, out: Path, form: Format, then: Then | None) -> None:
         self._options = options
@@ -126,13 +126,13 @@ def _reader(task: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def _runner(spark: SparkSession) -> Runner:
-    """A single task is done here: a job of Spark's would take longer than most of them."""
+    """A runner that performs a single task in this process, because starting a Spark job would take longer than most tasks."""
     here, there = run_here(RELEASE), run_on(spark, RELEASE)
     return lambda tasks: here(tasks) if len(tasks) <= 1 else there(tasks)
 
 
 def _with_ticks(events: DataFrame) -> DataFrame:
-    """The events and a row a second, because Spark does nothing while nothing arrives, and silence must be noticed."""
+    """The events and one extra row per second: without input Spark runs no micro-batch, and silence must be noticed."""
     from pyspark.sql import functions as F  # noqa: N812
 
     ticks = events.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()

@@ -1,7 +1,7 @@
-"""What leaves a total order, in pieces that tasks merge and write side by side.
+"""Releases the final events of a streaming total order, in pieces that tasks merge and write in parallel.
 
-Waiting files are each in the order of their keys, so what is final is the front of every file, and a piece of the order is
-a slice of every file. Pieces are cut by key: none needs to know of another, and together they are the order.
+Every waiting file is in key order, so the final events are a prefix of every file, and a piece of the order is one slice of
+each file. Pieces are cut by key, so they are independent, and concatenated they are the order.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SAMPLES_PER_PIECE = 64
 
 
 class ReleaseTask(msgspec.Struct, frozen=True, tag="release"):
-    """Merge these slices (files from one row up to another) and write them from this position on."""
+    """Merge these slices of waiting files, and write the result from this position on."""
 
     directory: str
     slices: tuple[Waiting, ...]
     clock: str
-    """The column of the events' own clock, which tells events of one transaction apart."""
+    """The column of the events' own clock, which distinguishes the events of one transaction."""
     position: int
     out: str
     format: Format
@@ -64,15 +64,15 @@ def release(task: ReleaseTask) -> Released:
 
 
 def keep_one_of_each(events: pa.Table, same: np.ndarray, directory: str, reason: str) -> tuple[pa.Table, tuple[Waiting, ...]]:
-    """The first of each, as below; the others are set apart."""
+    """Keep one event of each key, chosen by `first_of_each`; the others are set aside."""
     kept = first_of_each(events, same)
     return events.filter(pa.array(kept)), (set_apart(directory, events.filter(pa.array(~kept)), reason),)
 
 
 def first_of_each(events: pa.Table, same: np.ndarray) -> np.ndarray:
-    """Of consecutive events with the same key, mark the one whose content comes first, whoever came first.
+    """Of consecutive events with the same key, mark the one whose content sorts first, whichever arrived first.
 
-    `same[i]` says whether event i + 1 has the key of event i.
+    `same[i]`: whether event i + 1 has the same key as event i.
     """
     twins = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
     contents = [repr(row) for row in events.take(twins).to_pylist()]
@@ -87,7 +87,7 @@ def first_of_each(events: pa.Table, same: np.ndarray) -> np.ndarray:
 
 
 def set_apart(directory: str, events: pa.Table, reason: str) -> Waiting:
-    """Put events that cannot be ordered in a file, with the reason."""
+    """Write events that cannot be ordered to a file, with the reason."""
     events = events.select([name for name in events.column_names if name not in KEYS])
     return write_waiting(directory, events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string())))
 
@@ -97,7 +97,7 @@ def with_positions(events: pa.Table, position: int) -> pa.Table:
 
 
 def split(directory: str, waiting: Sequence[Waiting], limit: Key | None) -> tuple[list[Waiting], list[Waiting]]:
-    """What leaves when everything below `limit` does (None: everything), and what goes on waiting."""
+    """Split the waiting events into those below `limit`, which leave (None: all), and those that go on waiting."""
     leaving, staying = [], []
     for part in waiting:
         if limit is not None and part.clock > limit[0]:
@@ -116,7 +116,7 @@ def split(directory: str, waiting: Sequence[Waiting], limit: Key | None) -> tupl
 
 
 def pieces(directory: str, leaving: Sequence[Waiting], rows_max: int = ROWS_PER_PIECE) -> list[list[Waiting]]:
-    """The same events in pieces of about `rows_max`, each the slices with the keys from one bound up to another."""
+    """The leaving events in pieces of about `rows_max` rows; each piece has the slices with keys between two bounds."""
     rows = sum(part.rows - part.start for part in leaving)
     count = -(-rows // rows_max)
     if count <= 1:
@@ -131,7 +131,7 @@ def pieces(directory: str, leaving: Sequence[Waiting], rows_max: int = ROWS_PER_
 
 
 def _bounds(directory: str, leaving: Sequence[Waiting], count: int, step: int) -> list[Key]:
-    """Keys that cut the events in `count` parts of about the same size, by every so many of each file."""
+    """Keys that cut the events into `count` parts of about equal size, from a sample of every `step`-th key of each file."""
     samples: list[Key] = []
     for part in leaving:
         table = open_waiting(directory, part)
@@ -143,7 +143,7 @@ def _bounds(directory: str, leaving: Sequence[Waiting], count: int, step: int) -
 
 
 def _rows_below(table: pa.Table, limit: Key) -> int:
-    """How many rows, which are in order, have a key below this one."""
+    """How many rows of a sorted table have a key below this one."""
     clock, rank = limit
     if clock > CLOCK_MAX:
         return table.num_rows

@@ -1,11 +1,11 @@
-"""What leaves a total order when superseded writes are left out of it.
+"""Releases the final events of a streaming total order without superseded writes.
 
-Whether a write is superseded is known only when later events are. It could wait for ever for another write, and everything
-behind it in the order with it, so the caller says how far to look: a write is left out if, within so many clocks after it,
-a later write of its run has come that takes effect. That is a rule about the order, not about when its events arrive, so
-the result is the same however they do. An event leaves as soon as its fate, and that of everything before it, is known.
+Whether a write is superseded depends on later events. It could wait forever for another write, together with everything behind
+it in the order, so the caller limits how far to look ahead: a write is omitted if, within that many clocks after it, a later
+write of its run is known to take effect. This rule depends on the order alone, not on when events arrive, so the result does
+not depend on arrival either. An event leaves as soon as its fate, and that of everything before it, is decided.
 
-Looking ahead errs on one side only: what is left out is superseded, and what is left in may be.
+The limit errs on the safe side: every omitted write is superseded, but not every superseded write is omitted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEVER = CLOCK_MAX
 
 
 class SignificantTask(msgspec.Struct, frozen=True, tag="significant"):
-    """Of these slices, whose positions are final, write what can leave by now, without what is superseded."""
+    """Write the events of these final slices that can leave by now, without superseded writes."""
 
     directory: str
     slices: tuple[Waiting, ...]
@@ -40,7 +40,7 @@ class SignificantTask(msgspec.Struct, frozen=True, tag="significant"):
     significance: Significance
     within: int
     heard: int
-    """The least clock that is still to come, above `CLOCK_MAX` if none is."""
+    """The smallest clock still to come; above `CLOCK_MAX` if nothing is."""
     position: int
     out: str
     format: Format
@@ -50,7 +50,7 @@ class SignificantlyReleased(msgspec.Struct, frozen=True):
     rows: int
     omitted: int
     stop: Key | None
-    """Where what stays begins; None if all has gone."""
+    """The key at which the remaining events begin; None if none remain."""
     rejected: tuple[Waiting, ...]
 
 
@@ -70,7 +70,7 @@ def release_significant(task: SignificantTask) -> SignificantlyReleased:
     stop: Key | None = None
     going = len(order)
     if len(unknown):
-        # Events that share a key leave together, so what stays begins with the first of those that share this one's.
+        # Events with the same key leave together, so the remaining events begin with the first one that has this key.
         going = int(np.flatnonzero(~np.concatenate(([False], same))[: unknown[0] + 1])[-1])
         stop = int(position[going]), int(rank[going])
     order, kept, fate = order[:going], kept[:going], fate[:going]
@@ -85,7 +85,7 @@ def release_significant(task: SignificantTask) -> SignificantlyReleased:
 
 
 def _fates(events: pa.Table, position: np.ndarray, task: SignificantTask) -> np.ndarray:
-    """What becomes of each event, given all of them in order."""
+    """The fate of each event, given all of them in order."""
     words = task.significance
     op, target = events[words.op], events[words.object]
     objects = _codes(target)
@@ -104,7 +104,7 @@ def decide(
     position: np.ndarray, objects: np.ndarray, txns: np.ndarray, pairs: np.ndarray, kinds: np.ndarray,
     within: int, heard: int, all_heard: bool,
 ) -> np.ndarray:  # fmt: skip
-    """The fate of each event. Read backwards, so that what supersedes is met before what is superseded."""
+    """The fate of each event. Goes backwards, so that a superseding write is seen before the superseded one."""
     count = len(position)
     fate = np.zeros(count, np.int64)
     object_count, txn_count, pair_count = 0, 0, 0
@@ -113,9 +113,9 @@ def decide(
         txn_count = max(txn_count, txns[event] + 1)
         pair_count = max(pair_count, pairs[event] + 1)
     committed = np.full(txn_count, _NEVER)  # The clock of the next commit of a transaction.
-    effective = np.full(object_count, _NEVER)  # Of the run: the earliest clock by which a write is known to take effect.
-    undecided = np.zeros(object_count, np.int64)  # Of the run: writes whose transaction has not committed yet.
-    runs = np.zeros(object_count, np.int64)  # Runs that are behind, which is ahead in the order.
+    effective = np.full(object_count, _NEVER)  # In the run: the earliest clock at which a write is known to take effect.
+    undecided = np.zeros(object_count, np.int64)  # In the run: writes whose transaction has not committed yet.
+    runs = np.zeros(object_count, np.int64)  # Runs passed so far: the later ones in the order.
     rewritten = np.full(pair_count, _NEVER)
     rewritten_in = np.full(pair_count, -1)
     for event in range(count - 1, -1, -1):
@@ -148,7 +148,7 @@ def decide(
 
 
 def _codes(column: Any) -> np.ndarray:
-    """Equal values as equal numbers from 0, and -1 for none."""
+    """Codes for the values, from 0 on; equal values have equal codes, and null is -1."""
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64)
     encoded = column.combine_chunks().dictionary_encode()

@@ -1,4 +1,4 @@
-"""Ordered events on their way to files that any tool reads, and what was rejected beside them."""
+"""Writes ordered events, and rejected ones, to Parquet or JSON files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from quire.pipeline.ordering.stream.intake import Waiting, open_waiting
 from quire.pipeline.ordering.writing import json_line
 
 _DICTIONARY_BYTES = 1 << 16
-"""Columns of few words are written as numbers of words. For others, as most are, Parquet should notice before it has filled
-the usual megabyte, which takes longer than all the rest."""
+"""The limit of a column's dictionary: small, so that Parquet gives up dictionary encoding early for columns with many distinct
+values, as most are; filling the default of a megabyte takes longer than the rest of the writing."""
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class RejectTask(msgspec.Struct, frozen=True, tag="reject"):
-    """Write what was set apart, in an order that does not depend on how it was partitioned."""
+    """Write the rejected events, in an order that does not depend on the partitioning."""
 
     directory: str
     rejected: tuple[Waiting, ...]
@@ -39,7 +39,7 @@ def write_rejected(task: RejectTask) -> int:
 
 
 def write_events(events: pa.Table, path: Path, form: Format) -> None:
-    """Rows are written in their order."""
+    """Write the events in their order."""
     if form == "parquet":
         pq.write_table(events, path, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES)
         return
@@ -49,5 +49,5 @@ def write_events(events: pa.Table, path: Path, form: Format) -> None:
 
 
 def name_of(batch: int, piece: int, form: Format) -> str:
-    """Names ascend with the order of what the files hold."""
+    """The name of an output file; names sort in the order of the events."""
     return f"part-{batch:010d}-{piece:05d}.{form}"

@@ -100,15 +100,15 @@ MUTATIONS = [
     Mutation(
         name="what was delivered is never synced by itself",
         module="views/member.py",
-        right="        core.want_sync()\n        membership.aftermath.tell_again()\n",
-        wrong="        membership.aftermath.tell_again()\n",
+        right="core.names)\n        core.want_sync()\n",
+        wrong="core.names)\n",
         tests=(f"{WRITING}::test_a_delivery_waits_for_the_next_sync_or_the_timer",),
     ),
     Mutation(
         name="a window that is full waits for the timer to have deliveries synced",
         module="views/ordering.py",
-        right="                self._core.want_sync()\n",
-        wrong="                pass\n",
+        right="            self._core.want_sync()\n",
+        wrong="            pass\n",
         tests=(f"{WRITING}::test_a_full_window_opens_without_the_timer_where_nothing_is_synced_unasked",),
     ),
 ]

@@ -331,12 +331,14 @@ DURABLE = [
     ),
     Mutation(
         name="a member counts itself as one that holds what is not durable",
-        module="views/ordering.py",
-        right="        return self.knowledge.is_safe(run.origin, run.end)\n",
+        module="views/knowledge.py",
+        right="""\
+strict=True) if row[origin] >= count])
+        if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
+""",
         wrong="""\
-        ranks = range(len(self.view.members))
-        holders = [rank for rank in ranks if rank == self.rank or self.knowledge.held[rank][run.origin] >= run.end]
-        return self.view.is_quorum([self.view.members[rank].name for rank in holders], self._core.settings.tie)
+strict=True) if row[origin] >= count or row is held[self._me]])
+        if not is_majority(weight, self._weight, self._tie, senior=self._me == 0 or held[0][origin] >= count):
 """,
         tests=(f"{REGRESSIONS}::test_a_group_of_one_delivers_what_is_durable",),
     ),

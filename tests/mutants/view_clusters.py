@@ -21,8 +21,8 @@ MUTATIONS = [
     Mutation(
         name="the floor of a message that was passed on counts for whoever passed it on",
         module="views/ordering.py",
-        right="            self.knowledge.learn_floor(origin, data.floor)\n",
-        wrong="            self.knowledge.learn_floor(source, data.floor)\n",
+        right="        self.knowledge.learn_floor(origin, data.floor)\n",
+        wrong="        self.knowledge.learn_floor(0, data.floor)\n",
         tests=(f"{CLUSTERS}::test_what_the_sender_knows_to_be_delivered_everywhere_is_kept_for_nobody",),
     ),
     Mutation(
@@ -54,11 +54,11 @@ MUTATIONS = [
         right="""\
         known = self.knowledge.mine()
         if to is None:
-            self._told""",
+            self._flow""",
         wrong="""\
         known = self.knowledge.mine()
         if True:
-            self._told""",
+            self._flow""",
         tests=(f"{CLUSTERS}::test_a_witness_that_sends_to_its_cluster_still_tells_the_others_what_it_holds",),
     ),
     Mutation(

@@ -17,8 +17,8 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="a message is delivered before a majority holds it",
         module="views/ordering.py",
-        right="while self._queue and (not self._uniform or self._is_safe(self._queue[0])):",
-        wrong="while self._queue:",
+        right="while queue and (not self._uniform or self.knowledge.is_safe(queue[0].origin, queue[0].end)):",
+        wrong="while queue:",
         tests=(f"{SCENARIOS}::test_uniform_gate",),
     ),
     Mutation(
@@ -52,15 +52,15 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="a member sends without regard to what others have room for",
         module="views/ordering.py",
-        right='core.mode == "normal" and self._has_room():',
+        right='core.mode == "normal" and self.has_room():',
         wrong='core.mode == "normal":',
         tests=(f"{KEEPING}::test_no_more_is_sent_than_others_have_room_for",),
     ),
     Mutation(
         name="nobody is ever to blame for what does not move",
         module="views/member.py",
-        right='return self.membership.ordering.waits_for() if self.core.mode == "normal" else set()',
-        wrong="return set()",
+        right="        return {name for each in found for name in each.waits_for}\n",
+        wrong="        return set()\n",
         tests=(
             f"{KEEPING}::TestWhoHoldsAMemberUp::test_somebody_whose_clock_is_missing",
             f"{KEEPING}::TestWhoHoldsAMemberUp::test_those_who_have_not_said_that_they_hold_it",

@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 PROCESS = "tests/views/test_process.py"
 LINKS = "tests/wire/test_links.py"
 ANSWERS = "tests/views/test_answers.py"
+KEEPING = "tests/views/test_keeping.py"
 
 OVER_CONNECTIONS = [
     Mutation(
@@ -29,8 +30,8 @@ OVER_CONNECTIONS = [
     Mutation(
         name="what was lost with a connection is not sent again",
         module="views/peers.py",
-        right="        out.extend(Write(connection, frame) for frame in self.outgoing.resume(received))\n",
-        wrong="        self.outgoing.resume(received)\n",
+        right="[(connection, frame) for frame in self.outgoing.resume(received)]",
+        wrong="[(connection, frame) for frame in list(self.outgoing.resume(received))[:0]]",
         tests=(f"{PROCESS}::TestLinks::test_nothing_is_lost_or_changes_when_connections_break_and_lose_what_was_written",),
     ),
     Mutation(
@@ -94,9 +95,44 @@ OVER_CONNECTIONS = [
     Mutation(
         name="what waits for the end of a turn is not said then",
         module="views/process.py",
-        right="        return self._done(now, self.member.end_turn())\n",
+        right="        return self._done(now, self.member.end_turn(may_wait=may_wait))\n",
         wrong="        return self._done(now, [])\n",
         tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
+    ),
+    Mutation(
+        name="whoever goes on after its own message answers the others before",
+        module="views/member.py",
+        right="core.operations.settled > settled and self.membership.ordering.owes()",
+        wrong="core.operations.settled < settled and self.membership.ordering.owes()",
+        tests=(f"{ANSWERS}::test_whoever_goes_on_after_its_own_message_answers_the_others_with_the_next",),
+    ),
+    Mutation(
+        name="whoever has sent nothing waits before it answers",
+        module="views/member.py",
+        right="core.operations.settled > settled and self.membership.ordering.owes()",
+        wrong="self.membership.ordering.owes()",
+        tests=(f"{ANSWERS}::test_whoever_has_nothing_to_wait_for_answers_at_once",),
+    ),
+    Mutation(
+        name="what can be delivered at the end of a turn is not",
+        module="views/ordering.py",
+        right="        if self._unsettled:\n            self.release()\n",
+        wrong="",
+        tests=(f"{ANSWERS}::test_whatever_is_sent_is_delivered_without_a_timer",),
+    ),
+    Mutation(
+        name="what a member said of messages that it sent since is forgotten",
+        module="views/knowledge.py",
+        right="        if held[member] < sent:\n",
+        wrong="        if False:\n",
+        tests=(f"{ANSWERS}::test_a_member_holds_what_it_has_sent_whatever_it_said_before",),
+    ),
+    Mutation(
+        name="what everybody has delivered is kept though it fills the window",
+        module="views/stock.py",
+        right="0 if end - self._dropped[origin] > self._window else self._runs_left - 1",
+        wrong="self._runs_left - 1",
+        tests=(f"{KEEPING}::test_floor",),
     ),
     Mutation(
         name="what was delivered here is taken to be delivered by the others without an answer",

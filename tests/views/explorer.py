@@ -38,7 +38,8 @@ ROUNDS = 60
 class Packet(NamedTuple):
     data: bytes
     source_incarnation: int
-    incarnation: int | None
+    incarnation: int
+    """For which it is; 0: for any."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class Explorer:
         processes[me] = outcome.process
         for to, packet in outcome.sends:
             target = self._processes[processes[to]]
-            if target.state and self._packets[packet].incarnation in (None, target.incarnation):
+            if target.state and self._packets[packet].incarnation in (0, target.incarnation):
                 links[me * len(self.names) + to] += (packet,)
         if outcome.shows:
             for other in processes:
@@ -220,7 +221,7 @@ class Explorer:
         member = process.member()
         if kind == RECEIVE:
             arrived = self._packets[packet]
-            if arrived.incarnation not in (None, process.incarnation):
+            if arrived.incarnation not in (0, process.incarnation):
                 return Outcome(number, (), False)
             read = self.stage.codec.packet(arrived.data)
             process = process.received(read)
@@ -248,8 +249,10 @@ class Explorer:
             match effect:
                 case Send():
                     process = self._sending(process, member, effect)
-                    made = Packet(self.stage.codec.encode(effect.packet), member.core.me.incarnation, effect.incarnation)
-                    sends += [(self.names.index(to), self._packet(made)) for to in effect.to]
+                    data = self.stage.codec.encode(effect.packet)
+                    for to, addressee in effect.addressees():
+                        made = Packet(data, member.core.me.incarnation, addressee)
+                        sends.append((self.names.index(to), self._packet(made)))
                 case Deliver():
                     process = process.delivered(effect)
                 case Install():

@@ -7,6 +7,8 @@ from collections import Counter
 
 import pytest
 
+from quire.model.errors import ProtocolViolation
+from quire.views.packets import Known
 from tests.kit.effort import runs
 from tests.views.calm import Calm
 from tests.views.test_process import everywhere, group
@@ -72,3 +74,61 @@ def test_members_that_all_send_seldom_answer(uniform: bool) -> None:
     assert everywhere(world, names, each * len(names))
     answers = packets["Control"] + packets["Have"]
     assert answers <= (2 if uniform else 1) * packets["Data"], packets
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+def test_whoever_goes_on_after_its_own_message_answers_the_others_with_the_next(uniform: bool) -> None:
+    names, each = "abcdefgh", 10
+    world, left, choose = group(names, uniform=uniform), Counter[str](), random.Random(1)
+    world.settle()
+    for name in names:
+        world.submit(name, [b"x"])
+    left["Data"] += len(names)
+    while ends := world.readable():
+        name = choose.choice(ends).name
+        for end in ends:
+            if end.name == name:
+                world.arrive(end, 3, ends_turn=False)
+        member, process = world.member(name), world.process(name)
+        process.on_packet = lambda sent: left.update([type(sent.packet).__name__])
+        world._run(name, process.end_turn(world.now, may_wait=True))
+        operations = member.core.operations
+        while operations.settled == operations.last < each:
+            world.submit(name, [b"x"])
+        if member.waits:
+            world._run(name, process.end_turn(world.now))
+    assert everywhere(world, names, each * len(names))
+    assert left["Data"] == each * len(names)
+    assert left["Control"] + left["Have"] <= left["Data"] // (3 if uniform else 4), left
+
+
+def test_whoever_has_nothing_to_wait_for_answers_at_once() -> None:
+    """Its application was told nothing of its own, so that it is not likely to send just now."""
+    world = group("abc", options={"lookahead": 0}, uniform=True)
+    world.settle()
+    world.submit("a", [b"x"])
+    for end in world.readable():
+        if end.name == "b":
+            world.arrive(end, ends_turn=False)
+    effects = world.process("b").end_turn(world.now, may_wait=True)
+    assert "Write" in {type(effect).__name__ for effect in effects}
+    assert not world.member("b").waits
+
+
+def test_who_tells_of_another_number_of_members_than_there_are_is_refused() -> None:
+    world = group("abc")
+    world.settle()
+    knowledge = world.member("a").membership.ordering.knowledge
+    with pytest.raises(ProtocolViolation, match="counts for another number of members"):
+        knowledge.learn(1, Known((1, 1), (0, 0, 0)))
+    assert knowledge.held[1] == [0, 0, 0]
+
+
+def test_a_member_holds_what_it_has_sent_whatever_it_said_before() -> None:
+    """What it says with a message is what it had before that."""
+    world = group("abc")
+    world.settle()
+    knowledge = world.member("a").membership.ordering.knowledge
+    knowledge.holds(1, 1, 5)
+    knowledge.learn(1, Known((2, 4, 1), (2, 3, 0)))
+    assert (knowledge.held[1], knowledge.delivered[1]) == ([2, 5, 1], [2, 3, 0])

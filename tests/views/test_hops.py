@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from quire.views.effects import Deliver, Effect, ProcessEffect, ReadReady, Send
-from quire.views.packets import AskHeld, Control, Data, Have, Held
+from quire.views.effects import Deliver, Effect, ProcessEffect, ReadReady
+from quire.views.packets import AskHeld, Control, Data, GroupPacket, Have, Held
 from tests.views.stage import Stage
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -62,9 +62,9 @@ class Timed(Stage):
             self.arrive((source, 1, to, 1))
         self.now = time
 
-    def _put(self, name: str, to: str, effect: Send) -> None:
-        super()._put(name, to, effect)
-        self.sent[type(effect.packet)] += 1
+    def _put(self, name: str, to: str, addressee: int, packet: GroupPacket) -> None:
+        super()._put(name, to, addressee, packet)
+        self.sent[type(packet)] += 1
         heappush(self._arrivals, (self.now + 1, self.sent.total(), name, to))
 
     def _perform(self, name: str, effect: Effect | ProcessEffect) -> None:

@@ -209,7 +209,7 @@ def test_what_comes_together_is_answered_once(lookahead: int, b: list[str], c: l
         world.settle()
     answers: dict[str, list[str]] = {"b": [], "c": []}
     for name, kinds in answers.items():
-        world.process(name).on_packet = lambda sent, kinds=kinds: kinds.append(type(sent.packet).__name__)
+        world.process(name).on_packet = lambda sent, kinds=kinds: kinds.extend([type(sent.packet).__name__] * sent.copies)
     for number in range(20):
         world.submit("a", [b"%d" % number])
     world.settle()

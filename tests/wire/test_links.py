@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from quire.wire.frames import ADDRESSED, PACKET, PIECE, FrameError, Numbered, Reader, addresses
+from quire.wire.frames import PACKET, PIECE, FrameError, Numbered, Reader, read_addresses
 from quire.wire.links import FRAME_COST_BYTES, LONG_BYTES, Incoming, Outgoing
 
 
@@ -126,16 +126,22 @@ def test_what_the_peer_has_is_not_sent_again_on_a_new_connection() -> None:
 @pytest.mark.parametrize("received", [1, 2, 3])
 def test_after_something_was_abandoned_a_link_goes_on_where_the_peer_is(received: int) -> None:
     outgoing = Outgoing()
-    for kind in (ADDRESSED, PIECE, ADDRESSED):
-        outgoing.push(kind, 0, 0, b"old", addresses(1, 0) if kind == ADDRESSED else b"")
+    outgoing.push_addressed(0, 1, 0, b"old")
+    outgoing.push(PIECE, 0, 0, b"old")
+    outgoing.push_addressed(0, 1, 0, b"old")
     outgoing.abandon()
-    outgoing.push(ADDRESSED, 0, 0, b"new", addresses(1, 0))
+    outgoing.push_addressed(0, 1, 0, b"new")
     reader = Reader()
     for head, body in outgoing.resume(received):
         reader.feed(head + body)
-    frames = [(frame.number, bytes(frame.body)) for frame in reader.frames() if isinstance(frame, Numbered)]
+    frames = [
+        (frame.number, sender, addressee, bytes(rest))
+        for frame in reader.frames()
+        if isinstance(frame, Numbered)
+        for sender, addressee, rest in (read_addresses(frame.body),)
+    ]
     # The first says that pieces which the peer may have belong to nothing.
-    assert frames == [(received, addresses(0, 0)), (received + 1, addresses(1, 0) + b"new")]
+    assert frames == [(received, 0, 0, b""), (received + 1, 1, 0, b"new")]
     outgoing.acknowledged(received + 2)
     assert outgoing.bytes == 0
 

@@ -71,8 +71,6 @@ class MembershipRecorder:
         self._replayed: tuple[int, ...] = ()
         """Of each member of the view, how many of its messages the journal knew to be delivered when the process resumed."""
         self._delivered_from = log.address(Address(GROUP))
-        self._packet: PacketSent | None = None
-        """What left last, as long as there may be more copies of it."""
         # Later than whatever an earlier process of this name has recorded.
         process.lamport = max(process.lamport, time_ns())
         self._resume()
@@ -142,7 +140,7 @@ class MembershipRecorder:
         self._log.installed(GROUP, self._epoch, members, self._incarnation, self._tick(), self._time_ns())
 
     def _record_send(self, run: Run, session: str, number: int) -> None:
-        """A run is sent to each member by itself, and is one send all the same."""
+        """A run may be passed to members in several packets, and is one send all the same."""
         if run.end <= self._sent:
             return
         run, number = run.part(self._sent - run.first, run.count), number + self._sent - run.first
@@ -162,19 +160,9 @@ class MembershipRecorder:
         self._log.deliver(origin, first, run.count, lamport, self._time_ns(), self._delivered_from, size)
 
     def _packet_left(self, sent: PacketSent) -> None:
-        before = self._packet
-        if before is not None and before.packet is sent.packet and before.lamport == sent.lamport:
-            self._packet = sent._replace(copies=before.copies + sent.copies)
+        if not self._epoch:
             return
-        self.settle()
-        self._packet = sent if self._epoch else None
-
-    def settle(self) -> None:
-        """Record what left last: there are no more copies of it."""
-        if self._packet is None:
-            return
-        packet, copies, size, lamport = self._packet
-        self._packet = None
+        packet, copies, size, lamport = sent
         carried = packet.packet if isinstance(packet, Data | Control) else None
         name = type(packet).__name__.upper() if carried is None else carried.name
         payload = payload_bytes(packet)
@@ -182,6 +170,5 @@ class MembershipRecorder:
 
     def _tick(self, count: int = 1) -> int:
         """The logical time of the next event, or of the first of so many."""
-        self.settle()
         self._process.lamport += count
         return self._process.lamport - count + 1

@@ -33,9 +33,11 @@ restarting.py   a member's state, recovered from its journal
 
 stock.py        the messages of a view that a member holds because they are not stable yet
 knowledge.py    what each member is known to hold and to have delivered
+flow.py         flow control: the send window, and when senders are told that their messages are delivered
 witnessing.py   which members acknowledge a message at once, to whom, and when
 relaying.py     which members to blame for messages that were not relayed
 hindrance.py    messages that are held back, and why
+standstill.py   what makes no progress in a view, and which members to blame
 closure.py      the largest causally closed part of a view
 ballots.py      the ballot that a member leads, and the value that it proposes
 history.py      recently delivered messages, kept for processes that catch up

@@ -30,7 +30,7 @@ class Aftermath:
         self._last = None
         self.installed = set()
         if previous is not None:
-            stock = Stock(len(previous.view.members))
+            stock = Stock(len(previous.view.members), self._core.settings.outstanding)
             stock.restore(previous.value.cut, previous.runs)
             self._last = (previous.view, previous.value, stock)
 

@@ -93,9 +93,8 @@ class Core:
         self.table: dict[str, int] = {}
         """For each session, the number of its last operation that was executed. It is part of the replicated state."""
         self.operations = Operations(session)
-        self.begin_history(Position(view.epoch, (0,) * len(view.members)))
         self.position = Position(view.epoch, (0,) * len(view.members))
-        """How far this process has delivered."""
+        self.begin_history(self.position)
         self.closing = self.leaving = False
         self.out: list[Effect] = []
         self._saved = self._synced = 0
@@ -154,7 +153,7 @@ class Core:
     def send(self, packet: GroupPacket, to: Collection[str], incarnation: int | None = None) -> None:
         names = tuple(sorted(set(to) - {self.me.name}))
         if names:
-            self.out.append(Send(packet, names, incarnation))
+            self.out.append(Send(packet, names, () if incarnation is None else (incarnation,) * len(names)))
 
     def send_when_durable(self, packet: GroupPacket, to: Collection[str]) -> None:
         """Send a packet when everything that was written so far is durable."""
@@ -208,11 +207,24 @@ class Core:
 
     # What is delivered.
 
+    @property
+    def position(self) -> Position:
+        """How far this process has delivered."""
+        return Position(self._epoch, tuple(self._delivered))
+
+    @position.setter
+    def position(self, position: Position) -> None:
+        self._epoch, self._delivered = position.epoch, list(position.delivered)
+        self._index = sum(self._delivered)
+
     def deliver(self, entry: Entry) -> None:
-        before = self.position.delivered if entry.epoch == self.position.epoch else (0,) * entry.members
-        index = sum(before)
-        self.position = Position(entry.epoch, (*before[: entry.rank], entry.run.end, *before[entry.rank + 1 :]))
-        self.table[entry.session] = entry.number + entry.run.count - 1
+        run, rank = entry.run, entry.rank
+        if entry.epoch != self._epoch:
+            self.position = Position(entry.epoch, (0,) * entry.members)
+        index, end = self._index, run.end
+        self._index = index + end - self._delivered[rank]
+        self._delivered[rank] = end
+        self.table[entry.session] = entry.number + run.count - 1
         self.history.add(entry)
         self.out.append(Deliver(entry, index))
         if entry.session == self.session:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -11,12 +13,17 @@ from quire.views.records import Record
 from quire.views.view import Position, Value, View
 
 
-class Send(msgspec.Struct, frozen=True):
-    """Put the packet on the links to these processes. Without an incarnation, it is for whichever one is there now."""
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Put the packet on the links to these processes."""
 
     packet: GroupPacket
     to: tuple[str, ...]
-    incarnation: int | None = None
+    incarnations: tuple[int, ...] = ()
+    """For each of them, the incarnation that the packet is for; empty: whichever is there now."""
+
+    def addressees(self) -> Iterable[tuple[str, int]]:
+        """Each of them, with the incarnation that the packet is for, or 0 for any."""
+        return zip(self.to, self.incarnations or repeat(0), strict=False)
 
 
 class PacketSent(NamedTuple):
@@ -41,7 +48,7 @@ class Sync(msgspec.Struct, frozen=True):
     number: int
 
 
-class Deliver(msgspec.Struct, frozen=True):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Hand the run of an entry to the application. `index` is the position of its first message among those delivered in its
     epoch; where the order is total, it is the same at every member."""
 
@@ -125,10 +132,9 @@ class Connect(msgspec.Struct, frozen=True):
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """Write one frame to a connection: its head and, if separate, its body."""
+    """Write frames to connections: of each its head and, if separate, its body, which several frames may share."""
 
-    connection: int
-    parts: tuple[bytes, ...]
+    frames: Sequence[tuple[int, tuple[bytes, ...]]]
 
 
 class Disconnect(msgspec.Struct, frozen=True):

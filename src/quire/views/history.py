@@ -42,10 +42,12 @@ class DeliveryHistory:
     def add(self, entry: Entry) -> None:
         if entry.epoch != self._chapters[-1].epoch:
             self.enter(entry.epoch, entry.members)
+        run = entry.run
         self._chapters[-1].entries.append(entry)
-        self._messages += entry.run.count
-        self._bytes += len(entry.run.body.payload)
-        self._shorten()
+        self._messages += run.count
+        self._bytes += len(run.body.payload)
+        if self._messages > self._messages_max or self._bytes > self._bytes_max:
+            self._shorten()
 
     def since(self, position: Position) -> list[Entry] | None:
         """What was delivered after a position, beginning inside a run if the position lies in one; None if not all is kept."""

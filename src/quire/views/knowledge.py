@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quire.views.packets import Counts, Known
+from quire.model.errors import ProtocolViolation
+from quire.views.packets import Known
 from quire.views.view import Tie, View, is_majority
 
 
@@ -13,20 +14,23 @@ class Knowledge:
         members = len(view.members)
         self._weights, self._tie = [member.weight for member in view.members], tie
         self._weight = sum(self._weights)
-        self._me = me
-        self.held: list[Counts] = [(0,) * members] * members
+        self._me, self._members = me, members
+        self.held = [[0] * members for _ in view.members]
         """held[r][o]: how many messages of o the member r holds; this member's own row is what it holds durably."""
-        self.delivered: list[Counts] = [(0,) * members] * members
+        self.delivered = [[0] * members for _ in view.members]
         self._floor = [0] * members
         self._safe = [0] * members
         """How many messages of each member were found to be safe."""
 
     def learn(self, member: int, known: Known) -> None:
-        """A member has said what it has, or had some time ago: counts never go down."""
-        if known.held != self.held[member]:
-            self.held[member] = tuple(map(max, self.held[member], known.held))
-        if known.delivered != self.delivered[member]:
-            self.delivered[member] = tuple(map(max, self.delivered[member], known.delivered))
+        """A member has said what it has. Links are FIFO, so its counts never go down; but a message that it sent, and so holds,
+        may be known here before it says so."""
+        if len(known.held) != self._members or len(known.delivered) != self._members:
+            raise ProtocolViolation(member, "it sent counts for another number of members than the view has")
+        sent, held = self.held[member][member], list(known.held)
+        if held[member] < sent:
+            held[member] = sent
+        self.held[member], self.delivered[member] = held, list(known.delivered)
 
     def learn_floor(self, origin: int, floor: int) -> None:
         """The origin knows that so many of its messages are stable, though not every member has said so to this one."""
@@ -34,24 +38,28 @@ class Knowledge:
 
     def holds(self, member: int, origin: int, count: int) -> None:
         """A member holds so many messages of an origin at least."""
-        self.held[member] = _raised(self.held[member], origin, count)
+        row = self.held[member]
+        if row[origin] < count:
+            row[origin] = count
 
     def has_delivered(self, member: int, origin: int, count: int) -> None:
-        self.delivered[member] = _raised(self.delivered[member], origin, count)
+        row = self.delivered[member]
+        if row[origin] < count:
+            row[origin] = count
 
     def restore(self, held: Sequence[int], delivered: Sequence[int]) -> None:
         """What this member holds and has delivered, according to its journal."""
-        self.held[self._me], self.delivered[self._me] = tuple(held), tuple(delivered)
+        self.held[self._me], self.delivered[self._me] = list(held), list(delivered)
 
     def mine(self) -> Known:
-        return Known(self.held[self._me], self.delivered[self._me])
+        return Known(tuple(self.held[self._me]), tuple(self.delivered[self._me]))
 
     def stable(self, origin: int) -> int:
         """How many messages of a member are stable: every member has delivered them, so none will ever ask for them."""
         return max(self._floor[origin], min([row[origin] for row in self.delivered]))
 
     def all_stable(self) -> Iterator[int]:
-        """The same for each member. This is called for every packet."""
+        """The same for each member."""
         delivered = self.delivered
         return map(max, self._floor, map(min, *delivered) if len(delivered) > 1 else delivered[0])
 
@@ -74,7 +82,3 @@ class Knowledge:
         """The members that have delivered the fewest messages of a member, as far as is known."""
         least = min(row[origin] for row in self.delivered)
         return (rank for rank, row in enumerate(self.delivered) if row[origin] == least)
-
-
-def _raised(row: Counts, origin: int, count: int) -> Counts:
-    return row if row[origin] >= count else (*row[:origin], count, *row[origin + 1 :])

@@ -9,7 +9,7 @@ It needs reliable FIFO links between running processes. What was sent to a proce
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from quire.model.errors import BadInput
 from quire.model.payloads import Messages
@@ -19,7 +19,10 @@ from quire.views.membership import Membership
 from quire.views.packets import ASKING_HOW_IT_ENDED, IN_VIEW, ORDERED, AskHeld, GroupPacket, Status
 from quire.views.reception import Reception
 from quire.views.records import Kept, Record, Submitted
+from quire.views.standstill import slow_relays
 from quire.views.view import Participant
+
+NOTHING: Sequence[Effect] = ()
 
 
 class Member:
@@ -43,6 +46,8 @@ class Member:
         self._future: list[tuple[str, int, GroupPacket]] = []
         """Packets that came before their view began here."""
         self._rounds = 0
+        self.waits = False
+        """Whether acknowledgements wait for the application, so that `end_turn` must be called again."""
 
     def start(self) -> list[Effect]:
         """The first effects of a process: the records that it writes, and the state that it recovered."""
@@ -141,11 +146,12 @@ class Member:
 
     def waits_for(self) -> set[str]:
         """The members from which this one needs packets to make progress."""
-        return self.membership.ordering.waits_for() if self.core.mode == "normal" else set()
+        found = self.membership.hindrances() if self.core.mode == "normal" else []
+        return {name for each in found for name in each.waits_for}
 
     def slow_relays(self) -> dict[str, int]:
         """The relays that other members wait for to forward this one's messages, and how many of them each has taken."""
-        return self.membership.ordering.slow_relays() if self.core.mode == "normal" else {}
+        return slow_relays(self.membership.ordering) if self.core.mode == "normal" else {}
 
     def synced(self, number: int) -> list[Effect]:
         """The journal is durable up to this record."""
@@ -164,6 +170,8 @@ class Member:
         known = membership.ordering.known() if core.mode == "normal" else None
         core.send(Status(core.view.epoch, known), core.names)
         core.want_sync()
+        if core.mode == "normal":
+            membership.ordering.trim()
         membership.aftermath.tell_again()
         membership.donor.tick()
         if core.mode == "joining":
@@ -220,19 +228,22 @@ class Member:
 
     def receive(
         self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool = False, more: bool = False
-    ) -> list[Effect]:
+    ) -> Sequence[Effect]:
         """Take a packet from a process. `hasty`: a ballot that a quorum backs does not wait for further promises. `more`: the
         turn goes on until `end_turn`, so that what can be batched with later packets waits for that."""
         core = self.core
         if core.heard.get(name, -1) < incarnation:
             core.names.add(name)
             core.heard[name] = incarnation
-        if packet.epoch == core.view.epoch and core.mode == "normal" and type(packet) in ORDERED:
-            # The fast path: nearly all packets are of this kind.
+        if packet.epoch == core.view.epoch and core.mode == "normal" and isinstance(packet, ORDERED):
+            # The fast path: nearly all packets are of this kind. Deliveries and answers wait for the end of the turn.
             rank = core.rank_of(name, incarnation)
-            if rank is not None and core.is_myself_in_view():
-                self._reception.order(rank, packet)
-        elif packet.epoch > core.view.epoch and isinstance(packet, IN_VIEW):
+            if rank is not None:
+                self.membership.ordering.take(rank, packet)
+            return NOTHING if more else self._effects()
+        if core.mode == "normal":
+            self.membership.ordering.settle()
+        if packet.epoch > core.view.epoch and isinstance(packet, IN_VIEW):
             self._future.append((name, incarnation, packet))
         elif isinstance(packet, ASKING_HOW_IT_ENDED) and packet.epoch < core.view.epoch:
             self._reception.answer_late(name, packet)
@@ -244,13 +255,18 @@ class Member:
             self._reception.take_after_the_end(name, packet)
         return self._effects(more=more)
 
-    def end_turn(self) -> list[Effect]:
-        """The last of the packets that came together was received: send what was batched, and ask for syncs."""
-        core = self.core
-        if core.mode == "normal":
-            self.membership.ordering.end_turn()
+    def end_turn(self, *, may_wait: bool = False) -> list[Effect]:
+        """The last of the packets that came together was received: deliver, send what was batched, and ask for syncs.
+        `may_wait`: this is called again after the application has seen what is delivered now, so that acknowledgements can wait
+        for its next message, which carries them."""
+        core, settled = self.core, self.core.operations.settled
+        if not may_wait:
+            return self._effects()
+        effects = self._effects(more=True)
+        # An application that waited for its own message is likely to send the next one at once.
+        self.waits = core.mode == "normal" and core.operations.settled > settled and self.membership.ordering.owes()
         core.ask_for_sync()
-        return core.take_effects()
+        return effects + (core.take_effects() if self.waits else self._effects())
 
     # What follows from what came.
 
@@ -261,12 +277,13 @@ class Member:
         while self._future and self._replay_one():
             membership.conclude()
         if core.mode == "normal":
-            membership.ordering.pump()
+            membership.ordering.settle()
             if membership.reads:
                 self._ask_for_reads()
             if not more:
                 membership.ordering.end_turn()
         if not more:
+            self.waits = False
             core.ask_for_sync()
         return core.take_effects()
 

@@ -16,6 +16,7 @@ from quire.views.ordering import Ordering
 from quire.views.packets import Decide, Fetch, Installed, Stale, Welcome
 from quire.views.records import Decided, Entered, Record
 from quire.views.restarting import Recovered, recover
+from quire.views.standstill import hindrances
 from quire.views.view import Participant, Position, Value, View, founding_view
 
 
@@ -122,6 +123,7 @@ class Membership:
         for token in confirmed:
             core.read_is_ready(token)
         self.reads = others + self.reads
+        old.trim()
         self.aftermath.keep(core.view, value, old.stock)
         self.aftermath.installed.add(core.me.name)
         core.send(Decide(core.view.epoch, value), old.view.names())
@@ -241,7 +243,7 @@ class Membership:
         """All messages that wait here to be delivered, and the members that they wait for."""
         core, operations = self.core, self.core.operations
         if core.mode == "normal":
-            return self.ordering.hindrances()
+            return hindrances(core, self.ordering)
         if not operations.unsettled():
             return []
         missing = tuple(name for name in core.view.names() if name in core.suspects)

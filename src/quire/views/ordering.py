@@ -15,12 +15,11 @@ from quire.protocols.registry import create
 from quire.views.closure import causes_first
 from quire.views.core import Core
 from quire.views.effects import Send
-from quire.views.hindrance import Hindrance
+from quire.views.flow import Flow
 from quire.views.knowledge import Knowledge
 from quire.views.packets import Control, Data, Entry, Have, Known, Previous
 from quire.views.reads import Reads
 from quire.views.records import Delivered, Kept, Sent, Took
-from quire.views.relaying import relays_to_blame, to_blame
 from quire.views.stock import Stock
 from quire.views.view import View
 from quire.views.witnessing import Witnessing
@@ -32,7 +31,7 @@ class Ordering:
         self.view, self.rank = view, rank
         # A process that joins through a contact knows no founders, and has nothing to order before it is in a view.
         self.protocol = create(settings.protocol, rank, max(1, members), dict(settings.options), view.clusters())
-        self.stock = Stock(members)
+        self.stock = Stock(members, settings.outstanding)
         self.knowledge = Knowledge(view, rank, settings.tie)
         self.reads = Reads(view, settings.tie)
         self.delivered = [0] * members
@@ -40,19 +39,19 @@ class Ordering:
         self._run_max = min(settings.run_max, self.protocol.longest_run())
         self._core = core
         self._journal, self._uniform = settings.journal, settings.uniform
-        self._soon = (settings.outstanding + 3) // 4, settings.outstanding_bytes // 4
-        """After so many delivered messages, or with so many bytes kept, the sender is told, so that its window opens."""
-        self._others = [(each.name, each.incarnation) if at != rank else None for at, each in enumerate(view.members)]
-        """The name and incarnation of each other member, which packets are addressed to."""
-        self._queue: deque[Run] = deque()
+        self._flow = Flow(settings, self.stock, self.knowledge, rank)
+        others = [each for at, each in enumerate(view.members) if at != rank]
+        self._everybody = tuple(other.name for other in others), tuple(other.incarnation for other in others)
+        """The names and incarnations of all other members, which packets are addressed to."""
+        self.queue: deque[Run] = deque()
         """Runs that the protocol has put in order, and that are not known to be safe yet."""
         self._sessions: list[tuple[str, int]] = [("", 0)] * members
         """For each member, its session, and the number of the operation that is, or would be, its message 0 in this view."""
+        self._unsettled = False
+        """Whether packets were taken since `release` last looked what can be delivered."""
         self._backlog: dict[int, deque[Data | Control]] = {}
         """For each member whose packet the protocol had no room for, that packet and everything that came after it."""
         self._witnessing = Witnessing(view, rank, settings)
-        self._told = [0] * members
-        """How many messages of each member this one has said that it has delivered."""
         self._unsaid: Packet | None = None
         """The latest control packet of the protocol for all members, of which only the latest counts. It is sent at the end of
         a turn, if another member waits for it and no messages of this member, which say as much, were sent meanwhile."""
@@ -67,7 +66,7 @@ class Ordering:
     def pump(self) -> None:
         """Send submitted operations while the send window has room."""
         core, settings = self._core, self._core.settings
-        while core.operations.is_sendable() and core.mode == "normal" and self._has_room():
+        while core.operations.is_sendable() and core.mode == "normal" and self.has_room():
             number, batch = core.operations.next_batch(self._run_max, settings.run_bytes)
             run = make_run(self.rank, self.sent, batch.payloads, batch.lengths)
             try:
@@ -81,10 +80,11 @@ class Ordering:
             self._hold(self.rank)
             self.release()
 
-    def _has_room(self) -> bool:
+    def has_room(self) -> bool:
         """Whether the send window has room: not too many of this member's messages, or bytes, are unstable."""
-        settings, under_way = self._core.settings, self.sent - self.knowledge.stable(self.rank)
-        return under_way < settings.outstanding and self.stock.bytes[self.rank] < settings.outstanding_bytes
+        if not self._flow.has_room(self.sent):
+            self.trim()
+        return self._flow.has_room(self.sent)
 
     def known(self) -> Known:
         return self.knowledge.mine()
@@ -93,7 +93,7 @@ class Ordering:
         """The acknowledgement to put into a packet to these members (None: to all), noted as sent if it goes to all."""
         known = self.knowledge.mine()
         if to is None:
-            self._told = list(known.delivered)
+            self._flow.told_all(known.delivered)
             self._witnessing.told_all(known.held)
         return known
 
@@ -101,7 +101,7 @@ class Ordering:
         """Carry out the effects of the protocol."""
         for effect in effects:
             if isinstance(effect, contract.Deliver):
-                self._queue.append(effect.run)
+                self.queue.append(effect.run)
                 if not self._journal:
                     self._witnessing.is_in_order(effect.run)
             elif (run := effect.packet.carried()) is None:
@@ -122,6 +122,10 @@ class Ordering:
             self._said = packet
         self._to_members(Control(self.view.epoch, packet, self._known_to(to)), to)
 
+    def owes(self) -> bool:
+        """Whether an acknowledgement is due that this member's next message would carry."""
+        return self._unsaid is not None or self._witnessing.owes()
+
     def end_turn(self) -> None:
         """All packets that came together are handled: send the control packets and acknowledgements that others wait for."""
         packet = self._unsaid
@@ -130,7 +134,11 @@ class Ordering:
             self._send_control(packet, None)
         else:
             self._tell(self._witnessing.take(self.stock.count))
-        self._tell_delivered()
+        late, waits_for_disk = self._flow.late(self.delivered)
+        if waits_for_disk:
+            self._core.want_sync()
+        if late:
+            self._to_members(Have(self.view.epoch, self.known()), tuple(late))
 
     def _send_data(self, effect: contract.Send) -> None:
         """Send a run of this member. The protocol may send it to some members at a time, each in a packet of its own."""
@@ -145,7 +153,7 @@ class Ordering:
             causes = (*causes[: self.rank], run.first, *causes[self.rank + 1 :])
         floor = self.knowledge.stable(self.rank)
         data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to(to))
-        if self.stock.add(data) and self._journal:
+        if self._add(data) and self._journal:
             self._core.save(Sent(data.without_messages()))
         self._to_members(data, to)
 
@@ -156,43 +164,54 @@ class Ordering:
         self._to_members(passed_on, effect.to)
 
     def _to_members(self, packet: Data | Control | Have, ranks: tuple[int, ...] | None) -> None:
-        for other in self._others if ranks is None else [self._others[rank] for rank in ranks]:
-            if other is not None:
-                self._core.out.append(Send(packet, (other[0],), other[1]))
+        if ranks is None:
+            to = self._everybody
+        else:
+            others = [self.view.members[rank] for rank in ranks if rank != self.rank]
+            to = tuple(other.name for other in others), tuple(other.incarnation for other in others)
+        if to[0]:
+            self._core.out.append(Send(packet, *to))
 
     # Receiving.
 
-    def take(self, source: int, packet: Data | Control) -> None:
-        """Take a packet of the protocol from another member. Raises ProtocolViolation where no correct member sends it."""
+    def take(self, source: int, packet: Data | Control | Have) -> None:
+        """Take a packet from another member. Raises ProtocolViolation where no correct member sends it. What can be delivered
+        then is delivered by `settle`."""
+        self._unsettled = True
         if packet.known is not None:
             self.knowledge.learn(source, packet.known)
+        if isinstance(packet, Have):
+            return
         if source in self._backlog:
             self._backlog[source].append(packet)
         elif not self._took(source, packet):
             self._backlog[source] = deque([packet])
-        self.release()
 
     def _took(self, source: int, packet: Data | Control) -> bool:
         """Give a packet to the protocol; returns whether it had room for it."""
-        data = packet if isinstance(packet, Data) else None
-        if data is not None:
-            self._check(source, data.run)
+        if isinstance(packet, Data):
+            self._check(source, packet.run)
         try:
             effects = self.protocol.receive(source, packet.packet)
         except HoldBackFull:
             return False
-        if data is not None:
-            origin = data.run.origin
-            self.keep(data)
-            self.knowledge.learn_floor(origin, data.floor)
-        self._perform(effects)
+        if isinstance(packet, Data):
+            self.keep(packet)
+        if effects:
+            self._perform(effects)
         return True
+
+    def settle(self) -> None:
+        """Deliver and send whatever the packets so far allow."""
+        if self._unsettled:
+            self.release()
+        self.pump()
 
     def _check(self, source: int, run: Run) -> None:
         """Raise ProtocolViolation where this is not the next run of its origin, or was relayed though the protocol does not
         relay. With relays, a run of this member may come back to it."""
         origin, relays = run.origin, self.protocol.relays
-        if not (0 <= origin < len(self.delivered)) or (origin != source and not relays):
+        if origin != source and not (relays and 0 <= origin < len(self.delivered)):
             raise ProtocolViolation(source, f"it passed on a run of member {origin}")
         expected = self.stock.count[origin]
         if run.end > expected if origin == self.rank else run.first != expected:
@@ -200,11 +219,13 @@ class Ordering:
 
     def keep(self, data: Data) -> bool:
         """Hold a run, whichever process it came from; returns whether it was new."""
-        if not self.stock.add(data):
-            return False
         run = data.run
         origin = run.origin
+        self.knowledge.learn_floor(origin, data.floor)
+        if not self._add(data):
+            return False
         self._sessions[origin] = (data.session, data.number - run.first)
+        self._flow.moved(origin)
         if self._journal:
             self._core.save(Took(data))
         else:
@@ -212,6 +233,13 @@ class Ordering:
             self.knowledge.holds(origin, origin, run.end)
         self._hold(origin)
         return True
+
+    def _add(self, data: Data) -> bool:
+        """Hold a run and, from time to time, drop those that have become stable."""
+        added = self.stock.add(data)
+        if added and self.stock.has_grown():
+            self.trim()
+        return added
 
     def _hold(self, origin: int) -> None:
         if self._journal:
@@ -235,6 +263,7 @@ class Ordering:
         while log and self._core.is_durable(log[0][0]):
             _, origin, count = log.popleft()
             note(self.rank, origin, count)
+            self._flow.moved(origin)
             more.add(origin)
         return more
 
@@ -246,45 +275,27 @@ class Ordering:
     def heard(self, source: int, known: Known) -> None:
         """Take a packet in which a member says what it holds and has delivered."""
         self.knowledge.learn(source, known)
-        self.release()
-        self.pump()
+        self._unsettled = True
 
-    def _trim(self) -> None:
+    def trim(self) -> None:
         """Drop the messages that are stable."""
         # Messages that are not delivered here are needed here, whatever the others say.
         self.stock.drop(map(min, self.knowledge.all_stable(), self.delivered))
-
-    def _tell_delivered(self) -> None:
-        """Tell senders what is delivered here before their send window is full."""
-        delivered, (some, some_bytes) = self.knowledge.delivered[self.rank], self._soon
-        late = []
-        for origin, count in enumerate(delivered):
-            many = some if self.stock.bytes[origin] < some_bytes else 1
-            if self.delivered[origin] - count >= many:
-                self._core.want_sync()
-            if count - self._told[origin] >= many and origin != self.rank:
-                late.append(origin)
-        if late:
-            for origin in late:
-                self._told[origin] = delivered[origin]
-            self._to_members(Have(self.view.epoch, self.known()), tuple(late))
 
     # Delivering.
 
     def release(self) -> None:
         """Deliver the runs that are safe (without uniform delivery, all) in the order of the protocol."""
-        moved = True
+        self._unsettled, moved, queue = False, True, self.queue
         while moved:
-            while self._queue and (not self._uniform or self._is_safe(self._queue[0])):
-                self.deliver(self._queue.popleft())
+            while queue and (not self._uniform or self.knowledge.is_safe(queue[0].origin, queue[0].end)):
+                self.deliver(queue.popleft())
             moved = bool(self._backlog) and self._retry()
-        self._trim()
+        if self.stock.has_grown():
+            self.trim()
         if self.reads.is_asking():
             for token in self.reads.ready(self.delivered):
                 self._core.read_is_ready(token)
-
-    def _is_safe(self, run: Run) -> bool:
-        return self.knowledge.is_safe(run.origin, run.end)
 
     def _retry(self) -> bool:
         """Offer the protocol again the packets that it had no room for; returns whether that put any run in order."""
@@ -295,13 +306,14 @@ class Ordering:
                 moved = True
             if not packets:
                 del self._backlog[source]
-        return moved and bool(self._queue)
+        return moved and bool(self.queue)
 
     def deliver(self, run: Run) -> None:
         core, origin = self._core, run.origin
         session, base = self._sessions[origin]
         name, members = self.view.members[origin].name, len(self.view.members)
         self.delivered[origin] = run.end
+        self._flow.moved(origin)
         if self._journal:
             # The run is in the journal already, so only the senders' windows wait for this record.
             self._delivered_at.append((core.note(Delivered(origin, run.end)), origin, run.end))
@@ -311,7 +323,7 @@ class Ordering:
 
     def deliver_remainder(self, cut: tuple[int, ...]) -> None:
         """The view ends: deliver the rest of the cut."""
-        self._queue.clear()
+        self.queue.clear()
         left = self.stock.within(cut)
         if self.protocol.relays:
             for data in causes_first(left):
@@ -345,6 +357,7 @@ class Ordering:
     def to_keep(self, previous: Previous | None) -> Kept:
         """The record of everything that is still needed of the journal so far, in normal operation."""
         core, stock = self._core, self.stock
+        self.trim()
         return Kept(
             # A process that has been in a view has no vote in the founding one.
             started=core.started(founds=False),
@@ -359,38 +372,3 @@ class Ordering:
             released=core.operations.released,
             operations=core.operations.kept(),
         )
-
-    def hindrances(self) -> list[Hindrance]:
-        """All messages that are held back here, the members that they wait for, and why."""
-        unknown = "its position in the order is unknown without a message from"
-        found = [self._hindrance(each.run, each.members, unknown) for each in self.protocol.waiting()]
-        for run in self._queue:
-            lacking = self._to_blame(run.origin, self.knowledge.lacking(run.origin, run.end))
-            found.append(self._hindrance(run, lacking, "it is not known to be held by a majority without word from"))
-        if not self._has_room():
-            behind = self._names(self._to_blame(self.rank, self.knowledge.behind(self.rank)))
-            why = f"so much is under way that more waits until it is delivered by {', '.join(behind)}"
-            first = self.operation_before(self.rank, self.sent)
-            found.append(Hindrance(self._core.me.name, first, max(0, self._core.operations.last - first), behind, why))
-        return found
-
-    def _to_blame(self, origin: int, ranks: Iterable[int]) -> list[int]:
-        return to_blame(self.protocol, origin, [rank for rank in ranks if rank != self.rank])
-
-    def slow_relays(self) -> dict[str, int]:
-        """The relays that lack some of what this member sent, and how much of it each has taken."""
-        late = [rank for rank in self.knowledge.lacking(self.rank, self.sent) if rank != self.rank]
-        found = relays_to_blame(self.protocol, self.rank, late)
-        return {self.view.members[rank].name: self.knowledge.held[rank][self.rank] for rank in found}
-
-    def _hindrance(self, run: Run, ranks: Iterable[int], why: str) -> Hindrance:
-        names = self._names(ranks)
-        first = self.operation_before(run.origin, run.first)
-        return Hindrance(self.view.members[run.origin].name, first, run.count, names, f"{why} {', '.join(names)}")
-
-    def _names(self, ranks: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self.view.members[rank].name for rank in ranks if rank != self.rank)
-
-    def waits_for(self) -> set[str]:
-        """The members from which this one needs packets to make progress."""
-        return {name for each in self.hindrances() for name in each.waits_for}

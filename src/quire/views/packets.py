@@ -156,7 +156,7 @@ class Join(GroupPacket, frozen=True, tag="join"):
     joiner: Joiner
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A delivery: a run of a member, or a part of one, and which operations of which session it was."""
 
     epoch: int
@@ -238,7 +238,7 @@ class Held(GroupPacket, frozen=True, tag="held"):
     held: Counts
 
 
-ORDERED = frozenset({Data, Control, Have})
+ORDERED = (Data, Control, Have)
 """Packets of normal operation, which never begin a view change, so that the timer need not run sooner."""
 REPEATED = frozenset({Status, Decide, Welcome, Stale, Join, AskState, StatePart, AskHistory, History, Gone, Closed})
 """Packets that are sent again until they have had their effect, so that dropping one costs only time."""

@@ -15,7 +15,7 @@ import msgspec
 
 from quire.views.effects import Disconnect, ProcessEffect, Write
 from quire.views.introductions import Introduction
-from quire.wire.frames import ADDRESSED, PIECE, FrameError, Numbered, acked, addresses, read_addresses, resume
+from quire.wire.frames import ADDRESSED, PIECE, FrameError, Numbered, acked, read_addresses, resume
 from quire.wire.links import Incoming, Outgoing
 
 PACKET_BYTES_MAX = 1 << 30
@@ -32,6 +32,10 @@ _DOUBTS_MAX = 2
 one that it made and one that was made to it."""
 
 _CHANGED = "another connection replaced this one"
+
+
+Written = tuple[int, tuple[bytes, ...]]
+"""A connection, and a frame for it."""
 
 
 class _Packet(msgspec.Struct, frozen=True):
@@ -122,11 +126,13 @@ class Peer:
             self._use(connection, out)
         if connection != self.connection or self.is_ready:
             return
-        out.extend(Write(connection, frame) for frame in self.outgoing.resume(received))
+        frames: list[Written] = [(connection, frame) for frame in self.outgoing.resume(received)]
         self.is_ready = True
         waiting, self._waiting = self._waiting, []
         for packet in waiting:
-            self.push(packet.pieces, packet.sender, packet.addressee, packet.lamport, out)
+            self.push(packet.pieces, packet.sender, packet.addressee, packet.lamport, frames)
+        if frames:
+            out.append(Write(frames))
 
     def _use(self, connection: int, out: list[ProcessEffect]) -> None:
         others = self.all_connections() - {connection}
@@ -137,7 +143,7 @@ class Peer:
         self._passed_over = frozenset(self.others)
         out.extend(Disconnect(other, _CHANGED) for other in sorted(ended))
         self.incoming.note_acknowledged()
-        out.append(Write(connection, (resume(self.incoming.received),)))
+        out.append(Write(((connection, (resume(self.incoming.received),)),)))
 
     def drop_connection(self, connection: int) -> bool:
         """A connection has ended; returns whether it was the one in use."""
@@ -152,23 +158,23 @@ class Peer:
 
     # Packets.
 
-    def push(self, pieces: Sequence[bytes], sender: int, addressee: int, lamport: int, out: list[ProcessEffect]) -> None:
-        """Put a packet on the link, from this process's incarnation `sender` to the peer's incarnation `addressee` (0: any)."""
+    def push(self, pieces: Sequence[bytes], sender: int, addressee: int, lamport: int, frames: list[Written]) -> None:
+        """Put a packet on the link, from this process's incarnation `sender` to the peer's incarnation `addressee` (0: any).
+        What can be written now is added to `frames`."""
         if 0 < addressee < self.incarnation or (self.life is None and not addressee):
             return
         if addressee > self.incarnation or (self._waiting and not self.is_ready):
             (self._ahead if self.is_ready else self._waiting).append(_Packet(pieces, sender, addressee, lamport))
             if not self.is_ready:
                 return
-        *begin, last = pieces
-        for piece in begin:
-            self._write(self.outgoing.push(PIECE, 0, lamport, piece), out)
-        self._write(self.outgoing.push(ADDRESSED, 0, lamport, last, addresses(sender, addressee)), out)
+        for piece in pieces[:-1]:
+            self._write(self.outgoing.push(PIECE, 0, lamport, piece), frames)
+        self._write(self.outgoing.push_addressed(lamport, sender, addressee, pieces[-1]), frames)
 
-    def _write(self, frame: tuple[bytes, bytes], out: list[ProcessEffect]) -> None:
+    def _write(self, frame: tuple[bytes, bytes], frames: list[Written]) -> None:
         if self.is_ready:
             assert self.connection is not None
-            out.append(Write(self.connection, frame))
+            frames.append((self.connection, frame))
 
     def has_room(self) -> bool:
         """Whether to send it packets that are sent repeatedly anyway."""
@@ -205,7 +211,7 @@ class Peer:
         if self.is_ready and (incoming.unacknowledged() if at_once else incoming.acknowledge_due()):
             incoming.note_acknowledged()
             assert self.connection is not None
-            out.append(Write(self.connection, (acked(incoming.received),)))
+            out.append(Write(((self.connection, (acked(incoming.received),)),)))
 
     def abandon(self) -> None:
         """The peer is not in the view: unless it is connected, drop what is queued for it, which it could not use."""

@@ -14,14 +14,14 @@ from quire.model.payloads import Messages
 from quire.views.codec import GroupCodec
 from quire.views.dialling import Dialling
 from quire.views.directory import Directory
-from quire.views.effects import Connect, Disconnect, Effect, Install, PacketSent, ProcessEffect, Report, Send
+from quire.views.effects import Connect, Disconnect, Effect, Install, PacketSent, ProcessEffect, Report, Send, Write
 from quire.views.introductions import Introduction, objection
 from quire.views.liveness import Liveness
 from quire.views.member import Member
 from quire.views.pace import Pace
-from quire.views.packets import ORDERED, REPEATED, GroupPacket
+from quire.views.packets import ORDERED, REPEATED
 from quire.views.patience import Patience
-from quire.views.peers import Peer
+from quire.views.peers import Peer, Written
 from quire.views.timing import Timing
 from quire.views.view import View
 from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_count
@@ -48,7 +48,7 @@ class Process:
         self.on_effect: Callable[[Effect], None] | None = None
         """For traces: is called with each effect of the member before it is carried out, and may advance the Lamport clock."""
         self.on_packet: Callable[[PacketSent], None] | None = None
-        """For traces: is called with each packet sent. The same packet at the same logical time is a copy."""
+        """For traces: is called with each packet sent."""
         self.hasty = False
         """Whether a ballot that a quorum backs goes on without waiting for further promises."""
         self._directory = Directory(introduction, contacts)
@@ -60,10 +60,6 @@ class Process:
         """Whether the members that are not suspected are a quorum. Otherwise there is no progress until more are back."""
         self._linked = member.core.linked = set()
         self._paused, self._now = False, 0.0
-        self._encoded: tuple[GroupPacket | None, Sequence[bytes]] = (None, ())
-        """The packet that was sent last, and its bytes: often it goes to further peers."""
-        self._sent_at = 0
-        """The logical time when it was sent."""
 
     @property
     def due(self) -> float:
@@ -243,9 +239,9 @@ class Process:
                 self._tell_suspicions(out)
         return out
 
-    def end_turn(self, now: float) -> list[ProcessEffect]:
-        """Everything that came at the same time was received."""
-        return self._done(now, self.member.end_turn())
+    def end_turn(self, now: float, *, may_wait: bool = False) -> list[ProcessEffect]:
+        """Everything that came at the same time was received. `may_wait`: while the member `waits`, this is called again."""
+        return self._done(now, self.member.end_turn(may_wait=may_wait))
 
     def _take(self, peer: Peer, frame: Numbered, out: list[ProcessEffect]) -> None:
         came = peer.take(frame)
@@ -262,7 +258,7 @@ class Process:
         peer.taken(frame, sender)
         if effects:
             self._perform(effects, out)
-        if type(packet) not in ORDERED:
+        if not isinstance(packet, ORDERED):
             self._pace.hurry(self._now)
 
     def _take_control(self, peer: Peer, connection: int, frame: Frame, out: list[ProcessEffect]) -> None:
@@ -372,19 +368,18 @@ class Process:
 
     def send(self, effect: Send, out: list[ProcessEffect]) -> None:
         """Put a packet on the links. It is encoded once, however many peers it goes to."""
-        packet = effect.packet
-        is_copy = packet is self._encoded[0]
-        if not is_copy:
-            self._encoded = (packet, cut(self._codec.encode(packet)))
-        if not is_copy or self._sent_at != self.lamport:
-            self._sent_at = self.lamport = self.lamport + 1
-        pieces, mine, repeated = self._encoded[1], self.member.core.me.incarnation, type(packet) in REPEATED
+        packet, mine, repeated = effect.packet, self.member.core.me.incarnation, type(effect.packet) in REPEATED
+        pieces = cut(self._codec.encode(packet))
+        self.lamport += 1
         if self.on_packet is not None:
             self.on_packet(PacketSent(packet, len(effect.to), sum(map(len, pieces)), self.lamport))
-        for name in effect.to:
+        frames: list[Written] = []
+        for name, addressee in effect.addressees():
             peer = self._peer(name)
             if not repeated or peer.has_room():
-                peer.push(pieces, mine, effect.incarnation or 0, self.lamport, out)
+                peer.push(pieces, mine, addressee, self.lamport, frames)
+        if frames:
+            out.append(Write(frames))
 
     def _enter(self, view: View) -> None:
         """A view begins: its members get time to connect before they count as silent, and nothing is kept for processes that

@@ -7,19 +7,17 @@ from quire.views.membership import Membership
 from quire.views.packets import (
     ASKING_HOW_IT_ENDED,
     IN_ORDER,
+    ORDERED,
     Accept,
     AskHeld,
     AskHistory,
     AskState,
     Closed,
-    Control,
-    Data,
     Decide,
     Fetch,
     Fill,
     Gone,
     GroupPacket,
-    Have,
     Held,
     History,
     Installed,
@@ -92,14 +90,10 @@ class Reception:
         elif isinstance(packet, Held):
             ordering.reads.answered(packet.token, name, packet.held)
             ordering.release()
-        else:
-            self.order(rank, packet)
-
-    def order(self, rank: int, packet: GroupPacket) -> None:
-        if isinstance(packet, (Data, Control)):
-            self.membership.ordering.take(rank, packet)
-        elif isinstance(packet, (Have, Status)) and packet.known is not None:
-            self.membership.ordering.heard(rank, packet.known)
+        elif isinstance(packet, ORDERED):
+            ordering.take(rank, packet)
+        elif isinstance(packet, Status) and packet.known is not None:
+            ordering.heard(rank, packet.known)
 
     def _join_asked(self, name: str, packet: Join) -> None:
         core, incarnation = self.core, packet.joiner.participant.incarnation

@@ -8,11 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from quire.model.messages import Run
 from quire.views.packets import Data
 
+_LOOK_AFTER_RUNS = 4
+_LOOK_AFTER_BYTES = 1 << 16
+"""So many more runs for each other member, or bytes, are held before it is worth while to look what of them can be dropped."""
+
 
 class Stock:
-    """For each member, its runs in order. A run is never split: it is added, retransmitted and dropped as a whole."""
+    """For each member, its runs in order. A run is never split: it is added, retransmitted and dropped as a whole. `window`:
+    how many messages a member may send before some of them are stable."""
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, members: int, window: int) -> None:
+        self._window = window
         self.count = [0] * members
         """How many messages of each member have come, including those that were dropped since."""
         self.bytes = [0] * members
@@ -20,13 +26,17 @@ class Stock:
         self._runs: list[deque[Data]] = [deque() for _ in range(members)]
         self._ends: list[deque[int]] = [deque() for _ in range(members)]
         """Where those runs end."""
+        self._dropped = [0] * members
+        """How many messages of each member are not kept any more."""
+        self._runs_left, self._bytes_left = _LOOK_AFTER_RUNS * (members - 1), _LOOK_AFTER_BYTES
+        """How many more are held before that."""
 
     def add(self, data: Data) -> bool:
         """Add a run if it is the next of its member; otherwise, as with a duplicate, return False."""
         run = data.run
         if run.first != self.count[run.origin]:
             return False
-        self._append(data)
+        self._append(data, run)
         self.count[run.origin] = run.end
         return True
 
@@ -34,13 +44,21 @@ class Stock:
         """Take over the runs that remain of a view that ended with this cut."""
         self.count = list(cut)
         for data in runs:
-            self._append(data)
+            self._append(data, data.run)
 
-    def _append(self, data: Data) -> None:
-        run = data.run
-        self._runs[run.origin].append(data)
-        self._ends[run.origin].append(run.end)
-        self.bytes[run.origin] += len(run.body.payload)
+    def _append(self, data: Data, run: Run) -> None:
+        origin, end, size = run.origin, run.first + run.count, len(run.body.payload)
+        if not self._runs[origin]:
+            self._dropped[origin] = run.first
+        self._runs[origin].append(data)
+        self._ends[origin].append(end)
+        self.bytes[origin] += size
+        self._bytes_left -= size
+        self._runs_left = 0 if end - self._dropped[origin] > self._window else self._runs_left - 1
+
+    def has_grown(self) -> bool:
+        """Whether it is worth while to look what can be dropped."""
+        return self._runs_left <= 0 or self._bytes_left <= 0
 
     def between(self, origin: int, first: int, last: int) -> Iterator[Data]:
         """The runs of a member that begin at message `first` or later, and end at `last` or before."""
@@ -60,15 +78,15 @@ class Stock:
 
     def drop(self, stable: Iterable[int]) -> None:
         """Drop the stable runs: every member has delivered so many messages of each."""
+        self._runs_left, self._bytes_left = _LOOK_AFTER_RUNS * (len(self.count) - 1), _LOOK_AFTER_BYTES
         for origin, (ends, count) in enumerate(zip(self._ends, stable, strict=True)):
             while ends and ends[0] <= count:
-                ends.popleft()
+                self._dropped[origin] = ends.popleft()
                 self.bytes[origin] -= len(self._runs[origin].popleft().run.body.payload)
 
     def dropped(self, origin: int) -> int:
         """How many messages of a member come before the first one that is kept."""
-        runs = self._runs[origin]
-        return runs[0].run.first if runs else self.count[origin]
+        return self._dropped[origin] if self._runs[origin] else self.count[origin]
 
     def messages(self, origin: int) -> int:
         """How many messages of a member are kept."""

@@ -34,6 +34,9 @@ class Witnessing:
         if self._of[origin] and origin != self._rank and run.end > self._told[origin]:
             self._untold.add(origin)
 
+    def owes(self) -> bool:
+        return bool(self._untold)
+
     def told_all(self, held: Sequence[int]) -> None:
         """Another packet to all members carries what is held here, so no acknowledgement is owed."""
         self._told = list(held)

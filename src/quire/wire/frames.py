@@ -43,6 +43,7 @@ _LENGTH = struct.Struct("!I")
 _NUMBERED_FIELDS = struct.Struct("!QIQ")
 _U64 = struct.Struct("!Q")
 _INCARNATIONS = struct.Struct("!QQ")
+_ADDRESSED = struct.Struct("!IBQIQQQ")
 _LENGTH_BYTES = _LENGTH.size
 _FIELDS_END = 1 + _NUMBERED_FIELDS.size
 
@@ -91,9 +92,11 @@ def renumbered(head: bytes, number: int) -> bytes:
     return head[: _HEAD.size] + _U64.pack(number) + head[_HEAD.size + _U64.size :]
 
 
-def addresses(sender: int, addressee: int) -> bytes:
-    """The beginning of the body of an ADDRESSED frame: from which incarnation it comes and for which it is, or for any (0)."""
-    return _INCARNATIONS.pack(sender, addressee)
+def addressed_head(number: int, lamport: int, sender: int, addressee: int, rest_bytes: int) -> bytes:
+    """What comes before the packet in an ADDRESSED frame: of the body, too, which begins with the incarnation from which it
+    comes and the one for which it is, or 0 for any."""
+    length = _ADDRESSED.size - _LENGTH_BYTES + rest_bytes
+    return _ADDRESSED.pack(length, ADDRESSED, number, EPOCH, lamport, sender, addressee)
 
 
 def read_addresses(body: memoryview) -> tuple[int, int, memoryview]:

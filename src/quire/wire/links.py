@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from quire.wire.frames import ADDRESSED, FRAME_BYTES_MAX, FrameError, addresses, numbered_head, renumbered
+from quire.wire.frames import FRAME_BYTES_MAX, FrameError, addressed_head, numbered_head, renumbered
 
 ACK_EVERY_FRAMES = 64
 ACK_EVERY_BYTES = 1 << 18
@@ -58,14 +58,19 @@ class Outgoing:
         """How many of them are known to have arrived."""
         return self._first
 
-    def push(self, kind: int, epoch: int, lamport: int, body: bytes, address: bytes = b"") -> tuple[bytes, bytes]:
-        """Number a frame and keep it; returns what to write, if there is a connection. `address` goes before the body, which
-        can be the same for several links."""
-        head = numbered_head(kind, self._next, epoch, lamport, len(address) + len(body))
-        frame = (head + address, body)
+    def push(self, kind: int, epoch: int, lamport: int, body: bytes) -> tuple[bytes, bytes]:
+        """Number a frame and keep it; returns what to write, if there is a connection: the head, and the body, which can be the
+        same for several links."""
+        return self._keep((numbered_head(kind, self._next, epoch, lamport, len(body)), body))
+
+    def push_addressed(self, lamport: int, sender: int, addressee: int, body: bytes) -> tuple[bytes, bytes]:
+        """The same with a frame that says from which incarnation it comes and for which it is."""
+        return self._keep((addressed_head(self._next, lamport, sender, addressee, len(body)), body))
+
+    def _keep(self, frame: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
         self._next += 1
         self._unacknowledged.append(frame)
-        self.bytes += len(body) + FRAME_COST_BYTES
+        self.bytes += len(frame[1]) + FRAME_COST_BYTES
         return frame
 
     def acknowledged(self, received: int) -> None:
@@ -101,7 +106,7 @@ class Outgoing:
         self.bytes = 0
         self._long.clear()
         self._abandoned = True
-        self.push(ADDRESSED, 0, 0, b"", addresses(0, 0))
+        self.push_addressed(0, 0, 0, b"")
 
     def _renumber(self, received: int) -> None:
         """Go on, after a part was abandoned, where the peer is."""

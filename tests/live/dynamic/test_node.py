@@ -26,14 +26,14 @@ def test_what_follows_from_an_effect_is_done_after_the_rest_of_its_step(monkeypa
 
             def happen(effect: Any) -> None:
                 happened(effect)
-                node.do([Write(1, (b"third",))])
+                node.do([Write([(1, (b"third",))])])
 
             monkeypatch.setattr(group, "happened", happen)
-            node.do([Write(1, (b"first",)), Report("connected", "b"), Write(1, (b"second",))])
+            node.do([Write([(1, (b"first",))]), Report("connected", "b"), Write([(1, (b"second",))])])
             await asyncio.sleep(0)
 
     run_in_virtual_time(main())
-    assert [effect.parts for effect in written] == [(b"first",), (b"second",), (b"third",)]
+    assert [frame for effect in written for _, (frame,) in effect.frames] == [b"first", b"second", b"third"]
 
 
 def test_whoever_ends_a_connection_at_once_is_not_complained_of_by_whoever_dialled(caplog: pytest.LogCaptureFixture) -> None:

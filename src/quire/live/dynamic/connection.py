@@ -27,6 +27,8 @@ REASON_BYTES_MAX = 500
 INTRODUCTION_BYTES_MAX = 1 << 18
 """An introduction has the addresses of all known processes."""
 READ_BYTES = 1 << 18
+TOGETHER_BYTES = 1 << 12
+"""So few bytes are put together before they are written, which takes less time than to write several parts."""
 _CLOSED = "the connection was closed"
 
 
@@ -88,7 +90,10 @@ class NamedConnection(BufferedConnection):
     def flush(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
         if unwritten and self._transport is not None and not self._transport.is_closing():
-            self._transport.writelines(unwritten)
+            if sum(map(len, unwritten)) <= TOGETHER_BYTES:
+                self._transport.write(b"".join(unwritten))
+            else:
+                self._transport.writelines(unwritten)
 
     def refuse(self, reason: str, kind: int = REFUSED) -> None:
         """Tell the other side why, and close. GAVE_UP: this process has given up on the group."""

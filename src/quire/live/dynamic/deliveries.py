@@ -11,7 +11,7 @@ from quire.live.dynamic.events import GroupEvent, ViewMessage
 from quire.model.messages import Run
 
 
-class DeliveredRun(msgspec.Struct, frozen=True):
+class DeliveredRun(msgspec.Struct, frozen=True, gc=False):
     """Consecutive messages of one member, as they were delivered."""
 
     origin: str

@@ -293,7 +293,7 @@ class DynamicGroup(Iterated):
     # What the process tells.
 
     def before_input(self) -> None:
-        if self._submitting.has_pending():
+        if self._flush_scheduled:
             self._flush()
 
     def delivered(self, effect: effects.Deliver) -> None:

@@ -43,8 +43,8 @@ from quire.wire.frames import Frame
 
 _FEW = 2
 """With so few peers, packets seldom come from several at once, and waiting for that made round trips a third longer."""
-_WANTED_MAX = 256
-"""How many effects may wait for the end of a turn, which would never come while there is always more to read."""
+_READS_MAX = 32
+"""How many reads a turn may have, which would never end while there is always more to read."""
 
 
 class Owner(Protocol):
@@ -96,6 +96,8 @@ class Node:
         self._wanted: deque[effects.ProcessEffect] = deque()
         """Effects that are still to be carried out, in order."""
         self._doing = False
+        self._reads = 0
+        """How many reads this turn has had."""
         self._turn_ends = False
         """Whether the end of the turn is scheduled."""
         self._perform: dict[type, Callable[[Any], None]] = {
@@ -211,10 +213,11 @@ class Node:
             self._recording.keep()
 
     def _write(self, effect: effects.Write) -> None:
-        connection = self._connections.get(effect.connection)
-        if connection is not None:
-            connection.write(effect.parts)
-            self._unflushed[effect.connection] = connection
+        for number, parts in effect.frames:
+            connection = self._connections.get(number)
+            if connection is not None:
+                connection.write(parts)
+                self._unflushed[number] = connection
 
     def _save(self, effect: effects.Save) -> None:
         assert self.journal is not None
@@ -293,16 +296,25 @@ class Node:
 
     def arrived(self, connection: NamedConnection, frames: Iterator[Frame]) -> None:
         self._owner.before_input()
+        self._reads += 1
         self._wanted.extend(self.process.received(self._now(), connection.number, frames))
-        if len(self._connections) <= _FEW or len(self._wanted) > _WANTED_MAX:
+        if len(self._connections) <= _FEW or self._reads >= _READS_MAX:
             self._end_turn()
         elif not self._turn_ends:
             self._turn_ends = True
             asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
-        self._turn_ends = False
-        self.do(self.process.end_turn(self._now()))
+        self._turn_ends, self._reads = False, 0
+        self.do(self.process.end_turn(self._now(), may_wait=True))
+        if self.process.member.waits:
+            # By then the application has run, if it waited for nothing but its own message.
+            asyncio.get_running_loop().call_soon(self._say_the_rest)
+
+    def _say_the_rest(self) -> None:
+        self._owner.before_input()
+        if self.process.member.waits:
+            self.do(self.process.end_turn(self._now()))
 
     def gave_up(self, connection: NamedConnection, why: str) -> None:
         if not self._stopped:

@@ -66,8 +66,6 @@ class MemberRecording:
 
     def keep(self) -> None:
         """Write what was recorded, before others can know of it."""
-        if self._recorder is not None:
-            self._recorder.settle()
         self._recording.keep_up()
 
     async def end(self, failure: str = "") -> None:

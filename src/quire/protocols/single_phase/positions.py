@@ -12,6 +12,8 @@ def rank(member: int, time: int, members: int, rotating: bool) -> int:
 
 def need(other: int, time: int, member: int, members: int, rotating: bool) -> int:
     """The clock of `other` that rules out that it sends something which belongs before the operation (time, member)."""
+    if not rotating:
+        return time if other < member else time - 1
     return time if rank(other, time, members, rotating) < rank(member, time, members, rotating) else time - 1
 
 

@@ -161,7 +161,9 @@ class ProcessWorld(Hosts):
             self.end_turn(end.name)
 
     def end_turn(self, name: str) -> None:
-        self._run(name, self.process(name).end_turn(self.now))
+        self._run(name, self.process(name).end_turn(self.now, may_wait=True))
+        if self.process(name).member.waits:
+            self._run(name, self.process(name).end_turn(self.now))
 
     def _ended(self, end: End) -> None:
         """A connection has ended here. Before anybody has introduced itself, that is no connection yet."""
@@ -191,7 +193,8 @@ class ProcessWorld(Hosts):
             case Send():
                 self._observe(name, effect)
             case Write():
-                self.network.write(effect.connection, b"".join(effect.parts))
+                for connection, parts in effect.frames:
+                    self.network.write(connection, b"".join(parts))
             case Connect():
                 self.network.dials.append(Dial(name, effect.address))
             case Disconnect():

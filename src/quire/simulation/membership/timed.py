@@ -146,16 +146,21 @@ class TimedWorld(ProcessWorld):
 
     def _run(self, name: str, effects: Sequence[Effect | ProcessEffect]) -> None:
         super()._run(name, effects)
-        self._recorders[name].settle()
         self._arm(name)
 
     def _perform(self, name: str, effect: Effect | ProcessEffect) -> None:
-        end = self.network.ends.get(effect.connection) if isinstance(effect, Write | Disconnect) else None
-        super()._perform(name, effect)
         match effect:
-            case Write() | Disconnect():
-                if end is not None:
-                    self._arrives(name, end.other)
+            case Write():
+                used = [connection for connection, _ in effect.frames]
+            case Disconnect():
+                used = [effect.connection]
+            case _:
+                used = []
+        ends = [end for end in map(self.network.ends.get, used) if end is not None]
+        super()._perform(name, effect)
+        for end in ends:
+            self._arrives(name, end.other)
+        match effect:
             case Connect():
                 dial, target = self.network.dials[-1], name_at(effect.address)
                 self.at(

@@ -16,6 +16,7 @@ from quire.model.payloads import Messages
 from quire.simulation.membership.hosts import Host, Hosts
 from quire.views.core import GroupSettings
 from quire.views.effects import Effect, ProcessEffect, Send
+from quire.views.packets import GroupPacket
 from quire.views.view import Participant
 
 
@@ -23,7 +24,8 @@ class _InFlight(msgspec.Struct):
     packet: bytes
     source: str
     source_incarnation: int
-    incarnation: int | None
+    incarnation: int
+    """For which it is; 0: for any."""
 
 
 class World(Hosts):
@@ -101,7 +103,7 @@ class World(Hosts):
         """The first packet of a link arrives."""
         packet = self.links[link].popleft()
         member = self._member(link[2])
-        if packet.incarnation in (None, member.core.me.incarnation):
+        if packet.incarnation in (0, member.core.me.incarnation):
             read = self.codec.packet(packet.packet)
             effects = member.receive(packet.source, packet.source_incarnation, read, hasty=self.hasty)
             self._run(link[2], effects)
@@ -114,16 +116,16 @@ class World(Hosts):
             super()._perform(name, effect)
             return
         self._observe(name, effect)
-        for to in effect.to:
-            self._put(name, to, effect)
+        for to, addressee in effect.addressees():
+            self._put(name, to, addressee, effect.packet)
 
-    def _put(self, name: str, to: str, effect: Send) -> None:
+    def _put(self, name: str, to: str, addressee: int, packet: GroupPacket) -> None:
         source, target = self.processes[name], self.processes.get(to)
         if target is None or target.member is None:
             return
-        if effect.incarnation is not None and target.member.core.me.incarnation != effect.incarnation:
+        if addressee and target.member.core.me.incarnation != addressee:
             return
         link = (name, source.life, to, target.life)
         incarnation = self._member(name).core.me.incarnation
         packets = self.links.setdefault(link, deque())
-        packets.append(_InFlight(self.codec.encode(effect.packet), name, incarnation, effect.incarnation))
+        packets.append(_InFlight(self.codec.encode(packet), name, incarnation, addressee))

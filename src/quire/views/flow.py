@@ -1,0 +1,53 @@
+"""Flow control in a view: this member's send window, and when senders are told that their messages are delivered here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quire.views.core import GroupSettings
+from quire.views.knowledge import Knowledge
+from quire.views.stock import Stock
+
+
+class Flow:
+    """Of the member of this rank, in one view."""
+
+    def __init__(self, settings: GroupSettings, stock: Stock, knowledge: Knowledge, rank: int) -> None:
+        self._outstanding, self._outstanding_bytes = settings.outstanding, settings.outstanding_bytes
+        self._soon = (settings.outstanding + 3) // 4, settings.outstanding_bytes // 4
+        """After so many delivered messages, or with so many bytes kept, the sender is told, so that its window opens."""
+        self._stock, self._knowledge, self._rank = stock, knowledge, rank
+        self._told = [0] * len(stock.count)
+        """How many messages of each member this one has said that it has delivered."""
+        self._moved: set[int] = set()
+        """The members some of whose messages were kept or delivered since `late` was last asked."""
+
+    def has_room(self, sent: int) -> bool:
+        """Whether the send window has room, if so many messages were sent."""
+        under_way = sent - self._knowledge.stable(self._rank)
+        return under_way < self._outstanding and self._stock.bytes[self._rank] < self._outstanding_bytes
+
+    def moved(self, origin: int) -> None:
+        """Further messages of this member are kept or delivered, or have become durable."""
+        self._moved.add(origin)
+
+    def told_all(self, delivered: Sequence[int]) -> None:
+        """A packet to all members says how much is delivered here."""
+        self._told = list(delivered)
+
+    def late(self, delivered: Sequence[int]) -> tuple[list[int], bool]:
+        """The senders to be told now what is delivered here, before their send windows are full; and whether more could be told
+        if it were durable."""
+        durably, (some, some_bytes), bytes_kept = self._knowledge.delivered[self._rank], self._soon, self._stock.bytes
+        late: list[int] = []
+        waits_for_disk = False
+        for origin in self._moved:
+            count = durably[origin]
+            many = some if bytes_kept[origin] < some_bytes else 1
+            if delivered[origin] - count >= many:
+                waits_for_disk = True
+            if count - self._told[origin] >= many and origin != self._rank:
+                late.append(origin)
+                self._told[origin] = count
+        self._moved.clear()
+        return sorted(late), waits_for_disk

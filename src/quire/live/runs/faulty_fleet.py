@@ -7,7 +7,6 @@ sent and acknowledged, the group is closed.
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 
 from quire.live.runs.disks import Disks
 from quire.live.runs.faulty_processes import FaultyProcesses
-from quire.live.runs.fleet import DRAIN_S, PLAN, FleetFailed
+from quire.live.runs.fleet import DRAIN_S, FleetFailed, member_command
 from quire.live.runs.hosts import Hosts
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Ended, Standing
@@ -60,11 +59,8 @@ class FaultyFleet(FaultyProcesses):
     # Processes.
 
     def command(self, number: int) -> Sequence[str | Path]:
-        plan = self.work / PLAN
-        if not plan.exists():
-            plan.write_bytes(msgspec.json.encode(self._plan))
         journal = self.disk(number) / f"p{number:05d}.journal"
-        return [sys.executable, "-m", "quire.live.runs.member", plan, str(number), self._parts, journal]
+        return member_command(self._plan, self.work, number, self._parts, journal)
 
     def forget(self, number: int) -> None:
         self.standing.pop(number, None)

@@ -6,7 +6,6 @@ The faults begin when everybody who sends has begun to. When all members have do
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 
 from quire.live.runs.faulty_fleet import RETURN_S
 from quire.live.runs.faulty_processes import FaultyProcesses
-from quire.live.runs.fleet import DRAIN_S, PLAN, FleetFailed
+from quire.live.runs.fleet import DRAIN_S, FleetFailed, member_command
 from quire.live.runs.hosts import Hosts
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Ended, Progress
@@ -51,10 +50,7 @@ class FaultyService(FaultyProcesses):
         await self.until(self.running, DRAIN_S + self._plan.silence_s, "the service was not closed")
 
     def command(self, number: int) -> Sequence[str | Path]:
-        plan = self.work / PLAN
-        if not plan.exists():
-            plan.write_bytes(msgspec.json.encode(self._plan))
-        return [sys.executable, "-m", "quire.live.runs.member", plan, str(number), self._parts]
+        return member_command(self._plan, self.work, number, self._parts)
 
     def forget(self, number: int) -> None:
         self._ended.pop(number, None)

@@ -70,7 +70,6 @@ class Fleet:
         """
         with Scratch.temporary("run") as scratch:
             self._work = scratch.path
-            (self._work / PLAN).write_bytes(msgspec.json.encode(self._plan))
             await self._run()
             self._judge()
 
@@ -96,9 +95,7 @@ class Fleet:
                 await process.wait()
 
     async def _start(self, member: int) -> Process:
-        return await start_process(
-            [sys.executable, "-m", "quire.live.runs.member", self._work / PLAN, str(member), self._parts], self._log(member)
-        )
+        return await start_process(member_command(self._plan, self._work, member, self._parts), self._log(member))
 
     async def _follow(self, member: int, process: Process) -> None:
         assert process.stdout is not None
@@ -185,6 +182,14 @@ class Fleet:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.send_signal(number)
+
+
+def member_command(plan: Plan, work: Path, number: int, parts: Path, *more: Path) -> Sequence[str | Path]:
+    """What starts a process that takes part as it is planned. The plan is put into the directory `work`."""
+    file = work / PLAN
+    if not file.exists():
+        file.write_bytes(msgspec.json.encode(plan))
+    return [sys.executable, "-m", "quire.live.runs.member", file, str(number), parts, *more]
 
 
 async def start_process(command: Sequence[str | Path], log: Path) -> Process:

@@ -1,6 +1,6 @@
-"""Importing: logs of other systems become run directories that everything else here reads.
+"""Importing: converts logs of other systems into run directories, which all other commands can read.
 
-A file is cut into chunks, which tasks parse side by side. What they find goes through files, sorted by host: each host's
-events are put in local order by one task, then causes are looked up, messages numbered, and the trace written. The driver
+Files are cut into chunks, which tasks parse in parallel. The stages pass records on in scratch files, grouped by host: for each
+host, one task puts the events in local order; then causes are resolved, messages numbered, and the trace written. The driver
 sees counts, hosts and defects, never events.
 """

@@ -1,12 +1,13 @@
-"""Events that say what they follow, and not in which order their host had them: spans, commits, steps of agents.
+"""Finds a local order for events that name their causes but have no order at their host: spans, commits, agents' steps.
 
-Start times are no order: clocks differ, and many start at once. So all events of a run are put in one order in which
-causes come first, and which keeps to the times otherwise; every host has its events in that order. Where no hosts are named, or
-times are to say nothing, events that follow each other make up lanes, and nothing is ordered that the log does not order.
+Start times do not give an order: clocks differ, and many events start at the same time. So all events of a run are put in one
+order with causes first, which follows the times otherwise; each host's events take their local order from it. If no hosts are
+named, or times are to be ignored, chains of events that follow each other become lanes, and nothing is ordered that the log
+does not order.
 
-Executions that share a run come one after the other.
+Executions that share a run are placed one after the other.
 
-One task does so for a run, with about 100 bytes per event and 8 for every host of an event that others follow.
+One task does this for a run, with about 100 bytes per event, and 8 bytes per host for each event that others follow.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from quire.pipeline.importing.scratch import EDGES, Scratch, save_table
 
 LANES_MAX = 10_000
 _VECTORS_MAX = 400_000_000
-"""More entries of vectors than this are not worth their memory: then a cause that another accounts for stays."""
+"""If vectors would need more entries than this, they are not computed, and causes that another one implies are kept."""
 
 _UNTIMED = -(1 << 62)
 
@@ -41,12 +42,12 @@ class ArrangeTask(msgspec.Struct, tag="arrange"):
     active: tuple[int, ...]
     """The processes that have records."""
     lanes: bool
-    """Only what follows each other is in one order."""
+    """Whether to split hosts into lanes, so that only events which follow each other are ordered."""
 
 
 class Skew(msgspec.Struct, frozen=True, order=True):
-    """By how much the clock of one host is behind that of another: at least so much, because events there began before what
-    they followed; and as the shortest ways in both directions suggest, if there are both."""
+    """How far the clock of one host is behind another's: a lower bound, from events that began before the ones they followed;
+    and an estimate from the shortest delays in both directions, if there are both."""
 
     behind: str
     ahead: str
@@ -58,24 +59,24 @@ class Skew(msgspec.Struct, frozen=True, order=True):
 class ArrangedRecords(msgspec.Struct):
     defects: Defects
     hosts: list[str]
-    """The processes that there are now: hosts, or lanes of them."""
+    """The resulting processes: hosts, or lanes of hosts."""
     skews: list[Skew]
     dropped: int = 0
 
 
 class _Graph(NamedTuple):
-    """All records of a run, process after process, and the pairs of which one follows the other."""
+    """All records of a run, grouped by process, and the (effect, cause) pairs between them."""
 
     start: np.ndarray
     process: np.ndarray
     execution: np.ndarray
-    """Nothing follows anything of another one."""
+    """The execution of each record; there are no causes across executions."""
     time: np.ndarray
     known: np.ndarray
     effect: np.ndarray
     cause: np.ndarray
     kept: np.ndarray
-    """Which records stay: not those that repeat others."""
+    """Which records are kept: those that do not repeat others."""
 
 
 def arrange(task: ArrangeTask) -> ArrangedRecords:
@@ -93,12 +94,12 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
     begin = np.searchsorted(effect, np.arange(len(graph.time) + 1)).astype(np.int64)
     process = graph.process
     if task.lanes:
-        # What repeats something is in no lane, and will not be written.
+        # Records that repeat others have no lane, and are not written.
         lane = np.maximum(lanes(order, begin, cause, graph.execution, graph.process, len(task.hosts)), 0)
         used, process = np.unique(graph.process * LANES_MAX + lane, return_inverse=True)
         done.hosts = _name_lanes(task, lane, used)
     members = len(done.hosts)
-    # Places at each process, in the order of all.
+    # Number the records of each process, in the common order.
     by_process = order[np.argsort(process[order], kind="stable")]
     sizes = np.bincount(process[by_process], minlength=members)
     first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
@@ -110,7 +111,7 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
 
 
 def _name_lanes(task: ArrangeTask, lane: np.ndarray, used: np.ndarray) -> list[str]:
-    """What lanes are called: the first of a host like the host."""
+    """The names of lanes; the first lane of a host has the host's name."""
     if max(len(used), int(lane.max(initial=0)) + 1) > LANES_MAX:
         advice = "say with --map host=COLUMN where they happened"
         if task.hosts != (NOWHERE,):
@@ -123,7 +124,7 @@ def _name_lanes(task: ArrangeTask, lane: np.ndarray, used: np.ndarray) -> list[s
     names = []
     for host, number in zip(hosts.tolist(), numbers.tolist(), strict=True):
         name = task.hosts[host] if number == 0 else f"{task.hosts[host]}~{number + 1}"
-        while number and name in taken:  # A host that is called like a lane.
+        while number and name in taken:  # There is a host with the name of this lane.
             name += "~"
         taken.add(name)
         names.append(name)
@@ -170,7 +171,7 @@ def _told(
     order: np.ndarray, process: np.ndarray, number: np.ndarray, begin: np.ndarray, effect: np.ndarray, cause: np.ndarray,
     members: int,
 ) -> np.ndarray:  # fmt: skip
-    """Which pairs tell a process something new: the others follow from these, and from the order at each process."""
+    """Which (effect, cause) pairs are needed: the others follow from these and from the local orders."""
     is_named = np.zeros(len(process), np.bool_)
     is_named[cause[process[cause] != process[effect]]] = True
     named = np.flatnonzero(is_named)
@@ -183,7 +184,7 @@ def _told(
 
 
 def _compare_clocks(task: ArrangeTask, graph: _Graph, done: ArrangedRecords) -> None:
-    """Report what began before what it follows, and what that says of the clocks of two hosts."""
+    """Report events that began before their causes, and what that reveals about the clocks of two hosts."""
     timed = graph.known[graph.effect] & graph.known[graph.cause]
     effect, cause = graph.effect[timed], graph.cause[timed]
     took = graph.time[effect] - graph.time[cause]
@@ -216,7 +217,7 @@ def _write(
     task: ArrangeTask, graph: _Graph, by_process: np.ndarray, first: np.ndarray, process: np.ndarray, number: np.ndarray,
     effect: np.ndarray, cause: np.ndarray,
 ) -> None:  # fmt: skip
-    """The records of each process in their new order, and what they follow."""
+    """Write the records of each process in their new order, and their causes."""
     tables = [task.scratch.load("local", task.run, active) for active in task.active]
     sizes = np.diff(graph.start)
     at = np.full(len(graph.time), -1, np.int64)
@@ -242,7 +243,7 @@ def _write(
 
 
 def _replace(task: ArrangeTask, stage: str, process: int, table: pa.Table) -> None:
-    """Put a table in the place of one that is still being read."""
+    """Replace a table that is still memory-mapped."""
     path = task.scratch.path(stage, task.run, process)
     save_table(f"{path}.new", table)
     os.replace(f"{path}.new", path)

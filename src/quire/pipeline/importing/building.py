@@ -1,5 +1,7 @@
-"""Records and their causes become the rows of a trace: deliveries first, then the event itself, as a send where others
-name it; with message numbers and logical times."""
+"""Turns records and their causes into the rows of a trace, with message numbers and logical times.
+
+An event becomes one delivery for each of its causes, then a row for the event itself, which is a send if others name it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Numbered(msgspec.Struct):
 
 
 class StampTask(msgspec.Struct, tag="stamp"):
-    """Give every row of a run a logical time; raises BadInput where there is none."""
+    """Assign every row of a run a logical time; raises BadInput if the logs contradict each other."""
 
     scratch: Scratch
     source: Source
@@ -45,20 +47,20 @@ class StampTask(msgspec.Struct, tag="stamp"):
     active: tuple[int, ...]
     clocked: bool
     together: int
-    """How many executions there are in the run, one after the other; 0 if it is one by itself."""
+    """How many executions share the run, one after the other; 0 if it is a single one."""
 
 
 class Stamped(msgspec.Struct):
     kept: bool
-    """Whether the log had logical times of its own, and they were right."""
+    """Whether the log's own logical times were kept, because they were consistent."""
     begins: np.ndarray
-    """Where executions share the run: with which logical time each begins, and the first after the last."""
+    """If executions share the run: the logical times at which each begins and the last one ends."""
     events: np.ndarray
-    """How many each of them has."""
+    """The number of events of each execution."""
 
 
 class Rows(msgspec.Struct):
-    """The rows of a process: what each is, and of which record."""
+    """The rows of a process: the kind and message of each, and its record."""
 
     kind: np.ndarray
     origin: np.ndarray
@@ -96,7 +98,7 @@ def lay_rows(scratch: Scratch, run: int, process: int, clocked: bool) -> Rows:
     is_delivery = rank < deliveries[record]
     numbers = scratch.load_numbers("numbers", run, process)
     own = numbers[record]
-    # What a transaction read names the write that it saw, as a delivery names its message, but orders nothing.
+    # A transaction's read names the write that it saw, as a delivery names its message, but implies no order.
     heard = np.where(kinds[record] == VIEW, VIEW, DELIVER)
     kind = np.where(is_delivery, heard, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
     origin, seq = np.full(len(record), process, np.int32), own.astype(np.int64)
@@ -147,11 +149,11 @@ def stamp(task: StampTask) -> Stamped:
 
 
 def one_after_the_other(times: np.ndarray, execution: np.ndarray, count: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Logical times that put every execution after the one before, None if there are none so large; and where each begins."""
+    """Logical times shifted so that executions follow one another (None if they would overflow); and where each begins."""
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(low, execution, times)
     np.maximum.at(high, execution, times)
-    # In floating point first: times of clocks may be too large to be put after each other.
+    # In floating point first, because the sum of clock times may overflow.
     if (high.astype(np.float64) - low + 1).sum() >= TIME_END:
         return None, np.zeros(0, np.int64)
     begins = np.concatenate(([0], np.cumsum(high - low + 1)))
@@ -159,14 +161,14 @@ def one_after_the_other(times: np.ndarray, execution: np.ndarray, count: int) ->
 
 
 def _executions(task: StampTask, process: int) -> np.ndarray:
-    """Of each record of a process, its execution."""
+    """The execution of each record of a process."""
     if process not in task.active:
         return np.empty(0, np.int32)
     return np.asarray(task.scratch.load("local", task.run, process)["execution"])
 
 
 def clock_times(scratch: Scratch, run: int, process: int, rows: Rows, stride: int) -> np.ndarray:
-    """Logical times from vector clocks: what happens after an event has a clock of a greater sum."""
+    """Logical times from vector clocks: an event that happens after another has a clock with a greater sum."""
     offsets, _, counts = flatten(scratch.load("local", run, process), "clock_hosts", "clock_counts")
     sums = np.add.reduceat(np.append(counts, 0), offsets[:-1])
     times: np.ndarray = sums[rows.record] * stride + rows.rank
@@ -174,7 +176,7 @@ def clock_times(scratch: Scratch, run: int, process: int, rows: Rows, stride: in
 
 
 def _given(task: StampTask, process: int, rows: Rows) -> np.ndarray | None:
-    """The logical times of the log itself, where each of its records is one row and has one."""
+    """The log's own logical times, if every record is a single row and has one."""
     column = task.scratch.load("local", task.run, process)["lamport"]
     if column.null_count or (rows.rank > 0).any():
         return None
@@ -205,7 +207,7 @@ def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep
 
 
 def _messages(scratch: Scratch, run: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """The numbers of the messages that these records sent; what nobody sent keeps its name."""
+    """The numbers of the messages that these records sent; a message that nobody sent keeps its hashed name."""
     seq = index.copy()
     for process in np.flatnonzero(np.bincount(source[source >= 0])).tolist():
         chosen = source == process

@@ -1,7 +1,7 @@
-"""Cells of CSV and of JSON lines, found in the bytes of a file by compiled loops, without an object for each.
+"""Fast path for CSV and JSON lines: finds the cells in a file's bytes with compiled loops, without creating objects.
 
-Only what nearly all files have is understood here. A row with anything else is `odd`, and is left to the readers that know all
-of it; and where even the rows cannot be told apart, so is everything.
+Only the syntax that nearly all files use is handled here. A row with anything else is marked `odd` and left to the complete
+readers; if not even the rows can be separated, everything is left to them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from quire.pipeline.compiled import compiled, piece
 from quire.pipeline.importing.json_bytes import NAMES_MAX, SLOTS, number_name, skip_space
 
 NUMBER, TEXT, CLOCK, NULL = 0, 1, 2, 3
-"""What a cell holds. A clock is an object whose values are whole numbers."""
+"""The types of a cell. A clock is an object whose values are whole numbers."""
 
 SHAPES_MAX = 64
 KEYS_MAX = 64
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _OPEN, _CLOSE, _MINUS, _ZERO, _NEWLINE, _RETURN = 34, 92, 44, 58, 123, 125, 45, 48, 10, 13
 _FIELD_MAX = 100_000
-"""The reader of CSV that knows all of it has a limit, of which it tells."""
+"""The field size limit of the complete CSV reader, which reports fields beyond it."""
 
 
 class CsvRows(NamedTuple):
-    """Records of CSV: where each begins and ends, how many lines come before it, whether it is odd, and its cells, with how
-    many quotes in each are doubled."""
+    """CSV records: where each begins and ends, how many lines precede it, whether it is odd, and its cells, with the number of
+    doubled quotes in each."""
 
     row: np.ndarray
     lines: np.ndarray
@@ -36,8 +36,8 @@ class CsvRows(NamedTuple):
 
 
 class JsonRows(NamedTuple):
-    """Lines of JSON that hold something: where each begins and ends, how many come before it, which of the `shapes` it has, -1
-    for an odd one, and where its cells begin; what these hold; and the names of each shape's cells, by where they stand."""
+    """Non-empty JSON lines: where each begins and ends, how many lines precede it, its shape (-1 if it is odd), and where its
+    cells begin; the type of each cell; and for each shape the names of its cells, as byte ranges."""
 
     row: np.ndarray
     lines: np.ndarray
@@ -49,7 +49,7 @@ class JsonRows(NamedTuple):
 
 
 def csv_rows(data: np.ndarray, separator: str, columns: int) -> CsvRows | None:
-    """The records; None where quotes are not as RFC 4180 has them, or lines end in other ways."""
+    """The records; None if quotes or line ends do not follow RFC 4180."""
     most = int((data == _NEWLINE).sum()) + 1
     row, lines, odd = np.empty((most, 2), np.int64), np.empty(most, np.int64), np.zeros(most, np.bool_)
     cells, doubled = np.zeros((most, columns, 2), np.int64), np.zeros((most, columns), np.int32)
@@ -71,8 +71,8 @@ def json_rows(data: np.ndarray) -> JsonRows:
 
 @compiled
 def record_starts(data: np.ndarray, own: int, inside: bool) -> tuple[int, int]:
-    """Where the first record of CSV begins, and the first that begins after `own` bytes; the end of the data where none does.
-    `inside`: the data begins inside quotes."""
+    """Where the first CSV record begins, and where the first one after `own` bytes begins; the end of the data if none does.
+    `inside`: whether the data begins inside quotes."""
     first = len(data) if inside else 0
     if own == 0 and not inside:
         return 0, 0
@@ -91,7 +91,7 @@ def _split_csv(
     data: np.ndarray, separator: int, columns: int, row: np.ndarray, lines: np.ndarray, odd: np.ndarray, cells: np.ndarray,
     doubled: np.ndarray,
 ) -> int:  # fmt: skip
-    """How many records there are; -1 where they cannot be told apart here."""
+    """Split the data into records and return how many there are; -1 if they cannot be separated here."""
     at, end, passed, rows = 0, len(data), 0, 0
     while at < end:
         if data[at] == _NEWLINE or (data[at] == _RETURN and at + 1 < end and data[at + 1] == _NEWLINE):
@@ -152,7 +152,7 @@ def _split_csv(
 
 @piece
 def _text_end(data: np.ndarray, at: int, end: int) -> int:
-    """Where the text that begins here ends, before its quote; -1 if something in it is escaped, or must not be in it."""
+    """Where the text that begins here ends, before its quote; -1 if it contains escapes or invalid characters."""
     while at < end and data[at] != _QUOTE:
         if data[at] == _BACKSLASH or data[at] < 32:
             return -1
@@ -176,7 +176,7 @@ def _number_end(data: np.ndarray, at: int, end: int) -> int:
 
 @piece
 def _clock_end(data: np.ndarray, at: int, end: int) -> int:
-    """Where the clock that begins here ends; -1 if this is none."""
+    """Where the clock that begins here ends; -1 if it is not a clock."""
     at = skip_space(data, at + 1, end)
     if at < end and data[at] == _CLOSE:
         return at + 1
@@ -204,7 +204,7 @@ def _clock_end(data: np.ndarray, at: int, end: int) -> int:
 
 @piece
 def _cell(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, int]:
-    """The cell that begins here: what it holds, -1 if it is odd; where it begins and ends; and where what follows begins."""
+    """The cell that begins here: its type (-1 if it is odd), where it begins and ends, and where the rest begins."""
     if data[at] == _QUOTE:
         last = _text_end(data, at + 1, end)
         return (TEXT, at + 1, last, last + 1) if last >= 0 else (-1, 0, 0, 0)
@@ -264,7 +264,7 @@ def _split_json(
                 whole = at < end and data[at] == _CLOSE and skip_space(data, at + 1, end) == end
                 break
         if whole:
-            # Nearly always the shape of the row before.
+            # Nearly always the shape of the previous row.
             for step in range(known):
                 candidate = (latest + step) % known
                 if sizes[candidate] == count:

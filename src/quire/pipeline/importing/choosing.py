@@ -1,4 +1,4 @@
-"""Which format logs have, and how they are to be read: what the caller says, and what the beginnings of the files show."""
+"""Chooses the format of the logs and how to read them, from the caller's request and the beginnings of the files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD_BYTES = 1 << 16
 
 
 class Choice(NamedTuple):
-    """A format, and how it is read here."""
+    """A format, with its settings for this import."""
 
     name: str
     format: Format[Any]
@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 
 
 def choose(files: Sequence[Input], request: ImportRequest) -> Choice:
-    """How all the files are to be read. Raises BadInput, in one sentence, where that cannot be decided."""
+    """Decide how to read all the files. Raises BadInput, with a message of one sentence, if that is not possible."""
     logs = [Log(file, _read_head(file)) for file in files]
     entry = _named(request) or _recognise(logs)
     _check_options(entry, files[0].name, request)
@@ -48,14 +48,14 @@ def _read_head(file: Input) -> bytes:
 
 
 def _named(request: ImportRequest) -> Entry | None:
-    """The format that was asked for, by its name or by an option that only it has."""
+    """The requested format: by its name, or by an option that only it has."""
     if request.format != AUTO:
         return registry.find(request.format)
     return next((entry for entry in FORMATS if any(getattr(request, option) for option in entry.implied_by)), None)
 
 
 def _recognise(logs: Sequence[Log]) -> Entry:
-    """The format that all the logs have."""
+    """The common format of all the logs."""
     first = _looks_like(logs[0])
     for log in logs[1:]:
         other = _looks_like(log)
@@ -78,7 +78,7 @@ def _looks_like(log: Log) -> Entry:
 
 
 def _check_options(entry: Entry, name: str, request: ImportRequest) -> None:
-    """Refuse what this format has no use for."""
+    """Refuse options that this format does not take."""
     for option, flag in OPTIONS.items():
         if getattr(request, option) and option not in entry.options:
             takers = " and ".join(registry.takers(option))

@@ -1,7 +1,6 @@
-"""Files in chunks of whole lines, so that tasks can read one large file side by side.
+"""Cuts files into chunks of whole lines, so that tasks can read one large file in parallel.
 
-A chunk has the lines that begin within its bytes. Chunks do not depend on how many tasks there are, so neither does
-what is read.
+A chunk has the lines that begin within its byte range. Chunks do not depend on the number of tasks, so neither does the result.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from quire.pipeline.importing.inputs import Input
 
 CHUNK_BYTES = 8 << 20
 LINE_MAX = 64 << 20
-"""A longer line is taken for a file that is no log."""
+"""A file with a longer line is not taken for a log."""
 RECORD_MAX = 1 << 20
-"""How far a record may go over the end of its chunk."""
+"""How far a record may extend beyond the end of its chunk."""
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -30,7 +29,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 def cut_files(files: Sequence[Input], chunk_bytes: int) -> list[Chunk]:
-    """The chunks of all files, in order. Raises BadInput where there is nothing to read."""
+    """The chunks of all files, in order. Raises BadInput if there is nothing to read."""
     chunks: list[Chunk] = []
     for number, (path, name, begin) in enumerate(files):
         try:
@@ -46,9 +45,9 @@ def cut_files(files: Sequence[Input], chunk_bytes: int) -> list[Chunk]:
 
 
 def read_chunk(chunk: Chunk, overrun: int = 0) -> tuple[bytes, int, int]:
-    """The bytes from the chunk's first line on, how many of them are its own, and where they begin in the file.
+    """The bytes from the chunk's first line on, how many of them belong to the chunk, and where they begin in the file.
 
-    What follows, up to `overrun` bytes, is there for records that begin in the chunk and end after it.
+    Up to `overrun` further bytes are included, for records that begin in the chunk and end after it.
     """
     with open(chunk.path, "rb") as file:
         start = chunk.begin if chunk.start == chunk.begin else _line_start(file, chunk.path, chunk.start)
@@ -68,7 +67,7 @@ def _line_start(file: object, path: str, offset: int) -> int:
 
 
 def decode_text(data: bytes, path: str, first_line: int) -> str:
-    """The text, strictly."""
+    """Decode UTF-8, and report the line of anything that is not."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""Vector clocks as bytes of JSON, read by a compiled loop into numbers of hosts and counts.
+"""Fast path for vector clocks: a compiled loop reads JSON bytes into host codes and counts.
 
-What is not written as nearly all clocks are (a host that needs escapes, a count with a sign, an entry twice) is left to
-`values.parse_clock`, which also says what is wrong with a clock.
+Unusual clocks (a host name with escapes, a count with a sign, a repeated entry) are left to `values.parse_clock`, which also
+reports what is wrong with a clock.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from quire.pipeline.importing.records import as_lists, is_name
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _OPEN, _CLOSE, _ZERO = 34, 92, 44, 58, 123, 125, 48
 _COUNT_DIGITS = 15
-"""So many are less than 2**53 whatever they are."""
+"""Any number with this many digits is below 2**53."""
 
 
 class Clocks(NamedTuple):
-    """Clocks one after the other."""
+    """The entries of several clocks, concatenated."""
 
     names: list[str]
     host: np.ndarray
-    """The number of the name of each event's own host; -1 where it is none."""
+    """The code of each event's own host; -1 if it is not a valid name."""
     lengths: np.ndarray
-    """Of the entries of each clock; -1 where it must be read otherwise."""
+    """The number of entries of each clock; -1 if it must be read by the slow path."""
     codes: np.ndarray
-    """The number of the name of each entry."""
+    """The host code of each entry."""
     counts: np.ndarray
 
     def columns(self) -> dict[str, Any]:
-        """As records have them."""
+        """The clocks as columns of records."""
         lengths = np.maximum(self.lengths, 0)
         return {"clock_hosts": as_lists(lengths, self.codes), "clock_counts": as_lists(lengths, self.counts)}
 
 
 def read_clocks(data: np.ndarray, clock: np.ndarray, host: np.ndarray | None = None) -> Clocks:
-    """The clocks of events, and their hosts, if these are wanted: where in the data they begin and end, two columns each."""
+    """Read the clocks and, if given, the hosts of events from their byte ranges (two columns: begin and end)."""
     host = np.empty((0, 2), np.int64) if host is None else host
     room = int((clock[:, 1] - clock[:, 0]).sum()) // 4 + 1
     codes, counts = np.empty(room, np.int32), np.empty(room, np.int64)
@@ -55,11 +55,11 @@ def _decode(name: np.ndarray) -> str:
     try:
         return name.tobytes().decode()
     except UnicodeDecodeError:
-        return ""  # Which is no name.
+        return ""  # Not a valid name.
 
 
 def _without(clocks: Clocks, bad: np.ndarray) -> Clocks:
-    """Clocks and hosts with a name that is none are left to others."""
+    """Mark clocks and hosts with invalid names, so that the slow path reads them."""
     row = np.repeat(np.arange(len(clocks.lengths)), np.maximum(clocks.lengths, 0))
     odd = clocks.lengths < 0
     odd[row[bad[clocks.codes]]] = True
@@ -73,7 +73,7 @@ def _read(
     data: np.ndarray, host: np.ndarray, clock: np.ndarray, own: np.ndarray, lengths: np.ndarray, codes: np.ndarray,
     counts: np.ndarray, names: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
-    """How many entries and names there are."""
+    """Read the clocks into the arrays, and return how many entries and names there are."""
     slots = np.full(SLOTS, -1, np.int32)
     last = np.full(NAMES_MAX, -1, np.int64)
     known, entries = 0, 0

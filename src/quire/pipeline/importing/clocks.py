@@ -1,7 +1,7 @@
-"""Vector clocks against the events that they name: are these there, and does a clock know all that they knew?
+"""Resolves vector clocks to causes: checks that the events which clocks name exist, and that clocks are consistent.
 
-A clock that has grown in entry g says that the event happened after event c of host g. Often several entries grow at once,
-because the host that was heard had heard of others. An entry that another of them accounts for is no cause of its own.
+A clock whose entry for host g has grown to c says that its event happened after event c of host g. Often several entries grow
+at once, because the host it heard from had itself heard from others. An entry that another one of them implies is not a cause.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class ResolveTask(msgspec.Struct, tag="resolve"):
 class Resolved(msgspec.Struct):
     defects: Defects
     causes_max: int = 0
-    """The most causes that one record has."""
+    """The largest number of causes of one record."""
     sum_max: int = 0
-    """The greatest sum of a clock's entries."""
+    """The largest sum of a clock's entries."""
 
 
 class _Clocks:
-    """The clocks of a host, by execution and its own entry."""
+    """The clocks of a host, sorted by execution and by the host's own entry."""
 
     def __init__(self, table: pa.Table) -> None:
         self.execution = np.asarray(table["execution"])
@@ -45,13 +45,13 @@ class _Clocks:
         self.hosts = np.asarray(hosts)
 
     def find(self, execution: np.ndarray, count: np.ndarray) -> np.ndarray:
-        """The events of these executions with these entries of their own; -1 where there is none."""
+        """The events of these executions whose own entry is `count`; -1 if there is none."""
         if not len(self.own):
             return np.full(len(count), -1, np.int64)
         if self.execution[0] == self.execution[-1]:
             index = np.searchsorted(self.own, count)
         else:
-            # Both in one number: there are fewer executions than 2**31, but own entries may be as large as 2**53.
+            # Combine both into one key: there are fewer than 2**31 executions, but own entries may be as large as 2**53.
             _, both = np.unique(np.concatenate((self.own, count)), return_inverse=True)
             width = len(both)
             keys = np.concatenate((self.execution, execution)).astype(np.int64) * width + both
@@ -61,14 +61,14 @@ class _Clocks:
 
 
 class _Learned(NamedTuple):
-    """What the events of a host learned: their rows, in order, and which events of other hosts their clocks name."""
+    """The clock entries that grew at the events of a host: the event's row, and the event of another host that it names."""
 
     row: np.ndarray
     host: np.ndarray
     number: np.ndarray
-    """That entry of the clock."""
+    """The value of the entry."""
     first: np.ndarray
-    """Of each of them, where those of its row begin, and the end."""
+    """For each entry, the range `first` to `end` of all entries of the same row."""
     end: np.ndarray
 
 
@@ -94,7 +94,7 @@ def resolve(task: ResolveTask) -> Resolved:
 def _causes(
     task: ResolveTask, member: Member, mine: _Clocks, of: Callable[[int], _Clocks], defects: Defects
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """The events of which those of a host are immediate consequences: its row, and the other's process and row."""
+    """The immediate causes of a host's events: the event's row, and the cause's process and row."""
     table = task.scratch.load("learned", task.run, member.process)
     row, host, count = (np.asarray(table[name]) for name in ("row", "host", "count"))
     learned = _Learned(row, host, count, np.searchsorted(row, row), np.searchsorted(row, row, "right"))
@@ -117,7 +117,7 @@ def _causes(
 def _report(
     task: ResolveTask, member: Member, learned: _Learned, index: np.ndarray, problem: np.ndarray, defects: Defects
 ) -> None:  # fmt: skip
-    """Tell of what clocks name, but does not exist, or contradicts them."""
+    """Report events that clocks name but that do not exist or contradict them."""
     wrong = np.flatnonzero((index < 0) | problem.any(axis=1)).tolist()
     if not wrong:
         return
@@ -139,8 +139,9 @@ def compare(
     end: np.ndarray, offsets: np.ndarray, hosts: np.ndarray, counts: np.ndarray, their_offsets: np.ndarray,
     their_hosts: np.ndarray, their_counts: np.ndarray, own: int, members: int, covered: np.ndarray, problem: np.ndarray,
 ) -> None:  # fmt: skip
-    """Compare clocks of a host with those of the events of another that they name. What the other's clock accounts for is
-    `covered`; a `problem` is whether it names the event itself, and 1 + the first host of which it knows more."""
+    """Compare the clocks of a host with those of another host's events that they name. Entries that the other clock implies are
+    marked `covered`. `problem`: whether the other clock names the event itself, and 1 + the first host of which it knows
+    more."""
     now, at = np.zeros(members, np.int64), np.full(members, -1, np.int64)
     for each in chosen:
         mine, theirs = row[each], index[each]

@@ -1,4 +1,4 @@
-"""What is wrong with a log: each with its file, line and host, and whether an audit of the rest would mean anything."""
+"""Defects of a log: each with its file, line and host, and whether the rest of the log is still usable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from quire.model.errors import BadInput
 
 KEPT_MAX = 50
-"""So many of each kind are listed, and the others counted."""
+"""How many defects of each kind are listed; the others are only counted."""
 
 
 class DefectKind(StrEnum):
@@ -32,7 +32,7 @@ class DefectKind(StrEnum):
 FATAL = frozenset(
     {DefectKind.NO_OWN_ENTRY, DefectKind.DUPLICATE, DefectKind.BACKWARDS, DefectKind.NOT_COVERED, DefectKind.CYCLE}
 )
-"""After these nobody knows what happened before what. After the others a reference is left out, or a delivery has no send."""
+"""With these, happened-before is not known. With the others, a reference is dropped, or a delivery has no send."""
 
 
 class Defect(msgspec.Struct, frozen=True, order=True):
@@ -48,7 +48,7 @@ class Defect(msgspec.Struct, frozen=True, order=True):
 
 
 class Defects(msgspec.Struct):
-    """The first of each kind, and how many there are of it."""
+    """The first defects of each kind, and how many there are of each."""
 
     listed: list[Defect] = []
     counts: dict[DefectKind, int] = {}
@@ -60,7 +60,7 @@ class Defects(msgspec.Struct):
 
 
 def gather(found: Iterable[Defects]) -> Defects:
-    """All of them, by file and line."""
+    """Combine defects, sorted by file and line."""
     every = list(found)
     counts: Counter[DefectKind] = Counter()
     for defects in every:
@@ -75,7 +75,7 @@ def gather(found: Iterable[Defects]) -> Defects:
 
 
 class Unusable(BadInput):
-    """The log has defects after which nothing could be said about it."""
+    """The log has fatal defects, so nothing could be concluded from it."""
 
     def __init__(self, defects: Defects) -> None:
         fatal = fatal_ones(defects)

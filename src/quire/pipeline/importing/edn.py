@@ -1,7 +1,7 @@
-"""EDN, the notation of Clojure, as far as histories use it: what Jepsen writes, read into plain values.
+"""A parser for the part of EDN (Clojure's data notation) that Jepsen's histories use.
 
-Keywords and symbols become text without their colon; lists, vectors and sets become lists; a tag is dropped and what it stands
-before is kept. Format: https://github.com/edn-format/edn
+Keywords and symbols become strings without their colon; lists, vectors and sets become lists; a tag is dropped and the tagged
+value is kept. Format: https://github.com/edn-format/edn
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
 def read_edn(text: str) -> Iterator[Any]:
-    """The values of a text, one after the other. Raises NotJson where it is no EDN."""
+    """The values in a text, one after the other. Raises NotJson if it is not EDN."""
     stack: list[tuple[str, list[Any]]] = []
     at = 0
     while at < len(text):

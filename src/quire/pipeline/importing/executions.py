@@ -1,8 +1,8 @@
-"""Which executions logs hold, which hosts each has, and where their records are.
+"""Finds the executions in the logs, the hosts of each, and where their records are.
 
-A few executions become runs of their own. Many become one run: every host has its events of one execution after those of
-the one before, and logical times do not overlap. So an event happened before another of the same execution in the run exactly
-when it did in the execution, and there is no directory, file or task for each of them.
+A few executions become one run each. Many share one run: every host has its events of one execution after those of the previous
+one, and logical times do not overlap. So happened-before within an execution is the same in the shared run, and no execution
+needs its own directory, file or task.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _Hosts = dict[str, list[Part]]
 
 
 class Runs(NamedTuple):
-    """The runs that are to be made."""
+    """The runs to be created."""
 
     labels: list[str]
     hosts: list[tuple[str, ...]]
-    """Of each run, in the order in which they appear."""
+    """The hosts of each run, in order of appearance."""
     members: list[list[Member]]
-    """Those of them that have records."""
+    """The hosts of each run that have records."""
     together: list[str]
-    """The labels of the executions that share the only run; none if each has one."""
+    """The labels of the executions that share the only run; empty if each has its own."""
 
     def active(self, run: int) -> tuple[int, ...]:
         """The processes of a run that have records."""
         return tuple(member.process for member in self.members[run])
 
     def name(self, run: int) -> str:
-        """What the directory of a run is called in that of all."""
+        """The name of a run's subdirectory."""
         return f"{run + 1:04d}" if len(self.hosts) > 1 else ""
 
 
 def find_runs(parsed: Sequence[Parsed], scratch: Scratch, *, delimited: bool, separate_max: int) -> Runs:
-    """Tell the executions apart; raises BadInput where there are too many hosts. Nothing is found where no run is."""
+    """Group the records by execution; raises BadInput if there are too many hosts. Without records, there are no runs."""
     labels, spread = _number(parsed, delimited=delimited)
     present = np.zeros(len(labels), np.bool_)
     for result, numbers in zip(parsed, spread, strict=True):
@@ -64,7 +64,7 @@ def find_runs(parsed: Sequence[Parsed], scratch: Scratch, *, delimited: bool, se
 
 
 def _number(parsed: Sequence[Parsed], *, delimited: bool) -> tuple[list[str], list[list[int]]]:
-    """The labels of all executions, and for each chunk which of them its own are."""
+    """The labels of all executions, and for each chunk the numbers of its own ones among them."""
     labels: list[str] = []
     spread: list[list[int]] = []
     if delimited:
@@ -92,7 +92,7 @@ def _separate(parsed: Sequence[Parsed], spread: Sequence[Sequence[int]], count: 
 
 
 def _share(parsed: Sequence[Parsed], spread: Sequence[Sequence[int]], scratch: Scratch) -> list[_Hosts]:
-    """The hosts of all executions, whose numbers are left for whoever reads a chunk."""
+    """The hosts of all executions together; the executions' numbers are saved for the tasks that read the chunks."""
     hosts: _Hosts = {}
     for chunk, (result, numbers) in enumerate(zip(parsed, spread, strict=True)):
         scratch.save_numbers("executions", chunk, values=np.array(numbers, np.int32))

@@ -1,4 +1,4 @@
-"""A host's records from all chunks, in local order; and, where there are vector clocks, what each event learned."""
+"""Gathers a host's records from all chunks in local order and, with vector clocks, finds which entries grew at each event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEARNED = pa.schema([("row", pa.int64()), ("host", pa.int32()), ("count", pa.int
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Where records of a host are: rows of a batch of what a chunk holds."""
+    """Where records of a host are: rows of a batch in a chunk's file."""
 
     chunk: int
     batch: int
@@ -37,7 +37,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What sentences call things."""
+    """Names for error messages: the files, and the unit of line numbers."""
 
     files: tuple[str, ...]
     unit: str
@@ -51,7 +51,8 @@ class GatherTask(msgspec.Struct, tag="gather"):
     members: tuple[Member, ...]
     clocked: bool
     together: bool
-    """The run holds several executions, one after the other. Each chunk has a file with the numbers of its own among them."""
+    """Whether several executions share the run, one after the other. Each chunk then has a file with its executions'
+    numbers."""
     buckets: int
 
 
@@ -76,8 +77,8 @@ def gather(task: GatherTask) -> Gathered:
 
 
 def _load(task: GatherTask, part: Part, strangers: dict[str, int]) -> pa.RecordBatch:
-    """The records, with the run's numbers of their executions, and of the hosts in their clocks; those that have no records
-    are numbered after the others."""
+    """The records, with the run's numbers for their executions and for the hosts in their clocks; hosts without records are
+    numbered after the others."""
     names, batch = load_records(task.scratch.path("records", part.chunk), part.batch)
     batch = batch.slice(part.first_row, part.rows)
     if task.clocked:
@@ -93,7 +94,7 @@ def _load(task: GatherTask, part: Part, strangers: dict[str, int]) -> pa.RecordB
 
 
 class DefectReporter:
-    """Reports defects of one host's records, with where they are."""
+    """Reports defects in one host's records, with file and line."""
 
     def __init__(self, source: Source, host: str, table: pa.Table, defects: Defects) -> None:
         self._source, self._host, self._defects = source, host, defects
@@ -110,7 +111,7 @@ class DefectReporter:
 def _by_clock(
     task: GatherTask, member: Member, table: pa.Table, strangers: Sequence[str], defects: Defects
 ) -> pa.Table:  # fmt: skip
-    """The records by the host's own entry, and what each event learned of others, for whoever resolves it."""
+    """Sort the records by the host's own clock entry, and save what each event learned about others, to be resolved later."""
     own = _own_entries(table, member.process)
     execution = np.asarray(table["execution"])
     order = np.lexsort((np.asarray(table["line"]), np.asarray(table["file"]), own, execution))
@@ -158,7 +159,7 @@ def _by_clock(
 
 
 def _own_entries(table: pa.Table, process: int) -> np.ndarray:
-    """The entry of each clock for its own host, 0 where there is none."""
+    """The entry of each clock for its own host; 0 if there is none."""
     offsets, hosts, counts = flatten(table, "clock_hosts", "clock_counts")
     own = np.zeros(table.num_rows, np.int64)
     mine = np.flatnonzero(np.asarray(hosts) == process)
@@ -167,7 +168,7 @@ def _own_entries(table: pa.Table, process: int) -> np.ndarray:
 
 
 def flatten(table: pa.Table, *names: str) -> tuple[np.ndarray, Any, np.ndarray]:
-    """Two columns of lists, end to end, and where each row's part begins; nothing is an empty list."""
+    """Two list columns, flattened, and the offsets of the rows; null is an empty list."""
     first, second = (table[name].combine_chunks() for name in names)
     lengths = np.asarray(pc.list_value_length(first).fill_null(0))
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
@@ -178,8 +179,8 @@ def flatten(table: pa.Table, *names: str) -> tuple[np.ndarray, Any, np.ndarray]:
 def learn(
     offsets: np.ndarray, host: np.ndarray, count: np.ndarray, begins: np.ndarray, own: int, hosts: int
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """What the clock of each event says more of other hosts than that of the event before, as (row, host, count); and where it
-    says less, as (row, host). Where an execution begins, nothing is known."""
+    """The entries for other hosts that grew since the previous event's clock, as (row, host, count); and those that shrank, as
+    (row, host). At the beginning of an execution, all entries count as 0 before."""
     last = np.zeros(hosts, np.int64)
     now = np.zeros(hosts, np.int64)
     learned = np.empty((len(host), 3), np.int64)

@@ -1,4 +1,4 @@
-"""An import from beginning to end: what the driver decides, and which tasks do the rest."""
+"""The driver of an import: decides how to proceed, and runs the tasks of each stage."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ SET_APART = "lines.jsonl"
 
 _FEW_EVENTS = 1 << 20
 _EVENTS_IN_CHUNK = 1 << 16
-"""About."""
+"""Approximate."""
 
 
 def import_logs(
     spark: SparkSession, files: Sequence[Path], out: Path, request: ImportRequest | None = None, *, force: bool = False,
     set_apart: Path | None = None,
 ) -> Imported:  # fmt: skip
-    """Make a run directory of logs; or, where they hold several executions, a directory of run directories, unless they are so
-    many that they have to share one. With `set_apart`,
-    lines that cannot be read are put in that new directory, and the others are imported.
+    """Convert logs into a run directory; or, if they hold several executions, into a directory of run directories, unless there
+    are so many that they share one run. With `set_apart`, lines that cannot be read are written to that new directory, and the
+    others are imported.
 
-    Raises Unusable (a BadInput that has all defects) where the logs contradict themselves, and BadInput for what cannot be
-    read; then nothing is written.
+    Raises Unusable (a BadInput that holds all defects) if the logs contradict themselves, and BadInput if they cannot be read;
+    then nothing is written.
     """
     wanted = request or ImportRequest()
     return import_with(run_on(spark, IMPORT), files, out, wanted, force=force, set_apart=set_apart)
@@ -62,7 +62,7 @@ def import_with(
     run: Runner, files: Sequence[Path], out: Path, request: ImportRequest, *, force: bool = False,
     set_apart: Path | None = None,
 ) -> Imported:  # fmt: skip
-    """The same with any way to run tasks."""
+    """Like `import_logs`, with any task runner."""
     if set_apart is not None:
         request = msgspec.structs.replace(request, lenient=True)
         if set_apart.exists():
@@ -70,7 +70,7 @@ def import_with(
     check_out(out, force=force)
     plain = plain_files(files, request.skip_lines)
     if plain is not None:
-        choose(plain, request)  # Before anything is written.
+        choose(plain, request)  # Raises errors before anything is written.
     with Staging(out, imported_parts, WHAT, force=force) as staging:
         with scratch_for(out) as work:
             plain = plain or unpacked_files(files, work.path / "plain", request.skip_lines)
@@ -84,7 +84,7 @@ def import_with(
 
 
 def _keep_apart(scratch: Scratch, directory: Path) -> None:
-    """What could not be read, with file, line and reason, in one file."""
+    """Write the lines that could not be read to one file, each with its file, line and reason."""
     with writing(directory):
         directory.mkdir(parents=True)
         with (directory / SET_APART).open("wb") as out:
@@ -101,7 +101,7 @@ class _Import:
         self.chunks: list[Chunk] = []
 
     def perform(self, out: Path, made: Path) -> Imported:
-        """Make the run or the runs in `made`; they are told of as being in `out`."""
+        """Create the run or runs in `made`; reports refer to them as being in `out`."""
         in_one_piece = self.choice.format.in_one_piece(self.choice.settings)
         self.chunks = cut_files(self.files, 1 << 62 if in_one_piece else self.request.chunk_bytes)
         parsed = self._parse(self.chunks)
@@ -144,7 +144,7 @@ class _Import:
         )  # fmt: skip
 
     def _parse(self, chunks: Sequence[Chunk]) -> list[Parsed]:
-        """Every chunk, from where the one before it ended."""
+        """Parse every chunk, starting where the previous one ended."""
         lines = [1 + self.request.skip_lines] * len(chunks)
         inside = [False] * len(chunks)
         if len(chunks) > len(self.files):
@@ -175,7 +175,7 @@ class _Import:
                 results[index] = result
 
     def _check_mapping(self, parsed: Sequence[Parsed]) -> None:
-        """What was mapped must be there, at some event at least; and what cannot be understood is told."""
+        """Check that every mapped column exists in at least one event, and report values that cannot be parsed."""
         used = {field for result in parsed for field in result.used}
         if missing := [field for field in self.request.columns if field not in used]:
             column = self.request.columns[missing[0]]
@@ -190,7 +190,7 @@ class _Import:
             self.defects.append(found)
 
     def _notes(self, parsed: Sequence[Parsed], executions: Sequence[Execution]) -> tuple[str, ...]:
-        """Warn of hosts that have nothing to do with each other: most often, the columns that say so were not found."""
+        """Warn about hosts that never communicate: most often, the columns that would show it were not found."""
         if not any(len(done.hosts) > 1 for done in executions) or any(done.messages for done in executions):
             return ()
         hosts = max(len(done.hosts) for done in executions)
@@ -213,7 +213,7 @@ class _Import:
         return rows
 
     def _causes(self, runs: Runs, clocked: bool, caused: bool) -> int:
-        """Find who caused what. Returns the stride of logical times that come from clocks, 0 where they do not."""
+        """Resolve the causes of events. Returns the stride of logical times that come from clocks; 0 if they do not."""
         if clocked:
             found = self.run([
                 ResolveTask(self.scratch, self.source, run, runs.hosts[run], chosen)
@@ -237,8 +237,8 @@ class _Import:
         return 0
 
     def _arrange(self, runs: Runs, rows: list[int]) -> None:
-        """Find an order of the events that say only what they follow; where that is asked for, or no hosts are named, lanes of
-        them become hosts."""
+        """Find a local order for events that only name their causes; if requested, or if no hosts are named, lanes of events
+        become hosts."""
         tasks = [
             ArrangeTask(
                 self.scratch, self.source, run, hosts, runs.active(run), self.request.lanes or hosts == (NOWHERE,)
@@ -270,7 +270,7 @@ class _Import:
         ])  # fmt: skip
 
     def _write(self, runs: Runs, made: Path, clocked: bool, stride: int) -> list[Written]:
-        """Write all traces; returns what is in each."""
+        """Write all traces; returns the counts for each."""
         tasks = []
         for run, (hosts, members) in enumerate(zip(runs.hosts, runs.members, strict=True)):
             trace = made / runs.name(run) / "trace"
@@ -309,7 +309,7 @@ class _Import:
         return msgspec.json.format(msgspec.json.encode(info)) + b"\n"
 
     def _near(self, events: int) -> Runner:
-        """How to perform tasks that only count: where there are few events, in this process. A job takes longer to start."""
+        """The runner for cheap tasks: in this process if there are few events, because starting a job would take longer."""
         return run_here(IMPORT) if events <= _FEW_EVENTS else self.run
 
     def _split(self, members: Sequence[Member]) -> list[tuple[Member, ...]]:

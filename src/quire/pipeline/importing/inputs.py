@@ -1,5 +1,7 @@
-"""Files as people have them: in directories, compressed, through pipes, in UTF-16. Tasks cut plain files of UTF-8 into chunks,
-so whatever is none is first made into one."""
+"""Prepares input files: expands directories, and converts compressed files, pipes and UTF-16 to plain UTF-8 files.
+
+Tasks cut plain UTF-8 files into chunks, so anything else is first converted to one.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,23 @@ _PIECE = 1 << 20
 
 
 class Input(NamedTuple):
-    """A plain file, and what it is called in sentences."""
+    """A plain file, and its name in messages."""
 
     path: Path
     name: str
     begin: int = 0
-    """Where in it the log begins: after a byte order mark, and the lines that are to be skipped."""
+    """Where the log begins in the file: after a byte order mark and skipped lines."""
 
     @property
     def suffix(self) -> str:
-        """The end of the name, that of a compression aside."""
+        """The suffix of the file name, without that of a compression."""
         name = PurePath(self.name)
         return (name.with_suffix("") if name.suffix.lower() in _SUFFIXES else name).suffix.lower()
 
 
 def plain_files(files: Sequence[Path], skip_lines: int = 0) -> list[Input] | None:
-    """The files as they are, without so many lines; None where one must be unpacked first. Raises BadInput where one cannot
-    be read."""
+    """The files as they are, without the skipped lines; None if one must be converted first. Raises BadInput if one cannot be
+    read."""
     if not files:
         raise BadInput("name at least one file to import")
     found = _expand(files)
@@ -52,7 +54,7 @@ def plain_files(files: Sequence[Path], skip_lines: int = 0) -> list[Input] | Non
 
 
 def unpacked_files(files: Sequence[Path], spool: Path, skip_lines: int = 0, limit: int | None = None) -> list[Input]:
-    """The files, those that must be unpacked as copies in a new directory, up to so many bytes if there is a limit."""
+    """The files; those that must be converted are copied to a new directory, up to `limit` bytes each."""
     import pyarrow as pa  # Here, because this module is loaded for the help of the command, too.
 
     found = []
@@ -82,7 +84,7 @@ def _beginning(path: Path, skip_lines: int) -> int:
 
 
 def _expand(files: Sequence[Path]) -> list[Path]:
-    """The files, and those in the directories."""
+    """The files, with directories replaced by the files in them."""
     found: list[Path] = []
     for path in files:
         if not path.exists() and str(path) != STDIN:
@@ -110,7 +112,7 @@ def _head(path: Path) -> bytes:
 
 
 def _kind(head: bytes) -> str:
-    """How the bytes of a file are packed, by the first of them; empty if they are not."""
+    """The compression or encoding of a file, by its first bytes; empty if it is plain."""
     if head.startswith(_UTF_16):
         return "utf-16"
     return next((kind for mark, kind in _COMPRESSED.items() if head.startswith(mark)), "")

@@ -1,4 +1,4 @@
-"""Pieces of loops over bytes of JSON: the names in it, numbered as they first come, and what may stand between things."""
+"""Helpers for compiled loops over JSON bytes: number names in order of first occurrence, and skip white space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from quire.pipeline.compiled import piece
 from quire.pipeline.hashing import mix_in
 
 NAMES_MAX = 1 << 14
-"""Of different names in what is read at once; an import has fewer hosts than this."""
+"""The most distinct names in one piece; an import has fewer hosts than this."""
 SLOTS = 4 * NAMES_MAX
 
 
@@ -16,7 +16,7 @@ SLOTS = 4 * NAMES_MAX
 def number_name(
     data: np.ndarray, begin: int, end: int, slots: np.ndarray, names: np.ndarray, known: int
 ) -> int:  # fmt: skip
-    """The number of a name; `known` for one that is new, and has been written down if there was room."""
+    """The number of a name; `known` for a new one, which is recorded if there is room."""
     mixed = 0
     for at in range(begin, end):
         mixed = mix_in(mixed, data[at])

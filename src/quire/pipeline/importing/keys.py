@@ -1,6 +1,6 @@
-"""Causes that are named: which record sent the message that another delivers, and which span is another's parent.
+"""Resolves causes given by name: which record sent the message that another delivers, which span is another's parent.
 
-Names are spread over buckets, and each bucket is joined by one task: no task sees all names.
+It is a hash join: names are distributed over buckets, and one task joins each bucket, so no task sees all names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KEYS = schema_of(
     ]
 )
 _JOINED = schema_of([("row", pa.int64()), ("source", pa.int32()), ("index", pa.int64()), ("again", pa.bool_())])
-"""An edge; or, where `again`, a record that sends what another had sent."""
+"""An edge; or, if `again` is set, a record that repeats a send of another."""
 
 
 class JoinTask(msgspec.Struct, tag="join"):
@@ -44,10 +44,10 @@ class JoinTask(msgspec.Struct, tag="join"):
     run: int
     hosts: tuple[str, ...]
     processes: tuple[int, ...]
-    """Those that have records."""
+    """The processes that have records."""
     bucket: int
     caused: bool
-    """Records name records that they follow, not messages: at their own host, too."""
+    """Whether records name the records that they follow, also at their own host, instead of messages."""
 
 
 class Joined(msgspec.Struct):
@@ -55,7 +55,7 @@ class Joined(msgspec.Struct):
 
 
 class CollectTask(msgspec.Struct, tag="collect"):
-    """What the buckets found for some processes, in one file each."""
+    """Collect the results of all buckets for some processes, in one file per process."""
 
     scratch: Scratch
     run: int
@@ -68,7 +68,7 @@ class Collected(msgspec.Struct):
 
 
 def save_keys(scratch: Scratch, run: int, process: int, table: pa.Table, buckets: int) -> None:
-    """A process's names, a batch for each bucket."""
+    """Save a process's names, one batch per bucket."""
     key, causes = table["key"].combine_chunks(), table["causes"].combine_chunks()
     own = np.flatnonzero(np.asarray(pc.is_valid(key)))
     asked = np.repeat(np.arange(table.num_rows), np.asarray(pc.list_value_length(causes).fill_null(0)))
@@ -81,7 +81,7 @@ def save_keys(scratch: Scratch, run: int, process: int, table: pa.Table, buckets
     }  # fmt: skip
     keys = pa.record_batch([columns[field.name] for field in _KEYS], schema=_KEYS)
     bucket = hash_texts(*bytes_of(name)) % buckets
-    # By row, so that what comes first in the log is found first.
+    # Sorted by row, so that the first in the log is found first.
     order = np.lexsort((np.asarray(columns["cause"]), row, bucket))
     keys, edges = keys.take(order), np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
     with pa.OSFile(scratch.path("keys", run, process), "wb") as file, pa.ipc.new_file(file, _KEYS) as writer:
@@ -90,7 +90,7 @@ def save_keys(scratch: Scratch, run: int, process: int, table: pa.Table, buckets
 
 
 def _contents(table: pa.Table) -> np.ndarray:
-    """A number for what each record says: the same for those that say the same."""
+    """A hash of each record's content, equal for equal records."""
     causes = table["causes"].combine_chunks()
     order = table["order"].combine_chunks()
     text: Any = table["text"].combine_chunks()
@@ -106,7 +106,7 @@ def _contents(table: pa.Table) -> np.ndarray:
 def mix(
     order: np.ndarray, unordered: np.ndarray, text: np.ndarray, lengths: np.ndarray, causes: np.ndarray
 ) -> np.ndarray:  # fmt: skip
-    """One number for each record, from the parts of what it says."""
+    """The hash of each record, from the parts of its content."""
     mixed, at = np.empty(len(order), np.int64), 0
     for row in range(len(order)):
         said = mix_in(text[row], unordered[row])
@@ -166,7 +166,7 @@ def join(task: JoinTask) -> Joined:
 
 
 def _number_names(keys: pa.Table) -> np.ndarray:
-    """The names of each execution, numbered as they come."""
+    """Number the names of each execution in order of first occurrence."""
     names = np.asarray(keys["name"].combine_chunks().dictionary_encode().indices).astype(np.int64)
     execution = np.asarray(keys["execution"]).astype(np.int64)
     if not execution.any():
@@ -179,7 +179,8 @@ def _choose_first(
     task: JoinTask, keys: pa.Table, process: np.ndarray, meaning: np.ndarray, senders: np.ndarray, first: np.ndarray,
     defects: Defects,
 ) -> np.ndarray:  # fmt: skip
-    """Where several records have a name: which of them is meant by it, in `first`; returns the others, and tells of them."""
+    """If several records have the same name, choose the one that is meant and store it in `first`; report and return the
+    others."""
     counts = np.bincount(meaning[senders], minlength=len(first))
     several = senders[counts[meaning[senders]] > 1]
     by_name: dict[int, list[tuple[_Sender, int]]] = {}
@@ -189,7 +190,7 @@ def _choose_first(
         by_name.setdefault(int(meaning[each]), []).append((_Sender(file, line, int(process[each]), row, kind, content), each))
     again = []
     for name, those in by_name.items():
-        # Who logged it first sent it; and of its own sends the first is the one that counts.
+        # The process that logged it first is the sender, and its first send is the one that counts.
         those.sort()
         begun = those[0][0].process
         one, first[name] = min((pair for pair in those if pair[0].process == begun), key=lambda pair: pair[0].row)
@@ -225,7 +226,7 @@ def collect(task: CollectTask) -> Collected:
 
 
 def _nobodys(name: str) -> int:
-    """A number for a message that nobody sent: the same wherever it is delivered."""
+    """A number for a message that nobody sent, the same wherever it is delivered."""
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
 
 

@@ -1,8 +1,8 @@
-"""The built-in layouts of ShiViz logs, sought by compiled loops: the same matches as RE2 finds, without an object for each.
+"""Compiled searches for the built-in layouts of ShiViz logs: the same matches as RE2 finds, without an object per match.
 
-A layout names one or two lines. On the line with the clock, the first space before a brace ends the host; the clock ends with
-the last brace of the line, except where the text follows it on the same line. As with an expression, a search goes on where the
-match before ended, and what does not fit is passed over.
+A layout consists of one or two lines. On the line with the clock, the first space before a brace ends the host; the clock ends
+with the last brace of the line, unless the text follows it on the same line. As with an expression, a search continues where
+the previous match ended, and what does not match is skipped.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ PARSERS = {
     "timed": r"(?<timestamp>\d+) (?<event>.*)\n(?<host>\w+) (?<clock>\{.*\})",
     "akka": r"\[\w+\] \[(?<date>[^ ]+ [^ ]+)\] [^ ]+ \[akka://[^/]*/user/(?<host>\w+)\] (?<clock>\{.*\}) (?<event>.*)",
 }
-"""The layouts that are met most: ShiViz's own, that of the GoVector and JVector loggers, on one line, TSViz's, and Akka's."""
+"""The most common layouts: ShiViz's own, that of the GoVector and JVector loggers, a one-line layout, TSViz's, and Akka's."""
 
 START, END, HOST, CLOCK, EVENT, TIME = 0, 1, 2, 4, 6, 8
-"""Where a match begins and ends, and its groups: each is two columns, the first and the end of its bytes."""
+"""The columns of a match: its begin and end, and two columns for each group, the begin and end of its bytes."""
 COLUMNS = 10
 
 _NEWLINE, _SPACE, _OPEN, _CLOSE = 10, 32, 123, 125
 
 
 def compiled_search(regex: str) -> Any:
-    """What finds the matches of an expression, where it is one of those that have a loop of their own: see `two_lines`."""
+    """The compiled search for an expression, if it is a built-in one: see `two_lines`."""
     return _SEARCHES.get(regex)
 
 
@@ -94,7 +94,8 @@ def _keep_event(found: np.ndarray, row: int, event: tuple[int, int], time: tuple
 
 @compiled
 def two_lines(data: np.ndarray, first: int, own: int, found: np.ndarray) -> int:
-    """The matches that begin from `first` to before `own`; returns how many. There must be room for one in every five bytes."""
+    """Find the matches that begin from `first` to before `own`, and return how many there are. `found` must have room for one
+    match per five bytes."""
     at, row, stop = first, 0, len(data)
     while at < own:
         end = _line_end(data, at, stop)
@@ -149,7 +150,7 @@ def one_line(data: np.ndarray, first: int, own: int, found: np.ndarray) -> int:
             space = _word_end(data, at, stop)
             if space > at and space + 1 < stop and data[space] == _SPACE and data[space + 1] == _OPEN:
                 if close < space:
-                    # Kept for the lines that follow, which may all look for the same one.
+                    # Cached for the following lines, which may all search for the same one.
                     close = space
                     while close < stop and data[close] != _CLOSE:
                         close += 1

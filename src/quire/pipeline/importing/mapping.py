@@ -1,4 +1,4 @@
-"""Which column holds what, for formats that have columns; and a row of them as a record."""
+"""For formats with columns: maps columns to fields, and converts a row to a record."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "txn": ("txn", "transaction"),
     "execution": ("execution", "run", "trace"),
 }
-"""What can be mapped, and the names of columns that are taken for it where nothing else is said; letters may be large or
-small, with underscores or without."""
+"""The fields that can be mapped, and the usual column names for each, which are used by default; case and underscores do not
+matter."""
 
 NOWHERE = "-"
-"""The host of events that follow each other, where none is named. No name of a host is like that."""
+"""The host of events with causes if no host is named. It is not a valid host name."""
 
 _NAMES = ("group", "object", "op", "txn")
 _FOLLOWING = ("id", "after", "scope")
 
 
 def parse_mapping(texts: Sequence[str]) -> dict[str, str]:
-    """`host=hostname` and so on."""
+    """Parse mappings such as `host=hostname`."""
     mapping = {}
     for text in texts:
         field, equals, column = text.partition("=")
@@ -54,12 +54,12 @@ def parse_mapping(texts: Sequence[str]) -> dict[str, str]:
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The columns that were found, by what they hold."""
+    """The columns that were found, by field."""
 
     columns: dict[str, str]
 
     def record(self, row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:
-        """Its execution, its host and the record."""
+        """The row's execution and host, and the record."""
 
         def value(field: str) -> Any:
             return look_up(row, self.columns[field]) if field in self.columns else None
@@ -88,7 +88,7 @@ class Columns(msgspec.Struct, frozen=True):
         return "" if execution is None else str(execution), host, record
 
     def _follow(self, record: dict[str, Any], own: Any, after: Any, scope: Any, where: str) -> None:
-        """An event with a name, and the names of those that it follows."""
+        """Set the event's name and the names of the events that it follows."""
         prefix = "" if scope in (None, "") else f"{scope}:"
         record["kind"] = LOCAL
         record["key"] = check_name(f"{prefix}{own}", "id", where)
@@ -122,7 +122,7 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 def look_up(row: Mapping[str, Any], column: str) -> Any:
-    """What a column holds; `a.b` is the field b of what is in a, unless a column is called so."""
+    """The value of a column; `a.b` is the field b of column a, unless there is a column with that name."""
     if column in row or "." not in column:
         return row.get(column)
     value: Any = row
@@ -132,7 +132,7 @@ def look_up(row: Mapping[str, Any], column: str) -> Any:
 
 
 def names_in(value: Any, where: str) -> list[str]:
-    """A list of names: a JSON array, or words between spaces, commas or semicolons."""
+    """Parse a list of names: a JSON array, or names separated by spaces, commas or semicolons."""
     if isinstance(value, str) and value.startswith("["):
         try:
             value = read_json(value)
@@ -144,7 +144,7 @@ def names_in(value: Any, where: str) -> list[str]:
 
 
 def usual_columns(names: Sequence[str], given: Mapping[str, str]) -> Columns:
-    """The columns by what they hold: as was said, or by their usual names."""
+    """The columns by field: as given, or by their usual names."""
     columns = dict(given)
     plain = _plain(names)
     for field, usual in FIELDS.items():
@@ -155,8 +155,8 @@ def usual_columns(names: Sequence[str], given: Mapping[str, str]) -> Columns:
 
 
 def with_following(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """What was said, and the columns of events that follow each other, if it looks as if these were such events: that cannot be
-    seen from each event by itself, because the first of all follows none."""
+    """The given mapping, plus the columns of names and causes if the events seem to have them. That cannot be decided for each
+    event alone, because the first event follows none."""
     if "after" in given and "id" not in given:
         raise BadInput("--after says what events follow, so --id must say what they are called")
     plain = _plain(names)
@@ -171,7 +171,7 @@ def with_following(names: Sequence[str], given: Mapping[str, str]) -> dict[str, 
 
 
 def _plain(names: Sequence[str]) -> dict[str, str]:
-    """The names by how they are compared; of those that are the same then, the first."""
+    """The names by their normalised form; the first of several with the same form."""
     plain: dict[str, str] = {}
     for name in names:
         plain.setdefault(re.sub(r"[_\-\s]", "", name).lower(), name)

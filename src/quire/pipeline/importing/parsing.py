@@ -1,5 +1,7 @@
-"""A chunk of a file, parsed by one task: its records go to a file, a batch for each host in which those of an execution lie
-together, and what was found is returned."""
+"""The task that parses one chunk of a file.
+
+It writes the records to a file, one batch per host, grouped by execution, and returns a summary.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,19 @@ class Counts(msgspec.Struct):
 class ParseTask(msgspec.Struct, tag="parse"):
     chunk: Chunk
     name: str
-    """What the file is called in sentences."""
+    """The name of the file in messages."""
     format: str
     settings: bytes
-    """The format's own, encoded."""
+    """The settings of the format, encoded."""
     out: str
     first_line: int
     inside_quotes: bool = False
     first: int | None = None
-    """Where in the file the first match is sought, if not at the chunk's beginning."""
+    """Where in the file to start searching, if not at the chunk's beginning."""
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """The records of one host in one execution: some rows of a batch of the file that was written."""
+    """The records of one host in one execution: a range of rows in a batch of the written file."""
 
     execution: int
     host: str
@@ -53,7 +55,7 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class Parsed(msgspec.Struct):
-    """What `Found` says, with the records written."""
+    """The summary of a chunk: what `Found` holds, except for the records, which were written."""
 
     slices: list[Slice]
     executions: list[str]
@@ -63,7 +65,7 @@ class Parsed(msgspec.Struct):
     used: list[str]
     unused: list[str]
     apart: int
-    """How many lines were set apart, in a file beside the records."""
+    """How many unreadable lines were written to a file beside the records."""
     untimed: int
     untimed_first: list[tuple[int, str, str]]
     first: int

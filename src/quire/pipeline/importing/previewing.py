@@ -1,4 +1,4 @@
-"""The first events of logs as they are understood, before anything big is done with them."""
+"""Shows how the first events of the logs would be interpreted, before the import is started."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _UNPACKED = 4 << 20
 
 
 class Understood(msgspec.Struct, frozen=True):
-    """What a record says, for a person to look at."""
+    """A record, formatted for display."""
 
     line: int
     host: str
     kind: str
     name: str
-    """Of the event or the message."""
+    """The name of the event or the message."""
     after: str
-    """What it follows, or its clock."""
+    """The events that it follows, or its clock."""
     time_ns: int | None
     text: str
 
@@ -46,8 +46,8 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 def preview(files: Sequence[Path], request: ImportRequest) -> Preview:
-    """The first events of the first file. Nothing is written but a copy of the beginning of what must be unpacked. Raises
-    BadInput as an import would."""
+    """The first events of the first file. Writes nothing, except a copy of the beginning of a file that must be converted.
+    Raises BadInput as an import would."""
     with tempfile.TemporaryDirectory(prefix="quire-") as directory:
         inputs = plain_files(files, request.skip_lines)
         inputs = inputs or unpacked_files(files, Path(directory) / "plain", request.skip_lines, _UNPACKED)

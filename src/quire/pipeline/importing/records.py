@@ -1,4 +1,4 @@
-"""What every format is read into: one record an event, in columns, until the trace is written."""
+"""The intermediate form of an import, common to all formats: one record per event, in Arrow columns."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ RECORDS: pa.Schema = schema_of(
         ("text", pa.string()),
     ]
 )
-"""`execution` is a number among those of the chunk, and later among those of the run. `order` is the position at the host where
-the log says it; the line is, where it does not. `key` is what others may name as a cause; a delivery names the message, and has
-no key. `clock_hosts` are numbers of names, which stand beside the records."""
+"""`execution` is a number within the chunk, and later within the run. `order` is the position at the host if the log states it;
+otherwise the line counts. `key` is the name by which others refer to the event as a cause; a delivery names its message as a
+cause, and has no key. `clock_hosts` are indices into a list of names that is stored with the records."""
 
 NAMES = b"names"
-"""Where a file of records has the names of hosts, as a JSON array."""
+"""The metadata key under which a file of records stores the host names, as a JSON array."""
 
 KINDS = {
     "send": SEND, "sent": SEND, "multicast": SEND, "broadcast": SEND,
     "deliver": DELIVER, "delivered": DELIVER, "receive": DELIVER, "received": DELIVER, "recv": DELIVER,
     "local": LOCAL, "event": LOCAL, "internal": LOCAL, "": LOCAL,
 }  # fmt: skip
-"""What other systems call the kinds of events."""
+"""Other systems' names for the kinds of events."""
 
 NAME_MAX = 256
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -61,8 +61,8 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 
 def check_name(name: str, what: str, where: str) -> str:
-    """A host, message or object by its name. Names end up in tables, reports and other people's spreadsheets, so what would
-    do something there is refused; they never become paths."""
+    """Validate the name of a host, message or object. Names end up in tables, reports and spreadsheets, so names that would
+    have an effect there are refused; they never become paths."""
     if len(name) > NAME_MAX:
         raise BadInput(f"{where}: the {what} is longer than {NAME_MAX} characters, too long for a name")
     if problem := _problem(name):
@@ -71,12 +71,12 @@ def check_name(name: str, what: str, where: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Whether `check_name` would take it."""
+    """Whether `check_name` would accept it."""
     return len(name) <= NAME_MAX and not _problem(name)
 
 
 def check_names(names: tuple[str, ...], what: str, where: str) -> None:
-    """The same for several."""
+    """Like `check_name`, for several names."""
     if not _are_good(names):
         for name in names:
             check_name(name, what, where)
@@ -84,7 +84,7 @@ def check_names(names: tuple[str, ...], what: str, where: str) -> None:
 
 @lru_cache(maxsize=1 << 10)
 def _are_good(names: tuple[str, ...]) -> bool:
-    """Vector clocks name the same few hosts in every event, so the answer is kept."""
+    """Whether all names are valid; cached, because vector clocks name the same few hosts in every event."""
     return all(map(is_name, names))
 
 
@@ -106,14 +106,14 @@ class Block(NamedTuple):
     """Records of several hosts."""
 
     names: list[str]
-    """Of hosts, by their numbers."""
+    """The names of hosts, by number."""
     host: np.ndarray
-    """The number of each record's."""
+    """The number of each record's host."""
     records: pa.RecordBatch
 
 
 def as_block(hosts: Sequence[str], rows: Sequence[dict[str, Any]]) -> Block:
-    """The records of these hosts; what a row lacks is null. Where a row has a clock, it names the hosts."""
+    """Convert rows to a block; missing values become null. A row's clock, if it has one, is keyed by host name."""
     numbers: dict[str, int] = {}
     own = np.array([numbers.setdefault(host, len(numbers)) for host in hosts], np.int32)
     columns = {name: [row.get(name) for row in rows] for name in set().union(*rows)}
@@ -126,7 +126,7 @@ def as_block(hosts: Sequence[str], rows: Sequence[dict[str, Any]]) -> Block:
 
 
 def as_batch(rows: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
-    """Columns of records; those that are not there are null."""
+    """A batch of records from these columns; missing columns are null."""
     arrays = [
         pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type) for field in RECORDS
     ]
@@ -134,13 +134,13 @@ def as_batch(rows: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
 
 
 def as_lists(lengths: np.ndarray, values: Any, nulls: Any = None) -> Any:
-    """A column of lists with these lengths, and these values one after the other."""
+    """A list column with these lengths and these concatenated values."""
     offsets: Any = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, cast(Any, pa.array(values)), mask=nulls)
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """The records of all of them, one after the other."""
+    """Concatenate blocks."""
     if len(blocks) == 1:
         return blocks[0]
     numbers: dict[str, int] = {}
@@ -162,7 +162,7 @@ def replace_rows(block: Block, rows: Sequence[int], other: Block) -> Block:
 
 
 def rename_hosts(records: pa.RecordBatch, spread: np.ndarray) -> pa.RecordBatch:
-    """The records with other numbers for the hosts in their clocks."""
+    """The records with the hosts in their clocks renumbered."""
     clocks = records["clock_hosts"]
     if clocks.null_count == len(clocks):
         return records

@@ -1,4 +1,4 @@
-"""What an import is asked for, whatever the format of the logs turns out to be."""
+"""The options of an import, for all formats."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import msgspec
 from quire.pipeline.importing.chunks import CHUNK_BYTES
 
 TASKS_MAX = 16
-"""Stages that go by host have at most so many tasks."""
+"""The most tasks of a stage that works host by host."""
 
 SEPARATE_MAX = 1_000
-"""More executions than this share a run."""
+"""If there are more executions than this, they share one run."""
 
 AUTO = "auto"
 
 
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read the logs; `auto` looks at their beginnings. Which of the others a format takes, its entry says."""
+    """How to read the logs. The format `auto` is chosen by looking at their beginnings; a format's registry entry says which
+    options it takes."""
 
     format: str = AUTO
     regex: str | None = None
@@ -24,13 +25,13 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     delimiter: str | None = None
     columns: dict[str, str] = {}
     where: str | None = None
-    """Only lines that this expression matches are events, in RE2's syntax."""
+    """If given, only lines that match this expression, in RE2's syntax, are events."""
     lenient: bool = False
-    """Set lines apart that cannot be read, and go on."""
+    """Set unreadable lines aside instead of failing."""
     lanes: bool = False
-    """Events of a host that do not follow each other are concurrent, whatever their times are."""
+    """Treat events of a host that do not follow each other as concurrent, whatever their times."""
     skip_lines: int = 0
-    """So many lines at the beginning of each file are none of the log."""
+    """How many lines to skip at the beginning of each file."""
     chunk_bytes: int = CHUNK_BYTES
     tasks_max: int = TASKS_MAX
     separate_max: int = SEPARATE_MAX
@@ -40,4 +41,4 @@ OPTIONS = {
     "regex": "--regex", "parser": "--parser", "delimiter": "--delimiter", "columns": "--map", "where": "--where",
     "lenient": "--set-apart",
 }  # fmt: skip
-"""What only some formats take, and what the command line calls it."""
+"""The options that only some formats take, with their names on the command line."""

@@ -1,4 +1,4 @@
-"""What an import has made: what of it is told, and which files it consists of."""
+"""The results of an import: what is reported about it, and which files it consists of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHAT = "a run directory"
 
 
 class Execution(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one execution."""
+    """The imported form of one execution, or of several that share a run."""
 
     directory: str
     label: str
@@ -26,15 +26,16 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     messages: int
     deliveries: int
-    """Those that the log has."""
+    """The deliveries that the log itself records."""
     links: int
-    """How often an event followed one of another host otherwise, as clocks and spans say; rows of the trace, but no events."""
+    """The number of implied deliveries: causes at other hosts that clocks or spans reveal. They are rows of the trace, but no
+    events."""
     together: int = 0
-    """How many executions share this run; 0 if it is one by itself."""
+    """How many executions share this run; 0 if it is a single one."""
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """An execution in the index of several."""
+    """An entry in the index of executions."""
 
     directory: str
     label: str
@@ -48,18 +49,18 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     set_apart: int = 0
     """How many lines could not be read."""
     notes: tuple[str, ...] = ()
-    """What a reader should know, because it may not be what was meant."""
+    """Warnings about things that may not be as intended."""
     skews: tuple[Skew, ...] = ()
-    """What is known of clocks that differ, the worst first in each execution."""
+    """Clock differences between hosts, the largest first in each execution."""
 
 
 def check_out(out: Path, *, force: bool) -> None:
-    """Refuse a directory that exists, unless it is to be replaced and is a run, or runs (or empty)."""
+    """Refuse an existing directory, unless it is to be replaced and holds a run or runs (or nothing)."""
     check_replaceable(out, imported_parts, WHAT, force=force)
 
 
 def imported_parts(directory: Path) -> list[str]:
-    """The files of which the run in this directory consists, or the runs; raises BadInput where there is none."""
+    """The files of the run or runs in this directory; raises BadInput if there is none."""
     listed = read_index(directory)
     if listed is None:
         return run_parts(directory)
@@ -71,7 +72,7 @@ def imported_parts(directory: Path) -> list[str]:
 
 
 def read_index(directory: Path) -> list[Listed] | None:
-    """The runs of several executions; None where they have not one each."""
+    """The index of the executions' runs; None if they do not have one run each."""
     index = directory / INDEX
     if not index.is_file():
         return None

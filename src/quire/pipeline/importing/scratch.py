@@ -1,4 +1,4 @@
-"""Where the stages of an import leave their work for each other: files named by run and process, never by a host."""
+"""The scratch directory in which the stages of an import pass files on; files are named by run and process, never by host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STAGES = ("records", "executions", "local", "learned", "keys", "joined", "edges
 
 
 class Scratch(msgspec.Struct, frozen=True):
-    """A directory that all tasks see."""
+    """A directory that is visible to all tasks."""
 
     root: str
 
@@ -46,13 +46,13 @@ def save_table(path: str, table: pa.Table) -> None:
 
 
 def load_table(path: str) -> pa.Table:
-    """The table, read as it is used."""
+    """The table, memory-mapped."""
     with pa.memory_map(path) as file:
         return pa.ipc.open_file(file).read_all()
 
 
 def load_records(path: str, number: int) -> tuple[list[str], pa.RecordBatch]:
-    """A batch of records, and the names of the hosts that are numbered in it."""
+    """The host names by number, and a batch of records."""
     batch = load_batch(path, number)
     names = msgspec.json.decode(batch.schema.metadata[NAMES], type=list[str])
     return names, batch.replace_schema_metadata(None)
@@ -64,5 +64,5 @@ def load_batch(path: str, number: int) -> pa.RecordBatch:
 
 
 EDGES = pa.schema([("row", pa.int64()), ("source", pa.int32()), ("index", pa.int64())])
-"""A record at `row` of a process happened after the record at `index` of the process `source`. Source -1: of a message that
-nobody sent, of which the index is a name."""
+"""The record at `row` of a process happened after the record at `index` of the process `source`. If the source is -1, nobody
+sent the message, and the index is its hashed name."""

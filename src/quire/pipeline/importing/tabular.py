@@ -1,6 +1,6 @@
-"""Rows of columns as records, all at once: what `mapping.Columns` makes of one row, for all that have nothing unusual.
+"""Fast path from rows to records: does for all ordinary rows at once what `mapping.Columns` does for one.
 
-The others are `odd`. They are left to `mapping.Columns`, which also says what is wrong with them.
+Unusual rows are marked `odd` and left to `mapping.Columns`, which also reports what is wrong with them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = ("group", "object", "op", "txn")
 
 
 class Part(NamedTuple):
-    """Some of the rows of a piece: which they are, the executions that they name, and their records."""
+    """Some of the rows of a piece: their numbers, the executions that they name, and their records."""
 
     rows: np.ndarray
     executions: Any
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 class _Reader:
-    """The fields of some rows as texts, null where there is nothing; and which of the rows have been found odd."""
+    """The fields of some rows as text columns, with null for missing values; and which rows are odd."""
 
     def __init__(self, fields: Mapping[str, Any], rows: int) -> None:
         self._fields, self._rows = fields, rows
@@ -67,13 +67,13 @@ class _Reader:
         return times
 
     def names(self, texts: Any) -> Any:
-        """The texts, of which each must be a name."""
+        """The texts; rows whose text is not a valid name are odd."""
         if texts.null_count < len(texts):
             self.reject(pc.and_(pc.is_valid(texts), pa.array(~plain_names(*bytes_of(texts)))))
         return texts
 
     def words(self, field: str, meaning: Callable[[str], Any]) -> tuple[np.ndarray, list[Any]]:
-        """What the few different texts of a field mean, and the number of each row's; the last is for those that are empty."""
+        """The meanings of a field's few distinct texts, and the index of each row's; the last one is for empty texts."""
         words = self.filled(field).dictionary_encode()
         return np.asarray(words.indices.fill_null(len(words.dictionary))), [*map(meaning, words.dictionary.to_pylist()), None]
 
@@ -82,7 +82,7 @@ class _Reader:
 
 
 def as_part(rows: np.ndarray, lines: np.ndarray, fields: Mapping[str, Any]) -> tuple[Part, np.ndarray]:
-    """The records of rows, by what their columns hold; and which of the rows are odd, and not among them."""
+    """The records of the ordinary rows, given their columns by field; and which rows are odd."""
     reader = _Reader(fields, len(rows))
     columns: dict[str, Any] = {
         "line": lines, "order": reader.whole("order"), "lamport": reader.whole("lamport"), "time_ns": reader.time(),
@@ -90,7 +90,7 @@ def as_part(rows: np.ndarray, lines: np.ndarray, fields: Mapping[str, Any]) -> t
     }  # fmt: skip
     follows = reader.has("id") and not reader.text("id").null_count
     if reader.has("id") and not follows:
-        reader.odd[:] = True  # Some name themselves, and others do not.
+        reader.odd[:] = True  # Some rows have a name of their own, and others do not.
     host = reader.names(reader.filled("host"))
     if follows and not reader.has("host"):
         host = pa.repeat(NOWHERE, len(rows))
@@ -111,7 +111,7 @@ def as_part(rows: np.ndarray, lines: np.ndarray, fields: Mapping[str, Any]) -> t
 
 
 def _follow(reader: _Reader, columns: dict[str, Any]) -> None:
-    """Events with a name, and the name of at most one that they follow."""
+    """Set the columns of events with a name and the name of at most one cause."""
     scope = reader.filled("scope")
 
     def within(names: Any) -> Any:
@@ -132,7 +132,7 @@ def _follow(reader: _Reader, columns: dict[str, Any]) -> None:
 
 
 def _causality(reader: _Reader, columns: dict[str, Any]) -> list[str]:
-    """Events with clocks, and messages that are sent and delivered. Returns the names of the hosts in clocks."""
+    """Set the columns of clocks, sends and deliveries. Returns the names of the hosts in clocks."""
     codes, meanings = reader.words("kind", lambda word: KINDS.get(word.lower(), -1))
     kind = np.array([*meanings[:-1], LOCAL], np.int8)[codes]
     names: list[str] = []
@@ -165,7 +165,7 @@ def _causality(reader: _Reader, columns: dict[str, Any]) -> list[str]:
 
 
 def _dests(reader: _Reader, sends: np.ndarray) -> Any:
-    """The destinations of sends: the same few lists again and again."""
+    """The destinations of sends; each distinct list is parsed once."""
     codes, meanings = reader.words("dests", _list_of_names)
     reader.odd |= sends & np.array([*(meaning is None for meaning in meanings[:-1]), False], np.bool_)[codes]
     lists = pa.array([meaning or None for meaning in meanings], pa.list_(pa.string()))
@@ -228,7 +228,7 @@ def _named(execution: np.ndarray, dests: Any) -> set[tuple[int, str]]:
 
 @compiled
 def plain_names(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Which texts are names without a doubt: see `records.check_name`."""
+    """Which texts are certainly valid names: see `records.check_name`."""
     good = np.empty(len(offsets) - 1, np.bool_)
     for row in range(len(good)):
         begin, end = offsets[row], offsets[row + 1]
@@ -246,7 +246,7 @@ def plain_names(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 @compiled
 def single_names(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Which texts are one name without a doubt, not a list: see `mapping.names_in`."""
+    """Which texts are certainly a single name, not a list: see `mapping.names_in`."""
     good = np.empty(len(offsets) - 1, np.bool_)
     for row in range(len(good)):
         begin, end = offsets[row], offsets[row + 1]

@@ -1,4 +1,4 @@
-"""The tasks that an import is made of."""
+"""The job with all kinds of tasks that an import runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts in columns: cut out of the bytes of a file, and read as times."""
+"""Text columns: cuts them out of a file's bytes, and parses them as times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ISO = r"^(1[7-9]|2[01])[0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9
 
 
 def is_text(data: bytes) -> bool:
-    """Whether it is UTF-8."""
+    """Whether the data is valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -26,7 +26,7 @@ def is_text(data: bytes) -> bool:
 
 
 def cut_texts(data: np.ndarray, spans: np.ndarray, wanted: np.ndarray | None = None) -> Any:
-    """The texts that begin and end there, two columns; empty where they are not wanted. They must be UTF-8."""
+    """The texts at these byte ranges (columns: begin and end); empty where not wanted. They must be UTF-8."""
     lengths = spans[:, 1] - spans[:, 0]
     if wanted is not None:
         lengths = np.where(wanted, lengths, 0)
@@ -37,7 +37,7 @@ def cut_texts(data: np.ndarray, spans: np.ndarray, wanted: np.ndarray | None = N
 
 
 def cut_cells(data: np.ndarray, spans: np.ndarray, doubled: np.ndarray) -> Any:
-    """The same, where so many quotes in each of them are doubled."""
+    """Like `cut_texts`, given the number of doubled quotes in each text."""
     if not doubled.any():
         return cut_texts(data, spans)
     offsets = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0] - doubled))).astype(np.int32)
@@ -53,7 +53,7 @@ def _as_texts(offsets: np.ndarray, letters: np.ndarray) -> Any:
 
 @compiled
 def _copy_once(data: np.ndarray, begin: np.ndarray, end: np.ndarray, offsets: np.ndarray, letters: np.ndarray) -> None:
-    """Of two quotes that follow each other, one."""
+    """Copy the texts, with doubled quotes reduced to one."""
     for row in range(len(begin)):
         to, at = offsets[row], begin[row]
         while at < end[row] and to < offsets[row + 1]:
@@ -73,7 +73,7 @@ def _copy(data: np.ndarray, begin: np.ndarray, offsets: np.ndarray, letters: np.
 
 
 def read_times(texts: Any) -> Any:
-    """What `parse_time` says of each of them: the usual forms all at once, and each of the others once."""
+    """Like `parse_time` for a column: common formats are parsed all at once, and other distinct texts once each."""
     texts = pc.if_else(pc.equal(texts, pa.scalar("")), None, texts)
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), pa.int64())
@@ -85,7 +85,7 @@ def read_times(texts: Any) -> Any:
             moments = pc.utf8_rtrim(pc.if_else(dated, texts, None), "Z").cast(pa.timestamp("ns")).cast(pa.int64())
             found = pc.coalesce(found, moments)
         except pa.ArrowInvalid:
-            pass  # There is no such day or hour; which it is, is found out below.
+            pass  # Some text has an impossible day or hour; it is found below.
     rest = pc.if_else(pc.is_valid(found), None, texts)
     if rest.null_count == len(rest):
         return found

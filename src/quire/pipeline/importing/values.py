@@ -1,4 +1,4 @@
-"""Values as other systems write them."""
+"""Parses values as other systems write them: JSON, times, whole numbers, and vector clocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMS = (
     "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S",
     "%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y",
 )  # fmt: skip
-"""Of web servers, Go, and `date`."""
+"""The time formats of web servers, Go, and `date`."""
 
 
 class NotJson(ValueError):
@@ -31,8 +31,8 @@ class NotJson(ValueError):
 
 
 def read_json(text: str | bytes, kind: Any = Any) -> Any:
-    """What a text of JSON says; raises NotJson where it is none, or not of this kind, nested too deep to be read, or where an
-    object has a key twice: nobody knows which of the two values is meant."""
+    """Parse JSON; raises NotJson if it is invalid, not of this type or nested too deeply, or if an object has a key twice,
+    since it is unclear which of the two values is meant."""
     try:
         found = msgspec.json.decode(text, type=kind)
         if isinstance(found, dict | list) and _may_repeat(text if isinstance(text, bytes) else text.encode(), found):
@@ -45,8 +45,8 @@ def read_json(text: str | bytes, kind: Any = Any) -> Any:
 
 
 def _may_repeat(text: bytes, found: dict[str, Any] | list[Any]) -> bool:
-    """Whether there are more colons after quotes than keys. There are as many in what is right, apart from texts that have some
-    themselves; so nearly everything is read only once."""
+    """Whether an object may have a repeated key: there are more colons after quotes than keys. In correct JSON the numbers are
+    equal, unless strings contain such colons; so nearly everything is parsed only once."""
     colons = len(_COLON.findall(text)) if b'" :' in text or b'"\t:' in text else text.count(b'":')
     return colons != len(found) and colons > _count_keys(found)
 
@@ -64,8 +64,8 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def parse_time(value: Any) -> int | None:
-    """Nanoseconds since 1970: a whole number is taken as it is; one with a point is seconds; else ISO 8601, or one of the forms
-    that logs and mails have. Anything else is no time."""
+    """Nanoseconds since 1970: a whole number is taken as is; a number with a decimal point is seconds; else ISO 8601, or one of
+    the formats of logs and mails. None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -89,7 +89,7 @@ def parse_time(value: Any) -> int | None:
 
 
 def _moment(text: str) -> datetime | None:
-    # Python reads at most six digits after the point; the others are added again.
+    # Python parses at most six decimals; the caller adds the rest.
     plain = _FINER.sub("", text) if _FINER.search(text) else text
     for form in (datetime.fromisoformat, parsedate_to_datetime):
         try:
@@ -113,7 +113,7 @@ def _nanoseconds(seconds: str) -> int | None:
 
 
 def whole_number(value: Any, what: str, where: str) -> int | None:
-    """A whole number of 64 bits, or nothing."""
+    """A 64-bit integer, or None."""
     if value is None or value == "":
         return None
     if isinstance(value, str) and _WHOLE.fullmatch(value):
@@ -126,10 +126,10 @@ def whole_number(value: Any, what: str, where: str) -> int | None:
 
 
 def parse_clock(text: str | bytes, where: str) -> dict[str, int]:
-    """A vector clock, a JSON object from hosts to counts; entries of 0 say nothing."""
+    """Parse a vector clock: a JSON object from hosts to counts. Entries of 0 are dropped."""
     plain = text if isinstance(text, bytes) else text.encode()
     if b'\\"' in plain[:64] and plain.startswith(b'{\\"'):
-        plain = plain.replace(b'\\"', b'"')  # As loggers write it that put the clock in a string.
+        plain = plain.replace(b'\\"', b'"')  # Some loggers write the clock inside a JSON string.
     try:
         clock: dict[str, int] = read_json(plain, dict[str, int])
     except NotJson as error:

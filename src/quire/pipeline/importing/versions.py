@@ -1,10 +1,11 @@
-"""What a history of transactions tells of the order in which versions came, without any clock.
+"""Derives the version order of keys from a transaction history, without clocks.
 
-Whoever read a list read all that had been appended before, in order: the longest list of a key begins with all others. What
-nobody read of a list came after it, in whatever order. A register tells less: who read it and then wrote it in one transaction
-wrote a later version. Where that is not one chain, the order is not known, and the audit says so.
+A read of a list returns everything appended before, in order, so every list read of a key is a prefix of the longest one.
+Appends that nobody read came later, in unknown order. A register reveals less: a transaction that read it and then wrote it
+wrote a later version. If that does not give a single chain, the order is not known, and the audit says so.
 
-The result is sequences: the versions of a key in one of them came in that order. A key may have several, which branch off.
+The result is a set of sequences: the versions of a key within a sequence are in that order. A key may have several sequences,
+which branch off from one another.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from quire.model.errors import BadInput
 
 WRITES = ("w", "append")
 Step = tuple[str, str, Any]
-"""What is done (r, w or append), to which key, and the value."""
+"""The operation (r, w or append), the key, and the value."""
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """A transaction that has ended, or of which nobody knows: its reads and writes, in order."""
+    """A transaction that has ended, or whose outcome is unknown: its reads and writes, in order."""
 
     number: int
     process: str
@@ -40,7 +41,8 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class Placed(NamedTuple):
-    """A version in one of the sequences of its key: which sequence, the version, the operation that tells, and the place."""
+    """A version in one of the sequences of its key: the sequence, the version, the operation that reveals it, and the
+    position."""
 
     sequence: int
     version: str
@@ -53,7 +55,7 @@ def version_of(key: str, value: Any) -> str:
 
 
 def find_writers(operations: Iterable[Operation], name: str) -> dict[str, Operation]:
-    """Who wrote each version. Raises BadInput where two did, because then a value does not tell who."""
+    """The writer of each version. Raises BadInput if there are two, because then a value does not identify its writer."""
     writers: dict[str, Operation] = {}
     for operation in operations:
         for version in operation.keys:
@@ -67,7 +69,7 @@ def find_writers(operations: Iterable[Operation], name: str) -> dict[str, Operat
 
 
 def seen_of(operations: Iterable[Operation], versions: Set[str]) -> set[str]:
-    """Which of these versions somebody read."""
+    """Which of these versions were read by some operation."""
     if not versions:
         return set()
     return {version for operation in operations for version in _read_by(operation) if version in versions}
@@ -83,7 +85,7 @@ def _read_by(operation: Operation) -> Iterator[str]:
 def order_of_versions(
     operations: Sequence[Operation], writers: Mapping[str, Operation], name: str
 ) -> Iterator[Placed]:  # fmt: skip
-    """Every sequence of versions that the history tells."""
+    """Every sequence of versions that the history reveals."""
     at = 0
     lists = _longest_lists(operations, name)
     branches = _branches_of_lists(operations, writers, lists) | _branches_of_registers(operations, lists)
@@ -96,11 +98,11 @@ def order_of_versions(
 
 
 Sequences = list[tuple[int, list[str]]]
-"""Of one key: the operation that tells, and the versions."""
+"""The sequences of one key: the operation that reveals each, and its versions."""
 
 
 def _longest_lists(operations: Iterable[Operation], name: str) -> dict[str, tuple[int, list[Any]]]:
-    """Of each key that is a list, the longest that was read, which all others must begin."""
+    """For each key with list values, the longest list that was read; all others must be prefixes of it."""
     lists = [
         (key, value, operation.number)
         for operation in operations
@@ -125,26 +127,26 @@ def _longest_lists(operations: Iterable[Operation], name: str) -> dict[str, tupl
 def _branches_of_lists(
     operations: Iterable[Operation], writers: Mapping[str, Operation], lists: Mapping[str, tuple[int, list[Any]]]
 ) -> dict[str, Sequences]:
-    """What was read in order, and after its end, each by itself, what nobody read."""
+    """The versions that were read, in order; and for each version that nobody read, a branch at their end."""
     found: dict[str, Sequences] = {}
     for key, (number, values) in lists.items():
         found[key] = [(number, [version_of(key, value) for value in values])]
     read = {version for sequences in found.values() for _, sequence in sequences for version in sequence}
     for operation in operations:
-        # Of what a transaction appends, the last counts.
+        # Only a transaction's last append counts.
         last = {key: version_of(key, value) for did, key, value in operation.steps if did == "append"}
         for key, version in last.items():
             if operation.type != "ok" or version in read:
                 continue
             known = found.setdefault(key, [(operation.number, [])])
-            # The last that was read and that came to stay: others know of no version that did not.
+            # The last version that was read and not aborted.
             end = next((each for each in reversed(known[0][1]) if each in writers and writers[each].type != "fail"), None)
             known.append((operation.number, [version] if end is None else [end, version]))
     return found
 
 
 def _branches_of_registers(operations: Iterable[Operation], lists: Mapping[str, object]) -> dict[str, Sequences]:
-    """Chains of versions, each of which was written by who had read the one before."""
+    """Chains of versions, each written by a transaction that had read the previous one."""
     followers: dict[str, dict[str | None, list[tuple[int, str]]]] = {}
     for operation in operations:
         if operation.type != "ok":
@@ -163,11 +165,11 @@ def _branches_of_registers(operations: Iterable[Operation], lists: Mapping[str, 
 
 
 def _chains(followers: Mapping[str | None, list[tuple[int, str]]]) -> Sequences:
-    """Each pair of a version and one that follows it, in as few sequences as there are branches."""
+    """Combine the pairs of a version and its successor into chains, one per branch."""
     written = {version for versions in followers.values() for _, version in versions}
     found: Sequences = []
     taken: set[str] = set()
-    # From where nobody is known to have come before; then whatever is left, which is a circle, and is told as one.
+    # Start from versions without a predecessor; whatever is left is a cycle, and is emitted as one.
     roots: list[str | None] = [root for root in followers if root not in written]
     for root in [*roots, *followers]:
         for number, version in followers[root]:

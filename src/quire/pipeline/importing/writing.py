@@ -1,4 +1,4 @@
-"""The trace of a process, written in local order with what the log said beside it."""
+"""The task that writes the trace of a process, in local order, with extra columns for what the log said."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WriteTask(msgspec.Struct, tag="write"):
     processes: tuple[int, ...]
     clocked: bool
     stride: int
-    """With which logical times come from clocks; 0 where they were found otherwise."""
+    """The stride of logical times that come from clocks; 0 if they do not."""
     out: str
 
 
@@ -69,7 +69,7 @@ def _table(task: WriteTask, process: int) -> pa.Table:
     else:
         lamport = task.scratch.load_numbers("times", task.run, process)
     taken = records.take(pa.array(rows.record))
-    # A delivery that stands for a cause of another event has nothing to say of its own.
+    # An implied delivery, which stands for a cause of its event, has no text of its own.
     is_whole = (rows.kind != DELIVER) | (np.asarray(taken["kind"]) == DELIVER)
     known = rows.kind != LOCAL
     columns: dict[str, Any] = {
@@ -97,8 +97,8 @@ def _table(task: WriteTask, process: int) -> pa.Table:
 
 
 def _with_own_words(rows: pa.Table) -> pa.Table:
-    """The rows with only those words in their dictionaries that they have. Each row group is written with all that are there,
-    which may be a word for every transaction of the log."""
+    """The rows with dictionaries reduced to the values that occur. Otherwise each row group would be written with the whole
+    dictionary, which may have a value for every transaction of the log."""
     for name in _NAMES:
         if rows[name].null_count < rows.num_rows:
             column = rows[name].combine_chunks().cast(pa.string()).dictionary_encode()
@@ -107,7 +107,7 @@ def _with_own_words(rows: pa.Table) -> pa.Table:
 
 
 def _messages(records: pa.Table) -> Any:
-    """What the log calls the message of each record: a delivery names it as its cause."""
+    """The log's name for the message of each record; a delivery names it as its cause."""
     causes = records["causes"].combine_chunks()
     counts = np.asarray(pc.list_value_length(causes).fill_null(0))
     first = pa.array(np.cumsum(counts) - counts, pa.int64(), mask=counts == 0)
@@ -115,7 +115,7 @@ def _messages(records: pa.Table) -> Any:
 
 
 def _word(codes: np.ndarray, words: Sequence[str]) -> Any:
-    """Words by their codes; only those that occur are kept."""
+    """A dictionary column from codes, with only the values that occur."""
     used, indices = np.unique(codes, return_inverse=True)
     vocabulary = pa.array([words[code] for code in used.tolist()], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), vocabulary)

@@ -1,1 +1,1 @@
-"""Formats of logs, one module each; `registry` lists them, and `contract` is what they have in common."""
+"""The import formats, one module each; `contract` is their common interface, and `registry` lists them."""

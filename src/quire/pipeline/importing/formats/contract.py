@@ -1,4 +1,4 @@
-"""What a format must say of itself: how its files look, how they are to be read, and which events are in a piece of one."""
+"""The interface of an import format: recognise files, choose the settings to read them, and read the events of a piece."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
 Event = tuple[int, str, str, dict[str, Any]]
-"""Line, label of the execution, host, and the columns of `RECORDS` that are known."""
+"""Line, label of the execution, host, and the known columns of `RECORDS`."""
 
 
 class Likeness(IntEnum):
-    """How much a file looks like a format; where it looks like several, the most counts."""
+    """How much a file looks like a format; the format with the highest value is chosen."""
 
     NONE = 0
     POSSIBLE = 1
@@ -41,20 +41,20 @@ class Log(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a format is given to read: some bytes of a file, from the beginning of a line on."""
+    """The input of a format's reader: some bytes of a file, from the beginning of a line on."""
 
     chunk: Chunk
     name: str
-    """What the file is called in sentences."""
+    """The name of the file in messages."""
     first_line: int
     inside_quotes: bool
-    """Whether an odd number of quotes comes before it in the file."""
+    """Whether an odd number of quotes precedes it in the file."""
     first: int | None
-    """Where in the file the first event is sought, if not at the beginning of the piece."""
+    """Where in the file to start searching for events, if not at the beginning of the piece."""
 
 
 class SetApart(msgspec.Struct, frozen=True):
-    """A line that is no event, and why."""
+    """A line that could not be read, and why."""
 
     file: str
     line: int
@@ -63,14 +63,14 @@ class SetApart(msgspec.Struct, frozen=True):
 
 
 class Found:
-    """The events of a piece, as they are found."""
+    """Collects the events of a piece, and what else the reader finds out."""
 
     def __init__(self) -> None:
         self._hosts: list[str] = []
         self._rows: list[dict[str, Any]] = []
         self._blocks: list[Block] = []
         self.executions: list[str] = []
-        """Their labels."""
+        """The labels of the executions."""
         self._numbers: dict[str, int] = {}
         self.dests: set[tuple[int, str]] = set()
         """Hosts that are named as destinations, by execution."""
@@ -79,15 +79,15 @@ class Found:
         self.caused = False
         """Whether there are records that name others as their causes, instead of messages."""
         self.apart: list[SetApart] = []
-        """Lines that could not be read, if the others are wanted nevertheless."""
+        """Lines that could not be read, if the import goes on without them."""
         self.untimed: list[tuple[int, str, str]] = []
-        """Line, host, and a time that nobody understands."""
+        """Times that could not be parsed, as (line, host, time)."""
         self.used: set[str] = set()
-        """What was mapped, and was there; for formats with columns."""
+        """The mapped fields whose columns exist; for formats with columns."""
         self.unused: set[str] = set()
-        """Columns that nobody asked for."""
+        """Columns that are not mapped."""
         self.first = self.resume = 0
-        """Where in the file the first event begins, or the piece ends; and where the search for the next goes on."""
+        """Where in the file the first event begins (or the piece ends), and where the search for the next one continues."""
 
     def execution(self, label: str) -> int:
         number = self._numbers.setdefault(label, len(self._numbers))
@@ -96,7 +96,7 @@ class Found:
         return number
 
     def add(self, execution: int, host: str, line: int, record: dict[str, Any]) -> None:
-        """One event more."""
+        """Add one event."""
         record["line"], record["execution"] = line, execution
         if (text := record.pop("untimed", None)) is not None:
             self.untimed.append((line, host, text))
@@ -107,7 +107,7 @@ class Found:
         self.caused = self.caused or (record["kind"] == LOCAL and "key" in record)
 
     def add_block(self, block: Block) -> None:
-        """Many events more, in columns. What `add` finds out about an event is for the caller to say."""
+        """Add many events, in columns. The caller must set the attributes that `add` derives from an event."""
         self._close()
         if len(block.host):
             self._blocks.append(block)
@@ -133,9 +133,9 @@ class Format(ABC, Generic[Settings]):
     """How logs of one format are recognised and read."""
 
     settings: type[Settings]
-    """How files of this format are read, once that is known; the same for all of them."""
+    """The type of the settings with which all files of an import are read."""
     delimited: ClassVar[bool] = False
-    """Whether executions follow each other. Then the first of a piece is the one that was open when it began."""
+    """Whether executions follow one another in a file. Then the first of a piece continues the one before it."""
 
     @abstractmethod
     def recognise(self, log: Log) -> Likeness:
@@ -143,27 +143,27 @@ class Format(ABC, Generic[Settings]):
 
     @abstractmethod
     def settle(self, logs: Sequence[Log], request: ImportRequest) -> Settings:
-        """How all the files are to be read; raises BadInput where they do not fit together, or what was asked does not."""
+        """The settings to read all the files; raises BadInput if the files, or they and the request, do not fit together."""
 
     def unit(self, settings: Settings) -> str:  # noqa: ARG002
-        """What the numbers of events count in sentences."""
+        """The unit of line numbers in messages."""
         return "line"
 
     def in_one_piece(self, settings: Settings) -> bool:  # noqa: ARG002
-        """Whether a file cannot be cut at the ends of lines."""
+        """Whether a file must be read whole, because it cannot be cut at line ends."""
         return False
 
     @abstractmethod
     def read(self, piece: Piece, settings: Settings, found: Found) -> None:
-        """Add the events that begin in the piece; raises BadInput, with file and line, for what is none."""
+        """Add the events that begin in the piece; raises BadInput, with file and line, for anything that is not an event."""
 
 
 class LineFormat(Format[Settings]):
-    """A format whose events each lie within lines of their own, so that none goes over the end of a piece."""
+    """A format whose events consist of whole lines, so that none extends beyond the end of a piece."""
 
     @abstractmethod
     def events(self, piece: Piece, settings: Settings, found: Found) -> Iterator[Event]:
-        """The events of the piece. What else is to be said of it goes to what was found."""
+        """The events of the piece. Anything else is recorded in `found`."""
 
     def read(self, piece: Piece, settings: Settings, found: Found) -> None:
         for line, execution, host, record in self.events(piece, settings, found):
@@ -172,7 +172,7 @@ class LineFormat(Format[Settings]):
 
 
 def compile_where(where: str | None) -> Any:
-    """An expression for the lines that are wanted, ready to be searched for; None where all are."""
+    """Compile the expression that selects lines; None if all lines are wanted."""
     import re2  # Here, because this module is loaded for the help of the command, too.
 
     options = re2.Options()

@@ -1,6 +1,6 @@
-"""CSV with a header: one line an event, as RFC 4180 has it, line breaks in quotes included.
+"""CSV with a header, as in RFC 4180, including line breaks in quotes: one record per event.
 
-A chunk begins inside quotes when an odd number of quotes stands before it, so that chunks can be told apart by counting.
+A chunk begins inside quotes if an odd number of quotes precedes it, so counting quotes is enough to parse chunks independently.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Csv(Format[CsvSettings]):
             raise BadInput(
                 f"{first} has no column for the host, only {', '.join(names)}; say which it is with --map host=COLUMN"
             )
-        compile_where(request.where)  # Says what is wrong with it.
+        compile_where(request.where)  # Raises BadInput if it is invalid.
         return CsvSettings(names, separator, given, 1 + request.skip_lines, request.where, request.lenient)
 
     def read(self, piece: Piece, settings: CsvSettings, found: Found) -> None:
@@ -104,7 +104,7 @@ class Csv(Format[CsvSettings]):
 
 
 def read_header(line: bytes, path: str) -> tuple[list[str], str]:
-    """The names of the columns, and what separates them."""
+    """The names of the columns, and the separator."""
     text = decode_text(line, path, 1).lstrip("\ufeff")
     separator = max(SEPARATORS, key=text.count)
     try:
@@ -118,7 +118,7 @@ def read_header(line: bytes, path: str) -> tuple[list[str], str]:
 
 
 def own_records(data: bytes, own: int, inside: bool) -> tuple[int, int]:
-    """Where the first record that begins in the chunk begins, and where the first that begins after it does."""
+    """Where the chunk's first record begins, and where the first record after the chunk begins."""
     if not inside and b'"' not in data[: own + 1]:
         return 0, own
     starts: tuple[int, int] = record_starts(np.frombuffer(data, np.uint8), own, inside)
@@ -126,7 +126,7 @@ def own_records(data: bytes, own: int, inside: bool) -> tuple[int, int]:
 
 
 def _parse(data: bytes, path: str, first_line: int, settings: CsvSettings, found: Found) -> Iterator[Event]:
-    """The events of whole records of a file, one by one; the header is none of them."""
+    """Parse complete records of a file into events, one by one; the header is skipped."""
     names = settings.header
     columns = usual_columns(names, settings.columns)
     text = decode_text(data, path, first_line)

@@ -1,11 +1,11 @@
-"""Histories of databases: what transactions read and wrote, as Jepsen and Elle record it, in EDN or as JSON lines.
+"""Database histories of transactions' reads and writes, as recorded for Jepsen and Elle, in EDN or as JSON lines.
 
-One entry an operation: `{:type :ok, :process 3, :value [[:r x [1 2]] [:append x 3]]}`, or the same in JSON. The type is `ok`
-(it committed), `fail` (it did not), `info` (nobody knows) or `invoke` (it began, which says nothing more). A read tells the
-value of a register, or the whole of a list to which others append. Values must differ, so that each tells who wrote it.
+There is one entry per operation: `{:type :ok, :process 3, :value [[:r x [1 2]] [:append x 3]]}`, or the same in JSON. The type
+is `ok` (committed), `fail` (aborted), `info` (outcome unknown) or `invoke` (began, which is ignored). A read returns the value
+of a register, or the whole list to which others append. Values must be distinct, so that each identifies its writer.
 
-A process is a host. Each read and each write is an event, and so is the end of a transaction. What the history tells of the
-order of versions (`versions.py`) becomes deliveries at additional hosts, `versions`, `versions 2` and so on.
+A process is a host. Each read, each write and each end of a transaction is an event. The order of versions that the history
+reveals (`versions.py`) becomes deliveries at additional hosts, `versions`, `versions 2` and so on.
 
 Source: Kingsbury and Alvaro, Elle: inferring isolation anomalies from experimental observations, 2020.
 """
@@ -67,7 +67,7 @@ class HistoryFormat(LineFormat[HistorySettings]):
         unsure = {version for version, writer in writers.items() if writer.type == "info"}
         observed = {writers[version].number for version in seen_of(operations, unsure)}
         for operation in operations:
-            # Nobody knows how it ended, but somebody read what it wrote.
+            # If its outcome is unknown but somebody read its writes, it committed.
             end = _ENDS.get(operation.type, "commit" if operation.number in observed else "")
             yield from _records(operation, end, aborted, piece.name)
         for host, version, number, at in order_of_versions(operations, writers, piece.name):
@@ -101,7 +101,7 @@ def _json(data: bytes, piece: Piece) -> Iterator[tuple[int, Any]]:
 
 
 def _operation(number: int, entry: Any, name: str) -> Operation | None:
-    """The operation of an entry; None for one that only began, or is about something else."""
+    """The operation of an entry; None for an invocation, or for an entry about something else."""
     where = f"{name} operation {number}"
     if not isinstance(entry, dict) or entry.get("type") not in _TYPES:
         raise BadInput(f"{where} has no type that is one of {', '.join(_TYPES)}")
@@ -139,7 +139,7 @@ def _records(operation: Operation, end: str, aborted: Set[str], name: str) -> It
                 if (version := version_of(key, each)) in aborted:
                     yield record(VIEW, f"read {version}", causes=[version], object=key, op="r")
         last = (value[-1] if value else None) if isinstance(value, list) else value
-        # What a transaction reads of its own writes tells nothing of others; a list tells what was there before them.
+        # A transaction's read of its own write says nothing about others; in a list, the value before its own appends does.
         if isinstance(value, list) and own.get(key) and value[-len(own[key]) :] == own[key]:
             last = value[-len(own[key]) - 1] if len(value) > len(own[key]) else None
         cause = asked if last is None else check_name(version_of(key, last), "version", where)

@@ -1,4 +1,4 @@
-"""Jaeger: spans in the JSON of its interface, one document a file or one a line."""
+"""Jaeger spans, in the JSON of its query API: one document per file or per line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _JaegerTrace(msgspec.Struct):
 
 
 class Jaeger(msgspec.Struct):
-    """A document, or a line, of Jaeger's JSON: traces, or a single one by itself."""
+    """A document, or a line, of Jaeger's JSON: several traces, or a single one."""
 
     data: list[_JaegerTrace] | None = None
     spans: list[_JaegerSpan] = []

@@ -1,4 +1,4 @@
-"""JSON lines: one object an event; or one array of them in a file."""
+"""JSON lines with one object per event; or a file with one JSON array of such objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from quire.pipeline.importing.values import NotJson, read_json
 class JsonLinesSettings(msgspec.Struct, frozen=True):
     columns: dict[str, str]
     array: bool
-    """All events are in one array, not each in a line."""
+    """Whether all events are in one array, instead of one per line."""
     where: str | None = None
     lenient: bool = False
 
@@ -47,7 +47,7 @@ class JsonLines(Format[JsonLinesSettings]):
         if log.head.lstrip().startswith(b"[") and b"{" in log.head:
             return Likeness.LIKELY
         line = first_line(log.head)
-        # A line that goes on beyond what is at hand looks as it begins.
+        # A line that extends beyond the bytes at hand is judged by its beginning.
         whole = len(line) < len(log.head)
         return Likeness.LIKELY if starts_like_json(log) and (_is_object(line) or not whole) else Likeness.NONE
 
@@ -57,8 +57,8 @@ class JsonLines(Format[JsonLinesSettings]):
         try:
             names = [] if array else list(read_json(first_line(head), dict[str, Any]))
         except NotJson:
-            names = []  # Whoever reads it says where.
-        compile_where(request.where)  # Says what is wrong with it.
+            names = []  # Reported with its line when the file is read.
+        compile_where(request.where)  # Raises BadInput if it is invalid.
         return JsonLinesSettings(with_following(names, request.columns), array, request.where, request.lenient)
 
     def unit(self, settings: JsonLinesSettings) -> str:
@@ -90,7 +90,7 @@ class JsonLines(Format[JsonLinesSettings]):
             try:
                 columns = rows.columns(names, _object(data[slice(*found_rows.row[chosen[0]])], place), place)
             except BadInput:
-                odd[chosen] = True  # No host, or a key twice: the first of them says so, if none before it says something else.
+                odd[chosen] = True  # No host, or a repeated key: reported when these rows are read one by one.
                 continue
             part, others = _as_part(letters, found_rows, chosen, lines[chosen], names, columns)
             odd[chosen[others]] = True
@@ -100,7 +100,7 @@ class JsonLines(Format[JsonLinesSettings]):
 
 
 class _Rows:
-    """Rows of a piece, one by one."""
+    """Reads rows of a piece one by one: the slow path."""
 
     def __init__(self, piece: Piece, settings: JsonLinesSettings, unit: str, found: Found) -> None:
         self._name, self._unit, self._settings, self._found = piece.name, unit, settings, found
@@ -110,14 +110,14 @@ class _Rows:
         return f"{self._name} {self._unit} {number}"
 
     def columns(self, names: Sequence[str], row: Mapping[str, Any], place: str) -> Columns:
-        """The columns of rows with these names, of which one is given."""
+        """The columns for rows with these names, given one such row."""
         known = self._known.get(tuple(names))
         if known is None:
             known = self._known[tuple(names)] = _columns(row, self._settings.columns, place, self._found)
         return known
 
     def events(self, texts: Iterable[tuple[int, tuple[int, Any]]]) -> Iterator[tuple[int, Event]]:
-        """The events of rows: each is given with a number that it keeps, its line, and what it holds."""
+        """The events of these rows, given as (row number, (line, content)); each event is returned with its row number."""
         for row_number, (number, text) in texts:
             if isinstance(text, bytes) and (not text.strip() or (self._where is not None and self._where.search(text) is None)):
                 continue
@@ -137,7 +137,7 @@ class _Rows:
 def _as_part(
     letters: np.ndarray, rows: JsonRows, chosen: np.ndarray, lines: np.ndarray, names: Sequence[str], columns: Columns
 ) -> tuple[Part, np.ndarray]:  # fmt: skip
-    """The records of rows of one shape, and which of them are odd: those with clocks elsewhere, too."""
+    """The records of the rows of one shape, and which of the rows are odd, including those with a clock in another column."""
     if any(column not in names for column in columns.columns.values()):
         return as_part(chosen[:0], lines[:0], {})[0], np.ones(len(chosen), np.bool_)
     clock = columns.columns.get("clock")
@@ -189,7 +189,7 @@ def _is_object(line: bytes) -> bool:
     try:
         read_json(line, dict[str, object])
     except NotJson as error:
-        return any(word in str(error) for word in ("nested", "twice"))  # Whoever reads it says where.
+        return any(word in str(error) for word in ("nested", "twice"))  # Reported with its line when the file is read.
     return True
 
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry: spans in OTLP's JSON, one document a file or one a line."""
+"""OpenTelemetry spans, in OTLP's JSON: one document per file or per line."""
 
 from __future__ import annotations
 

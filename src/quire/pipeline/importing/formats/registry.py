@@ -1,4 +1,4 @@
-"""Every format that can be imported. A format is added by one module and one entry here."""
+"""The registry of import formats. A new format is one module and one entry here."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from quire.pipeline.importing.formats.contract import Format
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What can be said of a format without loading it. The module has it as FORMAT."""
+    """What is known about a format without loading its module, which defines it as FORMAT."""
 
     name: str
     summary: str
     module: str
     options: tuple[str, ...] = ()
-    """The fields of `ImportRequest` that it takes, beside `format`."""
+    """The fields of `ImportRequest` that it takes, besides `format`."""
     implied_by: tuple[str, ...] = ()
-    """Those that mean this format where nothing is said of formats."""
+    """The options that imply this format if none is given."""
 
     def load(self) -> Format[Any]:
         loaded: Format[Any] = import_module(f"{__package__}.{self.module}").FORMAT
@@ -39,7 +39,7 @@ FORMATS: tuple[Entry, ...] = (
 
 
 def find(name: str) -> Entry:
-    """The format of this name; raises BadInput where there is none."""
+    """The format of this name; raises BadInput if there is none."""
     for entry in FORMATS:
         if entry.name == name:
             return entry

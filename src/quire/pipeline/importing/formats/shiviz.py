@@ -1,11 +1,11 @@
 """ShiViz logs: text in which a regular expression finds events, each with a host and a vector clock in JSON.
 
-The expression has named groups `event`, `host` and `clock`; others are allowed, and `date` or `timestamp` is taken for the
-time where it is a number or ISO 8601. Matches are sought from the end of the one before. RE2 does the matching: no
-expression can make it go back and try again, so none can hang, but it has no look-around and no back-references.
+The expression has named groups `event`, `host` and `clock`; others are allowed, and `date` or `timestamp` is used as the time
+if it is a number or ISO 8601. Each search starts at the end of the previous match. RE2 does the matching: it does not
+backtrack, so no expression can make it hang, but it has no look-around and no back-references.
 
-Chunks are scanned side by side. A scan that starts at a line agrees with the scan of the whole file from the first match
-on that does not begin inside the match before the chunk; where that is not the chunk's first, the chunk is scanned again.
+Chunks are scanned in parallel. A scan that starts at a line agrees with the scan of the whole file from the first match that
+does not begin inside the last match of the previous chunk; if that is not the chunk's first match, the chunk is scanned again.
 
 Format: https://github.com/DistributedClocks/shiviz/wiki
 """
@@ -34,7 +34,8 @@ from quire.pipeline.importing.values import parse_clock, parse_time
 from quire.trace.kinds import LOCAL
 
 SECONDS_MAX = 60.0
-"""For a chunk; it takes one or two. RE2 searches in linear time, but a search for each letter of a chunk would not end."""
+"""The time limit for a chunk, which normally takes one or two seconds. One RE2 search is linear, but a search from every byte
+of a chunk would not end."""
 
 _GROUPS = ("host", "clock", "event")
 _TIMES = ("date", "timestamp")
@@ -42,7 +43,7 @@ _NEWLINE = ord("\n")
 
 
 class Layout:
-    """A regular expression for events, and one for what separates executions, if there are several."""
+    """The regular expression for events and, if there are several executions, the one for their delimiter."""
 
     def __init__(self, regex: str, delimiter: str | None) -> None:
         self.regex = regex
@@ -72,7 +73,7 @@ def _compile(regex: str, option: str) -> Any:
 
 
 def delimiters(layout: Layout, data: bytes, own: int) -> list[tuple[int, int, str]]:
-    """Where executions are separated, and the label of the one that follows."""
+    """The positions of delimiters between executions, each with the label of the execution that follows."""
     if layout.delimiter is None:
         return []
     found = []
@@ -88,7 +89,8 @@ def delimiters(layout: Layout, data: bytes, own: int) -> list[tuple[int, int, st
 
 
 def scan(layout: Layout, data: bytes, first: int, own: int, ends: list[int]) -> Iterator[list[int]]:
-    """The matches that begin between `first` and `own`, as rows of what `layouts` finds; none goes over an end in `ends`."""
+    """The matches that begin between `first` and `own`, in the row format of `layouts`; none extends beyond an end in
+    `ends`."""
     deadline = time.monotonic() + SECONDS_MAX
     stops = [*ends, len(data)]
     at = first
@@ -100,7 +102,7 @@ def scan(layout: Layout, data: bytes, first: int, own: int, ends: list[int]) -> 
             start, end = match.span()
             if time.monotonic() > deadline:
                 raise BadInput(f"--regex takes more than {SECONDS_MAX:.0f} s for {len(data) >> 20} MiB; write it more strictly")
-            # A group that took no part is at (-1, -1), which is nothing.
+            # A group that did not take part in the match has the span (-1, -1).
             time_span = next((span for span in map(match.span, layout.times) if span[0] < span[1]), (0, 0))
             yield [start, end, *(edge for index in layout.groups for edge in match.span(index)), *time_span]
             at = max(end, start + 1)
@@ -108,7 +110,7 @@ def scan(layout: Layout, data: bytes, first: int, own: int, ends: list[int]) -> 
 
 
 def find_matches(layout: Layout, data: bytes, first: int, own: int, ends: list[int]) -> np.ndarray:
-    """The same in one array; without an object for each match, where the layout is one of the usual ones."""
+    """Like `scan`, as one array; by a compiled loop, without an object per match, if the layout is a built-in one."""
     search = None if ends else compiled_search(layout.regex)
     if search is None:
         return np.array(list(scan(layout, data, first, own, ends)), np.int64).reshape(-1, COLUMNS)
@@ -133,7 +135,7 @@ def as_record(found: Sequence[int], data: bytes, where: str) -> tuple[str, dict[
 
 
 def guess(head: bytes) -> str:
-    """The layout that finds the most events in the beginning of a file."""
+    """The built-in layout that finds the most events at the beginning of a file."""
     head = head[: head.rfind(b"\n") + 1] or head
     found = {name: sum(1 for _ in _compile(regex, "--regex").finditer(head)) for name, regex in PARSERS.items()}
     return max(found, key=lambda name: (found[name], name == "two-lines"))
@@ -158,7 +160,7 @@ class Shiviz(Format[ShivizSettings]):
         if request.parser is not None and request.parser not in PARSERS:
             raise BadInput(f"there is no parser {request.parser!r}; choose one of {', '.join(PARSERS)}")
         regex = request.regex or PARSERS[request.parser or guess(logs[0].head)]
-        Layout(regex, request.delimiter)  # Says what is wrong with them.
+        Layout(regex, request.delimiter)  # Raises BadInput if they are invalid.
         return ShivizSettings(regex, request.delimiter)
 
     def read(self, piece: Piece, settings: ShivizSettings, found: Found) -> None:
@@ -189,7 +191,7 @@ class Shiviz(Format[ShivizSettings]):
 
 
 def _too_long(matches: np.ndarray, cut: int | None) -> np.ndarray:
-    """Which matches are longer than an event can be, or go on where the data was cut."""
+    """Which matches are longer than an event may be, or extend to where the data was cut."""
     long = matches[:, END] - matches[:, START] > RECORD_MAX
     return np.flatnonzero(long if cut is None else long | (matches[:, END] == cut))
 
@@ -197,10 +199,10 @@ def _too_long(matches: np.ndarray, cut: int | None) -> np.ndarray:
 def _records(
     matches: np.ndarray, data: bytes, own: int, execution: np.ndarray, lines: np.ndarray, name: str
 ) -> Block:  # fmt: skip
-    """The records of matches: in columns, and one by one those with something unusual about them."""
+    """The records of matches: in columns, except unusual ones, which are converted one by one."""
     letters = np.frombuffer(data, np.uint8)
     clocks = read_clocks(letters, matches[:, CLOCK : CLOCK + 2], matches[:, HOST : HOST + 2])
-    # Whether what comes after the piece is text, nobody has looked.
+    # Bytes beyond the piece have not been checked for valid UTF-8.
     odd = (clocks.host < 0) | (clocks.lengths < 0) | (matches[:, END] > own)
     times = cut_texts(letters, matches[:, TIME : TIME + 2])
     columns = {

@@ -1,8 +1,8 @@
-"""Spans: what a service began to do, and because of what.
+"""The common part of the span formats: turns tracing spans into events with causes.
 
-The beginning of a span is an event of its service (of its instance, where that is named). It happened after its parent
-and the spans that it links to had begun. That is all that a span proves: whether its parent waited for its end is not said,
-and clocks of services differ.
+The start of a span is an event of its service (of the service instance, if that is named). It happened after the starts of its
+parent and of the spans it links to. A span proves no more than that: it does not say whether its parent waited for its end, and
+the clocks of services differ.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from quire.trace.kinds import LOCAL
 Document = TypeVar("Document", bound=msgspec.Struct)
 
 SpanId = tuple[str, str]
-"""A trace, and a span of it."""
+"""The ids of a trace and of a span in it."""
 
 
 class Span(NamedTuple):
-    """What began where and when, and what had begun before."""
+    """A span: what started, where and when, and the spans that had started before."""
 
     host: str
     id: SpanId
@@ -38,24 +38,24 @@ class Span(NamedTuple):
 
 
 class BadSpan(Exception):
-    """What is wrong with a span; where it is, others know."""
+    """What is wrong with a span; the caller adds where it is."""
 
 
 class SpanSettings(msgspec.Struct, frozen=True):
     document: bool
-    """Spans are in one document, not in one a line."""
+    """Whether a file is one document, instead of one per line."""
 
 
 class SpanFormat(LineFormat[SpanSettings], Generic[Document]):
-    """Documents of JSON that hold spans."""
+    """A format of JSON documents that hold spans."""
 
     settings = SpanSettings
     document: type[Document]
-    """What a document, or a line, is decoded to."""
+    """The type that a document, or a line, is decoded to."""
 
     @abstractmethod
     def spans(self, document: Document) -> Iterator[Span]:
-        """The spans of a document; raises BadSpan for what is none."""
+        """The spans of a document; raises BadSpan for an invalid one."""
 
     def settle(self, logs: Sequence[Log], request: ImportRequest) -> SpanSettings:  # noqa: ARG002
         return SpanSettings(document=not _is_lines(logs[0]))
@@ -105,7 +105,7 @@ def _key(span: SpanId, where: str) -> str:
 
 
 def _is_lines(log: Log) -> bool:
-    """Whether each line is a document: then the first is one, however long it is, and another follows."""
+    """Whether each line is a document: the first line is one, however long it is, and another line follows."""
     with log.file.path.open("rb") as file:
         file.seek(log.file.begin)
         first = file.readline(LINE_MAX)

@@ -1,14 +1,14 @@
-"""The handshake: who is at the other end, before anything it says is parsed.
+"""The handshake: authenticates the peer of a connection before anything else that it sends is parsed.
 
-Each side sends one hello of fixed size. With a group secret each then proves that it knows it, by an HMAC over both
-hellos and its own role; the nonces in them are fresh, so a recorded proof is worthless, and the role keeps a proof
-from being sent back to whoever made it. From the same exchange each direction gets a key of its own, with which every
-later frame is encrypted and sealed: nobody can read, take over, cut out of or add to an authenticated connection.
-The secret itself never leaves the process. With TLS the certificates say who is there, and without either (loopback,
-or by explicit wish) the hello is only a check against mistakes.
+Each side sends one hello of fixed size. With a group secret, each then proves that it knows the secret, by an HMAC over both
+hellos and its own role; the nonces in them are fresh, so a replayed proof is worthless, and the role keeps a proof from being
+reflected to its sender. From the same exchange each direction derives its own key, with which every later frame is encrypted
+and sealed: nobody can read, hijack, or remove from or add to an authenticated connection. The secret itself never leaves the
+process. With TLS, the certificates authenticate the peers; without either (loopback, or by explicit wish), the hello only
+protects against mistakes.
 
-The initiator sends a hello. The acceptor answers with a hello and its proof. The initiator sends its proof. Whoever
-refuses says so in the place of its next part, so that both sides can tell why.
+The initiator sends a hello. The acceptor answers with a hello and its proof. The initiator sends its proof. A side that refuses
+says so in place of its next part, so that both sides can report why.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _MAGIC = b"QUIRE/"
 _HELLO = struct.Struct("!6sHBBII32s")
 HELLO_BYTES: Final = _HELLO.size
 NAMED: Final = 0xFFFF_FFFF
-"""In the place of a number: whoever is known by a name says it only when it is introduced, and need not know whom it calls."""
+"""In place of a number: a process with a name gives it only in its introduction, and need not know which one it reaches."""
 HELLO_BEGINS: Final = _MAGIC[:1]
-"""By this byte a hello is known from TLS, none of whose records begins so."""
+"""The first byte of a hello, with which no TLS record begins."""
 _TLS_BEGINS = b"\x16\x03"
 _REFUSAL = struct.Struct("!6sHB23x")
-"""What an initiator sends in the place of its proof, and as long: a proof that starts like this is as good as impossible."""
+"""What an initiator that refuses sends in place of its proof, with the same length; practically no proof begins like this."""
 
 
 class Trust(IntEnum):
-    """How the ends of a connection know each other."""
+    """How the two ends of a connection authenticate each other."""
 
     OPEN = 0
     SECRET = 1
@@ -64,7 +64,7 @@ class Answer(IntEnum):
 class Refused(QuireError):
     """The handshake failed: the sentence says why, and holds no secret. Send the `last_words` before closing.
 
-    `answer` is None where nobody there speaks this protocol at all.
+    `answer` is None if the other side does not speak this protocol at all.
     """
 
     def __init__(self, reason: str, answer: Answer | None = None, last_words: bytes = b"") -> None:
@@ -95,11 +95,11 @@ class Handshake:
             raise ValueError("an initiator knows whom it calls, and nobody else does")
         self.peer = peer
         self.claimed: int | None = peer
-        """Who the peer says it is, which may not be true."""
+        """Who the peer claims to be, which may not be true."""
         self.wanted = HELLO_BYTES
         self.done = False
         self.met_tls = False
-        """Whether TLS came instead of a hello, so that the peer may be a member, but one cannot tell which."""
+        """Whether TLS came instead of a hello, so that the peer may be a member, but it is unknown which."""
         self.sending: Seal | None = None
         self.receiving: Seal | None = None
         self._initiator = initiator
@@ -121,7 +121,7 @@ class Handshake:
         return self._hello
 
     def receive(self, data: bytes) -> bytes:
-        """Take the next `wanted` bytes; returns what to send. Raises Refused where the peer is not to be talked to."""
+        """Take the next `wanted` bytes; returns what to send. Raises Refused if the peer is rejected."""
         if self._transcript:
             self._check_proof(data, b"initiator")
             self._finish()
@@ -131,7 +131,7 @@ class Handshake:
         if hello.startswith(_TLS_BEGINS):
             self.met_tls = True
             mine = self._trust.name.lower()
-            # To TLS any answer that is none of its own says that nobody speaks it here.
+            # A TLS client understands from any answer that is not TLS that nobody speaks TLS here.
             answer = self._make_hello(Answer.OTHER_TRUST, self._me)
             raise Refused(
                 f"the peer uses TLS, this member is secured by {mine!r}; use the same security at all members", None, answer
@@ -161,7 +161,7 @@ class Handshake:
         return self._hello + self._proof(b"acceptor")
 
     def _last_words(self, verdict: Answer, trust: int, member: int) -> bytes:
-        """What an acceptor that refuses a hello answers, as long as the answer that its sender waits for."""
+        """The answer of an acceptor that refuses a hello, with the same length as the answer that the sender expects."""
         if self._initiator:
             return b""
         padding = bytes(PROOF_BYTES) if trust == Trust.SECRET else b""
@@ -211,12 +211,12 @@ _OF_CERTIFICATES = {
     Answer.CERTIFICATE_NOT_YET_VALID: "it is not valid yet by the peer's clock",
     Answer.BAD_CERTIFICATE: "something is wrong with it; make new keys with `quire keys`",
 }
-"""What a peer may have against this member's certificate."""
+"""Why a peer may have rejected this member's certificate."""
 
 
 def complaint(me: int, peer: int, answer: Answer) -> bytes:
-    """What a member that did not accept a certificate says without TLS, because TLS did not come about: a hello that only
-    refuses. Nobody has to believe it, but a person may want to read it."""
+    """What a member that rejected a certificate sends without TLS, because TLS was not established: a hello that only refuses.
+    It is not authenticated, and only for people to read."""
     return _HELLO.pack(_MAGIC, VERSION, answer, Trust.TLS, me, peer, bytes(NONCE_BYTES))
 
 

@@ -22,7 +22,7 @@ from quire.wire.frames import SealBroken
 SEAL_BYTES: Final = 16
 FRAMES_PER_KEY: Final = 1 << 24
 BYTES_PER_KEY: Final = 1 << 36
-"""With 2^32 blocks under one key, nobody tells the stream from noise with a better chance than 2^-65."""
+"""With 2^32 blocks under one key, the advantage in distinguishing the stream from noise is at most 2^-65."""
 
 _LENGTH = struct.Struct("!I")
 _NONCE = struct.Struct("!4xQ")

@@ -1,1 +1,1 @@
-"""What `quire run` and `quire member` do: processes with a plan, and the parts of their trace."""
+"""The live side of `quire run` and `quire member`: processes that follow a plan, and the parts of their trace."""

@@ -1,4 +1,4 @@
-"""From the parts of all processes to one run directory; where they ran does not matter."""
+"""Collects the parts of a trace that the processes of a run wrote, on whatever hosts, into one run directory."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SECOND_NS = 1_000_000_000
 
 
 class LiveSummary(Summary, frozen=True, kw_only=True):
-    """Latency is wall-clock time from the multicast. Elsewhere than at the origin it compares the clocks of two
-    processes, so over several hosts it is as good as their clocks agree. `deliveries_per_s` is of the slowest member."""
+    """Latency is wall-clock time from the multicast. Except at the origin it compares the clocks of two processes, so across
+    hosts it is only as accurate as their clocks agree. `deliveries_per_s` is that of the slowest member."""
 
     source: str
     deliveries_per_s: float
     details: dict[str, object]
-    """What only a service can say of a run."""
+    """What only a service can report about a run."""
     notes: tuple[str, ...] = ()
     """Which processes' parts do not reach to the end, and what follows from it."""
     happened: tuple[Happened, ...] = ()
-    """What was done to the members in the course of it, and which views came of that."""
+    """The faults during the run, and the views that resulted."""
     older: int = 0
     """How many earlier runs left their parts in the same directory."""
 
@@ -47,9 +47,9 @@ class LiveSummary(Summary, frozen=True, kw_only=True):
 def collect(
     directory: Path, out: Path, *, without: Sequence[int] = (), observed: Sequence[Observed] = (), force: bool = False
 ) -> LiveSummary:
-    """Make a run directory of the parts of the latest run in `directory`, which stay. `without` are processes of which
-    there need not be a part; `observed`, what somebody else saw happen to members of a group that changes. Raises BadInput
-    where others are missing, or where there is no part at all."""
+    """Make a run directory from the parts of the latest run in `directory`, which stay there. `without`: processes whose parts
+    may be missing; `observed`: events of members of a changing group that another process saw. Raises BadInput where other
+    parts are missing, or where there is none at all."""
     with _reading(directory):
         older = len(runs_in(directory)) - 1
         return _write_run(RunSurvey(latest_run(directory), without), out, observed, older=older, force=force)
@@ -66,7 +66,7 @@ def latest_run(directory: Path) -> RunParts:
 
 @contextmanager
 def _reading(directory: Path) -> Iterator[None]:
-    """What cannot be read in a directory is bad input."""
+    """Turn errors while reading a directory into BadInput."""
     try:
         yield
     except OSError as error:
@@ -119,7 +119,7 @@ def _write_run(survey: RunSurvey, out: Path, observed: Sequence[Observed], *, ol
 
 
 def _details(survey: RunSurvey, ends: Sequence[PartEnd]) -> dict[str, object]:
-    """What the processes of a service that was given a load said at their ends, put together."""
+    """The final reports of the processes of a service with a planned load, combined."""
     service = SERVICES.get(survey.identity.protocol)
     if service is None or len(ends) < len(survey.parts) or not any(end.details for end in ends):
         return {}
@@ -128,8 +128,8 @@ def _details(survey: RunSurvey, ends: Sequence[PartEnd]) -> dict[str, object]:
 
 def _info(survey: RunSurvey, statistics: Statistics, details: dict[str, object]) -> RunInfo:
     identity = survey.identity
-    # A service that refuses some of what it is asked knows better than a count of deliveries whether all was done, and where
-    # a majority is enough, not all do what was asked of them.
+    # A service that may refuse requests knows better than a count of deliveries whether everything was done; and where a
+    # majority is enough, not every process delivers everything.
     counted = identity.views or Guarantee.AGREEMENT not in identity.promises or (statistics.delivered == statistics.due).all()
     everything = bool(details.get("complete", counted))
     clients = {str(number): process for process, number in survey.numbers.items() if number != process}
@@ -156,7 +156,7 @@ def _info(survey: RunSurvey, statistics: Statistics, details: dict[str, object])
 
 
 class _Clock:
-    """How long messages took and how fast they came, by the times in the records of all members."""
+    """Latency and throughput, from the times in the records of all members."""
 
     def __init__(self, survey: RunSurvey) -> None:
         self._sends = [survey.sent(process) for process in range(survey.members)]
@@ -164,7 +164,7 @@ class _Clock:
         self._ended_ns: dict[int, int] = {}
 
     def absorb(self, process: int, records: Integers, statistics: Statistics) -> None:
-        """Take the next records of a process. A delivered run is always a part of one that was sent."""
+        """Process the next records of a process. A delivered run is always a part of one that was sent."""
         if not len(records):
             return
         self._began_ns.setdefault(process, int(records[0, TIME_NS]))

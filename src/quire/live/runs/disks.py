@@ -1,7 +1,7 @@
-"""Disks of their own for processes on this machine: file systems in memory, which can be made full and have room again.
+"""A disk of its own for each process on this machine: file systems in memory, which can be filled up and freed again.
 
-They need root and the command `mount`. Whatever is mounted is unmounted again; what a command that was killed has left behind,
-the next one removes.
+They need root and the command `mount`. Everything that is mounted is unmounted again; what a killed command has left behind is
+removed by the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quire.files.scratch import Scratch
 from quire.model.errors import BadInput
 
 _ROOM = "50%"
-"""Of the memory of this machine; only what is used takes any."""
+"""The size of a disk, as a share of this machine's memory; only what is written takes any."""
 
 
 class Disks:

@@ -1,5 +1,6 @@
-"""One member of a group that changes in a run: it comes back where it was, if it is started again with a journal, and goes on
-when others are lost. It leaves its part of the trace each time.
+"""One member of a changing group in a run: it goes on when others are lost, and restarts from its journal, if it has one.
+
+Each time it writes its part of the trace.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WORDS = {Excluded: "excluded", Blocked: "blocked", Unblocked: "unblocked", Rest
 
 
 class DynamicMember:
-    """Takes part once: until whoever is there has sent everything, or `until_told`. `stop` and `leave` may be called at any
+    """Takes part once: until all present members have sent everything, or `until_told`. `stop` and `leave` may be called at any
     time: nothing more is sent, and then the group is closed, or goes on without this member."""
 
     def __init__(
@@ -50,7 +51,7 @@ class DynamicMember:
         self._leaves = False
         self._joining: asyncio.Task[Ended] | None = None
         self._view: View | None = None
-        """The one up to which everything was taken; None while this is no member."""
+        """The view that everything was read up to; None while this is no member."""
 
     def stop(self) -> None:
         self._stop.set()
@@ -62,7 +63,7 @@ class DynamicMember:
         self.stop()
 
     async def take_part(self) -> Ended:
-        """Join, send and take, and end when there is nothing more."""
+        """Join, send and receive, and end when there is nothing more."""
         try:
             self._joining = asyncio.current_task()
             async with self._group:
@@ -92,7 +93,7 @@ class DynamicMember:
             await self._group.close()
 
     async def _take(self) -> None:
-        """Take everything, until there is nothing more. Raises NoQuorum if this member is without the others for too long."""
+        """Receive until there is nothing more. Raises NoQuorum if this member is without a majority for too long."""
         loop, join_s = asyncio.get_running_loop(), self._group.settings.network.join_s
         try:
             async with asyncio.timeout(None) as limit, aclosing(self._group.run_events()) as happening:
@@ -110,7 +111,7 @@ class DynamicMember:
             raise NoQuorum(f"no majority could be reached for {join_s:g} s") from None
 
     def _is_done(self) -> bool:
-        """Whether everybody who is there has sent everything. Whoever is not may come back, but is not waited for."""
+        """Whether all present members have sent everything. Absent ones may come back, but are not waited for."""
         if self._until_told or self._view is None:
             return False
         return all(map(self.exchange.has_all_of, self._planned.intersection(self._view.members)))

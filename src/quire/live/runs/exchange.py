@@ -1,4 +1,4 @@
-"""What a member of a run sends, what it does with what it gets, and when it has everything."""
+"""The workload of a member in a run: what it sends, what it does with deliveries, and when it has everything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Exchange(Protocol):
 
     sent: int
     delivered: int
-    """How many messages of applications came."""
+    """How many application messages were delivered."""
 
     async def send(self, group: Group | DynamicGroup) -> None:
         """Send until there is nothing more to send, or the group takes nothing more."""
@@ -65,7 +65,7 @@ class PlannedLoad:
 
 
 async def multicast_patiently(group: Group | DynamicGroup, messages: list[bytes]) -> None:
-    """Send these, as soon as there is a majority where that is missing."""
+    """Send these; while there is no majority, wait for one."""
     while True:
         try:
             await group.multicast_many(messages)

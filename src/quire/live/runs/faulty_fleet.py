@@ -1,4 +1,4 @@
-"""Member processes of a group that changes, and what is done to them.
+"""Runs the member processes of a changing group on this machine, and injects faults.
 
 Each member has a journal. The faults begin when all are in the group. When the last is over and everything that was planned is
 sent and acknowledged, the group is closed.
@@ -36,7 +36,7 @@ class FaultyFleet(FaultyProcesses):
     ) -> None:
         super().__init__(len(plan.members), faults, parts, hosts, disks)
         self.standing: dict[int, Standing] = {}
-        """What each member said last."""
+        """The last status report of each member."""
         self.acknowledged: dict[int, int] = {}
         """How many messages each member knew to be delivered."""
         self.ended: dict[int, Ended] = {}
@@ -100,7 +100,7 @@ class FaultyFleet(FaultyProcesses):
     # What is waited for: each of these is a reason to wait, or empty.
 
     def _missing(self) -> str:
-        """Whether everybody who runs is in one view with all the others who do."""
+        """Which running members are not yet in one view with all the others that run."""
         there = {str(member) for member in range(self.count)} - {str(member) for member in self.away}
         for member in sorted(map(int, there)):
             standing = self.standing.get(member)

@@ -1,7 +1,7 @@
-"""Processes on this machine, and what is done to them: they are killed, stopped, cut off and started again.
+"""Runs processes on this machine and injects faults: kills, stops, partitions, full disks, restarts.
 
-What the processes are, and what they print, is up to the subclass. Where they are to be cut off from each other, each is on a
-host of its own; where disks are to be full, each has a disk of its own. None of them is left behind, however a run ends.
+What the processes are, and what they print, is up to the subclass. For partitions, each has a (virtual) host of its own; for
+full disks, a disk of its own. No process is left behind, however a run ends.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from quire.trace.views import Happening
 
 class FaultyProcesses(ABC):
     noun = "process"
-    """What each of them is called."""
+    """What one of them is called."""
 
     def __init__(
         self, count: int, faults: Sequence[Fault], scratch: Path, hosts: Hosts | None = None, disks: Disks | None = None
     ) -> None:
-        """`scratch`: beside which what they need is kept while they run."""
+        """`scratch`: the path next to which their files are kept while they run."""
         self.happened: list[Happened] = []
-        """What was done, and what came of it, as it happened."""
+        """The faults and their consequences, in order."""
         self.observed: list[Observed] = []
-        """What processes cannot record of themselves."""
+        """Events that processes cannot record themselves, such as their deaths."""
         self.on_happened: Callable[[Happened], None] | None = None
         self.count = count
         self.away: set[int] = set()
-        """Processes that do not run, as they are meant to."""
+        """Processes that are intentionally not running."""
         self.work = scratch
         self.began: float | None = None
         """When the faults began."""
@@ -56,7 +56,7 @@ class FaultyProcesses(ABC):
 
     @abstractmethod
     def command(self, number: int) -> Sequence[str | Path]:
-        """What starts this process, whenever it is started."""
+        """The command that starts this process, each time."""
 
     @abstractmethod
     def heard(self, number: int, line: bytes) -> None:
@@ -64,18 +64,18 @@ class FaultyProcesses(ABC):
 
     @abstractmethod
     def forget(self, number: int) -> None:
-        """What the last process of this number said says nothing of the next, which begins now."""
+        """A new process of this number begins: forget what the previous one reported."""
 
     @abstractmethod
     def has_ended_well(self, number: int) -> bool:
-        """Whether a process that has ended was to end."""
+        """Whether a process that has ended was meant to end."""
 
     @abstractmethod
     async def take_part(self) -> None:
-        """From when all are started until all have ended; `begin` and `have_faults_happen` meanwhile."""
+        """Runs from when all are started until all have ended; must call `begin` and `have_faults_happen`."""
 
     async def may_happen(self, moment: Moment) -> None:
-        """Return when this may be done to the processes, at once if not overridden. What follows is put off by as much."""
+        """Return when this fault may happen; at once if not overridden. Later faults are delayed by as much."""
         del moment
 
     async def run(self) -> None:
@@ -114,10 +114,10 @@ class FaultyProcesses(ABC):
             await self._perform(moment)
 
     def fail(self, error: Exception) -> None:
-        """Whoever waits for the processes raises this; the first counts."""
+        """Make `run` raise this error; the first one counts."""
         self._failure = self._failure or error
 
-    # What is done to processes.
+    # Faults.
 
     async def _perform(self, moment: Moment) -> None:
         fault = moment.fault
@@ -152,7 +152,7 @@ class FaultyProcesses(ABC):
             self.observed.append(Observed(source, clock.wall_ns(), what, others))
 
     def _undo(self) -> None:
-        """Nobody is stopped or cut off any more."""
+        """Resume all stopped processes, and heal all partitions."""
         self.signal(signal.SIGCONT)
         if self._hosts is not None:
             self._hosts.heal_all()
@@ -160,7 +160,7 @@ class FaultyProcesses(ABC):
     # Processes.
 
     def disk(self, number: int) -> Path:
-        """Where a process keeps what it must not forget."""
+        """The directory for a process's durable files."""
         return self.work if self._disks is None else self._disks.paths[number]
 
     async def _start(self, number: int) -> None:
@@ -206,7 +206,7 @@ class FaultyProcesses(ABC):
                     process.send_signal(number)
 
     def log(self, number: int) -> Path:
-        """What a process complains of."""
+        """The file with a process's error output."""
         return self.work / f"p{number:05d}.log"
 
     # What is waited for.

@@ -1,6 +1,6 @@
-"""Processes of a service that goes on without some of them, and what is done to those.
+"""Runs the processes of a service that tolerates the loss of some of them, and injects faults into those.
 
-The faults begin when everybody who sends has begun to. When all members have done what was planned, the others are told to end.
+The faults begin when all senders have begun to send. When all members have done what was planned, the others are told to end.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from quire.live.settings import Settings
 from quire.model.errors import QuireError
 
 MEETING_S = 5.0
-"""How long a member that is to stop goes on joining when some of the others are there."""
+"""How long a member that was asked to stop still tries to join when some of the others are there."""
 
 
 class FixedMember:
@@ -45,7 +45,7 @@ class FixedMember:
         if present == 1:
             self._cancel_joining()
         elif present < len(self.settings.members):
-            # Another member may have seen all of them and begun, and would take this one for lost.
+            # Another member may have seen all members and started, and would take this one for lost.
             asyncio.get_running_loop().call_later(MEETING_S, self._cancel_joining)
 
     def _cancel_joining(self) -> None:
@@ -53,7 +53,7 @@ class FixedMember:
             self._joining.cancel()
 
     async def take_part(self) -> Ended:
-        """Join, send and take, and leave when there is nothing more."""
+        """Join, send and receive, and leave when there is nothing more."""
         observer = observer_of(self._plan.network(self.settings.me))
         if self._parts is not None or observer is not None:
             tail = None if observer is None else observer.tail

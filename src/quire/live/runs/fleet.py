@@ -1,4 +1,4 @@
-"""Member processes on this machine, from start to end: none is left behind, however the run ends."""
+"""Runs member processes on this machine, from start to end: none is left behind, however the run ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRAIN_S = 15.0
 """How long members may take to end after they were asked to."""
 
 NOTICE_S = 3.0
-"""How long members may take to end after one of them gave up; what it noticed, the others notice at the same time."""
+"""How long members may take to end after one of them gave up; the others should notice the same at the same time."""
 
 Watch = Callable[[int, Progress | Standing], None]
 
@@ -42,9 +42,9 @@ class FleetFailed(QuireError):
 class Fleet:
     def __init__(self, plan: Plan, members: Sequence[int], parts: Path) -> None:
         self.watch: Watch | None = None
-        """Is told how far each member is."""
+        """Called with the progress of each member."""
         self.ended: dict[int, Ended] = {}
-        """What members said at their end, as far as they came to it."""
+        """The final reports of members, as far as there are any."""
         self.observed: list[Observed] = []
         """The deaths of members of a group that changes, which they cannot record themselves."""
         self._plan = plan
@@ -56,11 +56,11 @@ class Fleet:
         self._ready: set[int] = set()
         """Members that can be asked to stop; the others have sent nothing."""
         self.lost: dict[int, str] = {}
-        """Members whose process ended without a word, and how."""
+        """Members whose process ended without a final report, and how it ended."""
         self._blocked: set[int] = set()
         """Members that cannot reach a majority."""
         self._goes_on = plan.is_dynamic()
-        """Whether the others go on without them."""
+        """Whether the others go on when members are lost."""
 
     async def run(self) -> None:
         """Start the members and wait until all have ended, each with its part of the trace written.
@@ -87,7 +87,7 @@ class Fleet:
                 await asyncio.wait(following, timeout=DRAIN_S)
             raise
         finally:
-            # What is ended from here on has not died by itself.
+            # Processes that end from here on were ended by this one.
             for task in following:
                 task.cancel()
             self._signal(signal.SIGKILL, self._processes)
@@ -106,7 +106,7 @@ class Fleet:
                 if isinstance(said, Ended):
                     self.ended[member] = said
                 elif said.unrecorded:
-                    # It goes on, but there will be no run: neither it nor the others need come to their end.
+                    # It goes on, but there will be no complete trace, so there is no use in waiting for any of them.
                     self.ended[member] = Ended(said.sent, said.delivered, error=said.unrecorded)
                     return
                 elif self._is_stuck(member, said):
@@ -129,8 +129,8 @@ class Fleet:
         return bool(self.lost) and member in self._blocked
 
     async def _until_all_ended(self, following: Sequence[asyncio.Task[None]]) -> None:
-        """The others notice by themselves when a member is lost, or has ended; they get the time for it, and no more. One that
-        is stopped, or hangs, would never end."""
+        """Wait until all have ended. When a member is lost or has ended, the others notice by themselves, and get limited time
+        for it: one that is stopped, or hangs, would never end."""
         running = set(following)
         while running and not self._is_over():
             # All end together. Where some may be lost, those that are left end without them.
@@ -151,7 +151,7 @@ class Fleet:
         return bool(self.lost) or any(ended.error for ended in self.ended.values())
 
     def unheard(self) -> Sequence[int]:
-        """Members that may have sent something, and did not say how they ended."""
+        """Members that may have sent something and gave no final report."""
         return sorted(self._ready - self.ended.keys() - self.lost.keys())
 
     def _judge(self) -> None:
@@ -193,7 +193,7 @@ def member_command(plan: Plan, work: Path, number: int, parts: Path, *more: Path
 
 
 async def start_process(command: Sequence[str | Path], log: Path) -> Process:
-    """Start the process of a member, which is told to end by the end of its standard input."""
+    """Start the process of a member; closing its standard input tells it to end."""
     with log.open("ab") as errors:
         return await asyncio.create_subprocess_exec(
             *command,
@@ -203,7 +203,7 @@ async def start_process(command: Sequence[str | Path], log: Path) -> Process:
 
 
 def how_it_died(code: int, log: Path) -> str:
-    """How a process ended that was not to end, by its exit code and what it wrote."""
+    """How a process ended unexpectedly, from its exit code and its error output."""
     if code < 0:
         return f"its process was ended by {signal.Signals(-code).name}"
     lines = log.read_text(errors="replace").strip().splitlines()

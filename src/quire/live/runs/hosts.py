@@ -1,7 +1,7 @@
-"""Hosts of their own on this machine: network namespaces on one bridge, each with an address of both families.
+"""Virtual hosts on this machine: network namespaces on one bridge, each with an IPv4 and an IPv6 address.
 
-They need root and the command `ip`. Whatever is made is removed again, and nothing outside of it is touched; what a command
-that was killed has left behind, the next one removes.
+They need root and the command `ip`. Everything that is made is removed again, and nothing else is touched; what a killed
+command has left behind is removed by the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from quire.model.errors import BadInput
 
 _NOBODY = "02:00:00:00:00:fe"
-"""An address on the bridge at which nobody is, so that what is sent there is lost without a word."""
+"""An unused hardware address on the bridge, so that what is sent there is lost silently."""
 
 
 class Hosts:
@@ -29,7 +29,7 @@ class Hosts:
         self._cut: Counter[tuple[int, int]] = Counter()
 
     def on(self, host: int) -> list[str]:
-        """What comes before a command that is to run on this host."""
+        """The prefix of a command that is to run on this host."""
         return ["ip", "netns", "exec", self.namespaces[host]]
 
     def cable(self, host: int, state: str) -> None:
@@ -37,7 +37,7 @@ class Hosts:
         ip("-n", f"{self.name}sw", "link", "set", f"port{host}", state)
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """From now on nothing gets from the first host of a pair to the second, by their IPv4 addresses."""
+        """Drop all IPv4 traffic from the first host of each pair to the second."""
         pairs = list(pairs)
         self._redirect([pair for pair in pairs if not self._cut[pair]], f"replace {{}} lladdr {_NOBODY} nud permanent dev net")
         self._cut.update(pairs)

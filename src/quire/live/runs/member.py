@@ -1,5 +1,4 @@
-"""One member of a live group with a process of its own: it joins, sends what its plan says, delivers everything, and
-leaves its part of the trace.
+"""The process of one member of a live group: joins, sends what its plan says, delivers everything, and writes its trace.
 
 `python -m quire.live.runs.member PLAN ME PARTS [JOURNAL]` is what a fleet starts. It tells its progress as lines of JSON on its
 standard output, and drains and ends on SIGINT, on SIGTERM, and when its standard input ends, so that it never outlives whoever
@@ -33,14 +32,14 @@ Result = TypeVar("Result")
 
 
 def make_member(plan: Plan, me: int, parts: Path | None, tell: Tell, exchange: Exchange) -> FixedMember | DynamicMember:
-    """Whoever takes part in a group as it is planned; raises BadInput where the plan makes no sense."""
+    """The member that takes part in the planned group; raises BadInput where the plan is invalid."""
     if plan.is_dynamic():
         return DynamicMember(plan, me, parts, tell, exchange)
     return FixedMember(plan, me, parts, tell, exchange)
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on the fastest event loop that is here."""
+    """Run a coroutine on the fastest event loop that is installed."""
     try:
         import uvloop
     except ImportError:  # Not made for every system.
@@ -58,7 +57,7 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
 
 
 def stop_with_parent(stop: Callable[[], None]) -> None:
-    """Standard input ends when whoever started this process has gone, however it went."""
+    """Stop at the end of standard input, which comes when the parent process has ended, however it did."""
     loop = asyncio.get_running_loop()
 
     def watch() -> None:
@@ -77,8 +76,8 @@ def say(said: Progress | Standing | Ended) -> None:
 
 
 async def take_part(plan: Plan, me: int, parts: Path | None, tell: Tell, ready: Callable[[Callable[[], None]], None]) -> Ended:
-    """Take part in what is planned, as a member of a group or as a process of a service. `ready` is called once, with what
-    has it end early."""
+    """Take part in what is planned, as a member of a group or as a process of a service. `ready` is called once, with a
+    function that makes it end early."""
     service = SERVICES.get(plan.protocol or "")
     if service is not None:
         return await take_part_in(service, plan, me, parts, tell, ready)

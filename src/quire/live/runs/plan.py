@@ -1,6 +1,6 @@
-"""What a member is to do, as a file says it: which group, how it is secured, what to send.
+"""The plan file of a run: which group, how it is secured, what to send.
 
-The same file serves all members of a group, on whatever hosts they run; only the member's own number comes apart.
+The same file serves all members of a group, on whatever hosts they run; only the member's own number is given separately.
 Paths in it are relative to it, and `{me}` in them stands for the member's number.
 """
 
@@ -45,23 +45,23 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout_s: float | None = None
     """How long a member may be silent before the others go on without it, or give their group up where it is fixed."""
     join_s: float = JOIN_S
-    """How long members may take to come."""
+    """How long members may take to join."""
     observe: tuple[str, ...] = ()
-    """Where each member can be looked at; nowhere if not given, or if it is empty."""
+    """Where each member can be observed; nowhere if not given, or if it is empty."""
     observe_token_file: str | None = None
-    """Where the token is that whoever looks must know."""
+    """The file with the token that observers must present."""
     out: str | None = None
     """Directory for the member's part of the trace; none is kept if not given."""
     journal: str | None = None
-    """Directory for what the member must not forget, if anything."""
+    """Directory for the member's journal, if it has one."""
     delivery: Delivery | None = None
     clusters: tuple[str, ...] = ()
-    """In which cluster each member of a hierarchy is, if its members may come and go."""
+    """The cluster of each member of a hierarchy, if its members may change."""
     register: tuple[str, ...] = ()
     """Where sequencers with backups keep their register, one address for each; their own ports plus 1000 if not given."""
 
     def is_dynamic(self) -> bool:
-        """Whether members of this group may come and go. Otherwise its members are fixed, or it is a service."""
+        """Whether the members of this group may change. Otherwise its members are fixed, or it is a service."""
         name = choose_protocol(self.order, self.protocol)[0]
         if name in FIXED_UNLESS_ASKED:
             return self.journal is not None or self.delivery is not None or bool(self.clusters)
@@ -114,7 +114,7 @@ class Plan(Load, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def silence_s(self) -> float:
-        """How long a member may be silent, in this kind of group unless it is given."""
+        """How long a member may be silent: as given, or the default of this kind of group."""
         usual_s = dynamic.TIMEOUT_S if self.is_dynamic() else TIMEOUT_S
         return usual_s if self.timeout_s is None else self.timeout_s
 

@@ -1,4 +1,4 @@
-"""What a process that takes part in a run tells whoever started it."""
+"""The reports of a process in a run to the process that started it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """How it went. `stopped`: the group was closed, here or elsewhere, before everything planned was sent; what was sent is
-    delivered. `error`: a sentence, where the member could not join or not everything is known to be delivered."""
+    """The final report of a member. `stopped`: the group was closed, here or elsewhere, before all that was planned was sent;
+    what was sent is delivered. `error`: a sentence, if it could not join or not everything is known to be delivered."""
 
     sent: int
     delivered: int
@@ -32,7 +32,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Standing(msgspec.Struct, frozen=True, tag="standing"):
-    """How things stand at a member of a group that changes, told whenever it is in another view, and regularly."""
+    """The status of a member of a changing group, reported at every view change, and regularly."""
 
     sent: int
     """How many messages were accepted from it, before a restart, too."""
@@ -42,7 +42,7 @@ class Standing(msgspec.Struct, frozen=True, tag="standing"):
     """How many messages this process has delivered."""
     view: int
     members: tuple[str, ...]
-    """Of its view."""
+    """The members of its view."""
     event: str = ""
     """What has just happened to it: `excluded`, `blocked`, `unblocked`, `restored`; empty if nothing has."""
     unrecorded: str = ""

@@ -1,4 +1,4 @@
-"""One process of a service: it plays its role and leaves its part of the trace."""
+"""One process of a service in a run: plays its role, and writes its part of the trace."""
 
 from __future__ import annotations
 

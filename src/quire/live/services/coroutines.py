@@ -1,4 +1,4 @@
-"""Operations as tasks of the event loop, which may await anything that a task may."""
+"""Runtime that executes operations of objects as tasks of the event loop, which may await anything that a task may."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FuturePromise(Promise):
     def fail(self, error: BaseException) -> None:
         if not self._future.done():
             self._future.set_exception(error)
-            # A caller may end without ever awaiting this call; that is no mistake to complain of.
+            # A caller may end without ever awaiting this call; that must not be logged as an error.
             self._future.exception()
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -80,7 +80,7 @@ class LoopRuntime(Runtime):
         return self._uniform()
 
     async def stop(self) -> None:
-        """End whatever still runs: the group is over, and nobody will hear how it ends."""
+        """Cancel everything that still runs: the group has ended, and the results are no longer needed."""
         self._over = True
         tasks = list(self._tasks)
         for task in tasks:

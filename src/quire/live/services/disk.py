@@ -1,4 +1,4 @@
-"""The disk of a node: what it must not forget goes to a journal, and whatever comes after that waits until it is durable."""
+"""Write-ahead journal of a node: its records go to disk, and the effects that follow them wait until they are durable."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from quire.protocols.node import Effect, Effects, Save
 
 Found = TypeVar("Found")
 Checkpoint = tuple[Sequence[Entry], Iterator[bytes]]
-"""With what a journal begins anew, and the node's state in chunks."""
+"""The records with which a journal starts afresh, and the node's state in chunks."""
 
 
 _CLOCK = 1 + TYPES.index("clock")
 _CLOCK_STEP = 1 << 20
-"""How far ahead the logical clock is written down: further than it goes between two inputs."""
+"""How far ahead the logical clock is saved: further than it advances between two inputs."""
 
 
 class _Clock(msgspec.Struct, frozen=True):
-    """The process's logical clock is below this."""
+    """An upper bound of the process's logical clock."""
 
     bound: int
 
@@ -38,18 +38,18 @@ _OWN = (_CLOCK, _LIFE)
 
 
 class _Life(msgspec.Struct, frozen=True):
-    """This process writes from now on."""
+    """A new process, with this incarnation, writes from now on."""
 
     incarnation: int
 
 
 class NodeDisk(Generic[Found]):
-    """Opened in a running event loop; `read` makes `found` of what an earlier process had written. `entry`: a record as a
-    journal takes it."""
+    """The disk of a node, opened in a running event loop; `read` turns what an earlier process wrote into `found`. `entry`
+    encodes a record for the journal."""
 
     def __init__(self, path: Path, read: Callable[[Recovered], Found], entry: Callable[[Any], Entry]) -> None:
         self.clock = 0
-        """What the logical clock of no earlier process has reached."""
+        """A logical time that no earlier process has reached."""
         self._before: int | None = None
         """The incarnation of the last process that wrote here."""
 
@@ -64,24 +64,25 @@ class NodeDisk(Generic[Found]):
         self._journal = ProcessJournal(path, split)
         self.found = self._journal.found
         self.checkpoint: Callable[[], Checkpoint] | None = None
-        """Asked when the journal has grown long."""
+        """Called for a checkpoint when the journal has grown long."""
         self._entry = entry
         self._gate = Gate()
         self._life: _Life | None = None
         self._soon: asyncio.Handle | None = None
 
     def begin(self, incarnation: int, perform: Callable[[Effects], None], failed: Callable[[QuireError], None]) -> None:
-        """Write from now on. `perform`: these had to wait, and need not any longer."""
+        """Write from now on. `perform` is called with effects that waited until records were durable."""
         self._life = _Life(incarnation)
         self._journal.begin(lambda number: perform(self._gate.synced(number)), failed)
 
     def earlier(self, process: int) -> dict[int, int]:
-        """The process that wrote here before, if there was one: should this one be killed before it meets anybody, that shows
-        to which run it belongs."""
+        """The process that wrote here before, if there was one: if this one is killed before it meets another, that shows which
+        run it belongs to."""
         return {} if self._before is None else {process: self._before}
 
     def admit(self, clock: int, effects: Effects) -> Effects:
-        """Write what is to be written; returns what may be done at once. `clock`: the process's logical clock."""
+        """Write the records among these effects; returns the effects that may be performed at once. `clock`: the process's
+        logical clock."""
         if clock + _CLOCK_STEP > self.clock:
             self.clock = clock + 2 * _CLOCK_STEP
             effects = [*map(Save, self._own()), *effects]
@@ -94,7 +95,7 @@ class NodeDisk(Generic[Found]):
             else:
                 now.append(effect)
         if self._gate.saved > before and self._soon is None:
-            # What the node takes in this turn of the loop is handed over together.
+            # Group commit: all records of this turn of the loop are written together.
             self._soon = asyncio.get_running_loop().call_soon(self._write)
         return now
 
@@ -107,7 +108,7 @@ class NodeDisk(Generic[Found]):
             self._journal.begin_anew(head, _now(chunks)).add_done_callback(self._kept)
 
     def _own(self) -> list[_Clock | _Life]:
-        """What the process itself must not forget, beside its node."""
+        """The records of the process itself, besides those of its node."""
         return [_Clock(self.clock), *([] if self._life is None else [self._life])]
 
     def _as_entry(self, save: Save) -> Entry:
@@ -120,13 +121,14 @@ class NodeDisk(Generic[Found]):
                 return self._entry(record)
 
     def _kept(self, task: asyncio.Task[None]) -> None:
-        """A disk that has no room for a checkpoint may have room for records; if it has not, that shows by itself."""
+        """A checkpoint has ended. If the disk had no room for it, the node goes on: there may be room for records, and if not,
+        writing them fails."""
         if not task.cancelled() and isinstance(error := task.exception(), CannotWrite):
             log.warning("event=unkept why=%r", str(error))
 
     @property
     def full(self) -> bool:
-        """Whether so much waits for the disk that nothing more should be taken in."""
+        """Whether so much waits for the disk that no more input should be taken."""
         return self._journal.full
 
     async def close(self) -> None:

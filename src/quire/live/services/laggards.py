@@ -1,7 +1,7 @@
-"""Clients that hold the others up: which, and for how long.
+"""Finds slow clients that hold up the others for too long, so that a sequencer can evict them.
 
-A sequencer keeps what a client has not delivered, up to a bound; then the others wait for that client. One that does not move
-for longer than the timeout while others wait is to be evicted, however alive it is.
+A sequencer keeps what a client has not delivered, up to a bound; then the others wait for that client. One that makes no
+progress for longer than the timeout while others wait is to be evicted, even though it is alive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from quire.live import clock
 
 LOOK_S_MAX = 2.0
-"""How much of the time between two looks counts at most: this process may have been stopped."""
+"""How much of the time between two checks counts at most: this process may have been stopped."""
 
 
 class Laggards:
@@ -19,11 +19,11 @@ class Laggards:
         self._timeout_s = timeout_s
         self._looked_at: float | None = None
         self._known: dict[int, tuple[tuple[str, int], float]] = {}
-        """Each with how far it was, and for how many seconds it has been there."""
+        """For each such client, how far it has delivered, and for how many seconds that has not changed."""
 
     def look(self, holding_up: Mapping[int, tuple[str, int]]) -> Iterator[tuple[int, str]]:
-        """Who has held the others up for too long, and why it is to go. `holding_up`: who does at the moment, and how far it
-        has delivered which group."""
+        """The clients to evict, each with the reason. `holding_up`: the clients that others wait for at the moment, and how far
+        each has delivered which group."""
         now = clock.now()
         passed_s = 0.0 if self._looked_at is None else min(now - self._looked_at, LOOK_S_MAX)
         self._looked_at = now

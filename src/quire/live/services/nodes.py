@@ -1,7 +1,7 @@
-"""A node of a service in a process of its own: the mesh carries its packets, the event loop wakes it.
+"""The driver of a node of a service: runs it on an event loop, with the mesh as its network.
 
-Nodes repair a bad network themselves. So where a link is full, because its peer is slow or gone, a packet is dropped instead
-of anybody waiting; and where a service survives the loss of members, the rest go on without one until it is heard again.
+Nodes retransmit by themselves. So where a link is full, because its peer is slow or gone, packets are dropped instead of making
+anybody wait; and where a service survives the loss of members, the rest go on without a lost one until it is heard again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quire.protocols.node import Effect, Effects, Node, Notice, Send
 from quire.trace.event_recorder import EventRecorder
 
 OnNotice = Callable[["Host", Notice], None]
-"""The application of a node: called with each notice, when everything before it in the same step was performed."""
+"""The application of a node: called with each notice, after everything before it in the same step was performed."""
 
 
 class Host(EventRecorder):
@@ -53,13 +53,13 @@ class Host(EventRecorder):
         self.on_notice = on_notice
         self.failure: QuireError | None = None
         self.on_failed: Callable[[int | None, GroupFailed], bool] | None = None
-        """Asked first when a peer (None: nobody in particular) makes the service fail: whether that is dealt with."""
+        """Called first when a peer (None: no particular one) makes the service fail; returns whether it has handled that."""
         self.on_ended: Callable[[], None] | None = None
         """Called once, when the service has ended here, well or by a `failure`."""
         self.on_time_passed: Callable[[], None] | None = None
-        """Called now and then."""
+        """Called at intervals."""
         self.dropped = 0
-        """Packets that found no room on their link, or were on it already."""
+        """Packets that were dropped, because their link was full or had them already."""
         self._survives = survives
         self._recording = recording
         self._keep_up: Callable[[], None] = (lambda: None) if recording is None else recording.keep_up
@@ -78,11 +78,11 @@ class Host(EventRecorder):
         self._said_closing = False
         self._ended = asyncio.Event()
         self._news = asyncio.Event()
-        """Set when somebody closes, is lost or ends, and now and then."""
+        """Set when a peer closes, is lost or ends, and at intervals."""
 
     def goes_on(self, node: Node, disk: NodeDisk[Any], *, restarted: bool) -> None:
-        """Before it is entered: this node takes the place of the first, and its disk is written to. `restarted`: whether an
-        earlier process had this disk, so that the others need not be there yet."""
+        """Before the host is entered: use this node instead of the first one, and write to this disk. `restarted`: whether an
+        earlier process used the disk, so that there is no need to wait for the others."""
         self.node, self._disk = node, disk
         self.clock = disk.clock
         if restarted:
@@ -117,14 +117,14 @@ class Host(EventRecorder):
             raise
 
     def now(self) -> int:
-        """The time that the node is told, in nanoseconds."""
+        """The time that the node sees, in nanoseconds."""
         return int(self._clock() * 1e9)
 
     def time_ns(self) -> int:
         return clock.wall_ns() if self._recording is None else self._recording.wall_ns()
 
     def _logical_time(self) -> int:
-        """Everything that is not taken from the log yet happened, or will happen, later."""
+        """A lower bound for the logical times of all events that are not yet taken from the log."""
         return self.clock if self.log is None else self.log.reached(self.clock)
 
     def act(self, effects: Effects) -> None:
@@ -137,7 +137,7 @@ class Host(EventRecorder):
                 self.pause()
         self._perform(effects)
         if not self._looks_at_clock:
-            # Once for everything that comes in this turn of the loop: a node with much to wait for has to look through it.
+            # Once per turn of the loop: a node that waits for much has to look through all of it.
             self._looks_at_clock = True
             asyncio.get_running_loop().call_soon(self._set_alarm)
 
@@ -148,13 +148,13 @@ class Host(EventRecorder):
                 self.on_notice(self, effect)
             elif isinstance(effect, Send):
                 if isinstance(before, Notice):
-                    self._keep_up()  # From now on others may know of it, whatever becomes of this process.
+                    self._keep_up()  # Others may know of it from now on, even if this process is killed.
                 self._send(effect)
             before = effect
         self._keep_up()
 
     def _released(self, effects: Effects) -> None:
-        """What these depend on is durable."""
+        """Perform effects whose records are durable now."""
         if not self._ended.is_set():
             self._perform(effects)
             if self._disk is not None and not self._disk.full:
@@ -162,34 +162,34 @@ class Host(EventRecorder):
 
     @property
     def returns(self) -> bool:
-        """Whether an earlier process of this member has taken part: once all are there, or one of them says so."""
+        """Whether an earlier process of this member has taken part; known once all members are there, or one says so."""
         return self._mesh.returns
 
     @property
     def lost(self) -> frozenset[int]:
-        """The members that nothing is heard of, so that the others go on without them."""
+        """The members that are silent, so that the others go on without them."""
         return frozenset(member for member, peer in self._mesh.peers.items() if peer.away)
 
     def give_up(self, member: int, why: str) -> None:
-        """Have no more to do with a member, which cannot come back."""
+        """Drop a member for good."""
         self._mesh.give_up(member, why)
         self._mesh.report(Event("evicted", (member,), why=why))
         self._news.set()
         self._check_closing()
 
     async def until_closing(self, members: Sequence[int]) -> None:
-        """Return when none of these members has more to do, as far as this process or any of the others who serve them knows,
-        or the service has ended here."""
+        """Return when none of these members has more to do, as far as this process or any other server knows, or when the
+        service has ended here."""
         while not self._ended.is_set() and not self._is_over_with(members):
             self._news.clear()
             await self._news.wait()
 
     def _is_over_with(self, members: Sequence[int]) -> bool:
-        """Whether each of these members is closing or lost. Where all are lost, it may be this process that was cut off:
-        they are waited for as long as they would be at the start."""
+        """Whether each of these members is closing or lost. If all are lost, this process may have been cut off itself: then
+        they are waited for as long as at the start."""
         peers = [self._mesh.peers[member] for member in members]
         if all(peer.connection is None for peer in peers):
-            # This process may have come back when they had left, which the others know.
+            # This process may have come back after they had left, which the others know.
             others = (peer for peer in self._mesh.peers.values() if peer.member not in members)
             if any(peer.closing_after is not None for peer in others):
                 return True
@@ -203,7 +203,7 @@ class Host(EventRecorder):
         return self._ended.is_set()
 
     def report(self, event: Event) -> None:
-        """Tell whoever runs this process."""
+        """Report an event to the operator."""
         self._mesh.report(event)
 
     def _happened(self, event: Event) -> None:
@@ -217,7 +217,7 @@ class Host(EventRecorder):
         await self._ended.wait()
 
     def pause(self) -> None:
-        """Read nothing more: the application has more than enough to do."""
+        """Stop reading: the application has more than enough to do."""
         self._mesh.pause()
 
     def resume(self) -> None:
@@ -241,7 +241,7 @@ class Host(EventRecorder):
             raise NotDelivered(0, 0, missing) from self.failure
 
     async def _until_over(self) -> None:
-        # Where members may be lost, each of the others first has to notice.
+        # Where members may be lost, each of the others first has to notice it.
         patience_s = self.settings.timeout_s * (3 if self._survives else 1)
         deadline = clock.now() + patience_s
         while not self._ended.is_set():
@@ -256,7 +256,8 @@ class Host(EventRecorder):
                     await self._news.wait()
 
     async def leave(self, unheard: Callable[[], bool], within_s: float) -> None:
-        """Say that this node closes, wait for so long while something of it is `unheard`, and stop. The others go on."""
+        """Announce that this node closes, wait up to `within_s` while something it sent is `unheard`, and stop. The others go
+        on."""
         if not self._ended.is_set():
             self._mesh.say_closing(0)
             deadline = clock.now() + within_s
@@ -270,7 +271,7 @@ class Host(EventRecorder):
         return "" if listen is None or port is None else str(Address(listen.host, port))
 
     def dial(self, peer: Peer, address: Address) -> None:
-        """Keep a connection to another peer, which listens there."""
+        """Maintain a connection to another peer, which listens there."""
         self._mesh.dial(peer, address)
 
     # What the mesh reports.
@@ -281,7 +282,7 @@ class Host(EventRecorder):
         self._check_closing()
 
     def room_made(self) -> None:
-        """Nobody waits for room."""
+        """Nothing to do: nodes never wait for room."""
 
     def peer_closing(self) -> None:
         self._news.set()
@@ -302,7 +303,7 @@ class Host(EventRecorder):
             self.fail(error)
 
     def given_up(self, by: int, error: GroupFailed) -> None:
-        """Another member has given the service up, and says why."""
+        """Another member has given up on the service, and says why."""
         if self.on_failed is not None and self.on_failed(by, error):
             return
         if self._survives:
@@ -340,7 +341,7 @@ class Host(EventRecorder):
         try:
             header = mesh.transmit(packet, there, lamport)
         except TooLarge as error:
-            # It is as good as lost on the way, and whoever waits for it does what it does then.
+            # This is the same as losing it on the way, which nodes repair.
             self.dropped += len(there)
             mesh.report(Event("too_large", there, why=str(error)))
             return
@@ -356,7 +357,8 @@ class Host(EventRecorder):
         self._looks_at_clock = False
         due = None if self._ended.is_set() else self.node.due()
         if due is None or (self._alarm is not None and self._alarm_at <= due):
-            # One that goes off too early looks again, which is seldom: nodes put off what they wait for with every packet.
+            # An alarm that goes off too early is set again then, which is rare; nodes postpone their deadlines with every
+            # packet.
             return
         if self._alarm is not None:
             self._alarm.cancel()
@@ -376,7 +378,7 @@ class Host(EventRecorder):
             self._mesh.check_done([0] * len(self.settings.members))
 
     async def stop(self, why: str = "") -> None:
-        """End at once. `why`: for what reason, if it is not a good one."""
+        """End at once. `why`: the reason, if it is a failure."""
         self._end()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -391,7 +393,7 @@ class Host(EventRecorder):
             await self._observer.stop()
 
     def links(self) -> tuple[LinkStatus, ...]:
-        """The links to the others as they stand now."""
+        """The status of the links to the others."""
         return links(self._mesh.peers.values())
 
     async def _close_disk(self) -> None:

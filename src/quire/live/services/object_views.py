@@ -1,9 +1,9 @@
-"""Who the hosts of a live group of objects are, as all of them agree: a group of their own, whose members change.
+"""Membership of the hosts of a live object group: they agree on it in a changing group of their own.
 
-Its views come in one order, and its messages are delivered in one order in each of them. So whoever is missing in a view is
-gone for everybody who goes on. Each of these then takes nothing more from it and tells the others, in the new view, what it has
-of it; when all members of the view have, everybody knows the same of those who are gone, and goes on without them. Where
-somebody else is missing before that, the next view begins it anew.
+The views of that group come in one order, and its messages are delivered in one order in each view. So a host that is missing
+in a view is gone for all that go on. Each of these then takes nothing more from it (fencing), and reports to the others, in
+the new view, what it has received from it. When all members of the view have reported, all know the same of the hosts that are
+gone, and go on without them. If another host goes missing before that, the next view starts this over.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from quire.protocols.objects.departures import Report, union
 from quire.protocols.objects.packets import AnyContent
 
 SLICE_BYTES = 1 << 19
-"""A report may be long, and travels in pieces."""
+"""A report may be long, and is sent in pieces of this size."""
 _HEAD = Struct("<QQ?")
-"""For which view it is, at which logical time it was told, and whether it is the last piece."""
+"""The view of the report, the logical time when it was made, and whether this is the last piece."""
 
 _decoder = msgspec.msgpack.Decoder(dict[int, tuple[AnyContent, ...]])
 
 
 def join_views(group: str, me: int, addresses: Sequence[str], network: Network) -> DynamicGroup:
-    """The group in which hosts agree who they are, one at each of these addresses."""
+    """The group in which hosts agree on their membership, with one member at each of these addresses."""
     names = {str(number): address for number, address in enumerate(addresses)}
     quick = msgspec.structs.replace(network, listen=None, trace=None, on_event=None, observe=None, observe_token=None)
     settings = read_dynamic_settings(
@@ -53,7 +53,7 @@ def join_views(group: str, me: int, addresses: Sequence[str], network: Network) 
 
 
 def check_views(addresses: Sequence[str], members: Sequence[str]) -> None:
-    """Raise BadInput where these cannot be the addresses at which the members agree."""
+    """Raise BadInput where these cannot be the addresses of that group."""
     if isinstance(addresses, str) or len(addresses) != len(members):
         raise BadInput(f"views needs a list of {len(members)} addresses, one for each member")
     if set(addresses) & set(members):
@@ -61,8 +61,8 @@ def check_views(addresses: Sequence[str], members: Sequence[str]) -> None:
 
 
 class ObjectViews:
-    """One host's part in it. `fence` is that of its node, `clock` its logical time; `install` is told what all agree on, and
-    the latest time at which anybody told it."""
+    """One host's part in it. `fence` is that of its node, `clock` its logical time; `install` is called with what all agree on,
+    and with the latest logical time of the reports."""
 
     def __init__(
         self,
@@ -77,18 +77,18 @@ class ObjectViews:
         self._clock = clock
         self._install = install
         self._hosts = set(range(hosts))
-        """Whoever is not gone, as this host knows it."""
+        """The hosts that are not gone, as far as this host knows."""
         self._complete = False
-        """Whether all were in one view."""
+        """Whether all hosts were ever in one view."""
         self._view = View(-1, ())
         self._pieces: dict[str, bytearray] = {}
         self._reports: dict[str, Report] = {}
         self._latest = 0
-        """The latest logical time of these."""
+        """The latest logical time of the reports."""
         self._telling: asyncio.Task[None] | None = None
 
     async def follow(self) -> None:
-        """Until the group ends here; raises why, if the others went on without this host or no majority is left."""
+        """Run until the group ends here; raises an error if the others went on without this host, or no majority is left."""
         try:
             async for event in self._group.events():
                 if isinstance(event, View):

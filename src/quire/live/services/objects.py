@@ -1,4 +1,4 @@
-"""Live groups of objects: what an application holds, and the role of a process in `quire run --protocol objects`."""
+"""Live object groups: the application's API, and the role of a process in `quire run --protocol objects`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from quire.trace.parts.description import RunIdentity
 
 NAME = "objects"
 ANSWER_BYTES_MAX = 256 << 20
-"""How long an answer may be; what goes into it is bounded by the calls of which it tells."""
+"""How long an answer may be; its contents are bounded by the calls that it reports."""
 AT_ONCE = 4
 """How many roots of a planned load a process has open."""
 
@@ -84,7 +84,7 @@ class ObjectGroup:
         self._runtime = LoopRuntime()
         self._node = node = ObjectNode(settings.me, self.catalogue, settings.options)
         self._executor = Executor(node, self.objects, self._runtime)
-        # An answer says what may have to be taken back, of its own request too, besides its result.
+        # Besides its result, an answer lists what may have to be undone, its own request included.
         settings = msgspec.structs.replace(settings, packet_bytes_max=ANSWER_BYTES_MAX)
         self._host = self._runtime.host = Host(
             settings,
@@ -109,7 +109,7 @@ class ObjectGroup:
         return self._executor.died
 
     def status(self) -> Status:
-        """How things stand, as `observe` shows it."""
+        """The status of this member, as `observe` shows it."""
         return objects_status(self._host, self._executor.node, self.delivered, self.retries)
 
     def metrics(self) -> str:
@@ -136,7 +136,7 @@ class ObjectGroup:
             self._host.fail(error)
 
     def _go_on_without(self, agreed: Report, lamport: int) -> None:
-        # What is known now of those who are gone came over other links, which carry no logical time.
+        # What is known now of the lost hosts came over other links, which do not carry the logical time.
         self._host.heard(lamport)
         self._host.act(self._node.install(self._host.now(), agreed))
         for member in agreed:
@@ -149,15 +149,15 @@ class ObjectGroup:
             await self._host.__aexit__(kind, error, trace)
         finally:
             if self._views is not None and self._following is not None:
-                # All have ended, so that nobody has to agree about this one.
+                # All members have ended, so there is no need to agree on this one's leaving.
                 self._following.cancel()
                 await asyncio.gather(self._following, return_exceptions=True)
                 await self._views.__aexit__(GroupClosed)
             await self._runtime.stop()
 
     async def invoke(self, targets: str | Sequence[str], op: str, *args: Any, **kwargs: Any) -> Any:
-        """Call an operation of one object, or of several, from outside; returns what `Call.invoke` gives. It is tried again
-        by itself when it has to give way. Raises what the call raises, and GroupFailed when the group cannot go on."""
+        """Call an operation of one object, or of several, from outside; returns what `Call.invoke` gives. It is retried
+        automatically when it has to give way. Raises what the call raises, and GroupFailed when the group cannot go on."""
 
         async def program(call: Call) -> Any:
             return await call.invoke(targets, op, *args, **kwargs)
@@ -220,7 +220,7 @@ def join_objects(
         settings,
         objects,
         views=None if views is None else join_views(group, me, views, given),
-        # The others go on with what a lost member had told them, so all of that must be in its trace.
+        # The others go on with what a lost member had sent them, so all of that must be in its trace.
         recording=record_node(identify_objects(settings, catalogue), me, given.trace, observer, at_once=views is not None),
         on_event=given.on_event,
         observer=observer,

@@ -1,4 +1,4 @@
-"""How a process of a service is recorded: in a directory, for whoever looks at it, or both."""
+"""The recording of a process of a service: to a directory, for observers, or both."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from quire.trace.parts.description import RunIdentity
 def record_node(
     identity: RunIdentity, me: int, trace: str | Path | None, observer: Observer | None, *, at_once: bool = False
 ) -> Recording | None:
-    """Record a process in this directory, or for whoever looks at it, or both. `at_once`: so that nothing is missing there
-    when the process is killed."""
+    """Record a process in this directory, for observers, or both. `at_once`: so that nothing is missing when the process is
+    killed."""
     if trace is None and observer is None:
         return None
     directory, tail = None if trace is None else Path(trace), None if observer is None else observer.tail

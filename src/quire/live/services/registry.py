@@ -1,4 +1,4 @@
-"""Every live service by name. A service is added here by one line."""
+"""Registry of all live services by name. A service is added here with one line."""
 
 from __future__ import annotations
 

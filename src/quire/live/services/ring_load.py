@@ -1,4 +1,4 @@
-"""What a client does in `quire run --protocol sequencer`, however its sequencers are run.
+"""The workload of a client in `quire run --protocol sequencer`, with or without backups.
 
 It creates and joins its groups as `ring` lays them out, sends to them in turn, leaves some and comes back, and has groups moved
 meanwhile. It is done when everything that it sent is delivered everywhere.
@@ -17,7 +17,7 @@ from quire.protocols.sequencing.ring import RingOptions
 
 
 async def send_in_ring(role: Role, session: Session, options: RingOptions, me: int, units: Sequence[int]) -> None:
-    """For client `me` of all members; `units` are the addresses of the sequencers."""
+    """Run the workload as client `me`; `units` are the addresses of the sequencers."""
     clients = len(role.settings.members) - options.sequencers
     groups = options.layout(clients)
     own = [group for group, inside in groups.items() if me in inside]

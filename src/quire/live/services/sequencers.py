@@ -1,6 +1,6 @@
-"""The sequencing service as a service: sequencers that run until they are stopped, and clients that come and go.
+"""The sequencing service on sockets: sequencers that run until they are stopped, and clients that come and go.
 
-`serve` runs a sequencer; the first of them keeps the directory too. `connect` is the way in for applications.
+`serve` runs a sequencer; the first one also keeps the directory. `connect` is the entry point for applications.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _settings(
     backups: int | None,
     network: Network,
 ) -> Settings:
-    """Of a service that survives, if it says how many backups there are: then sequencers may be restarted."""
+    """The settings of a sequencer. If `backups` is given, the service survives failures, and sequencers may be restarted."""
     chosen: SequencingOptions
     if backups is None:
         chosen, restartable = convert_options(NAME, SequencingOptions, options or {}), 0
@@ -104,7 +104,7 @@ def serve(
         raise BadInput("a journal is of use only to sequencers that survive: say with backups how many know what one knows")
     units = range(len(sequencers))
     node = CombinedSequencer(me, units, settings.options) if me == 0 else Sequencer(me, units, 0, settings.options)
-    # A sequencer neither sends nor delivers, so that whoever looks at it misses nothing without a trace.
+    # A sequencer neither sends nor delivers, so observers miss nothing without a trace.
     recording = None if given.trace is None else record_node(_identity(settings), me, given.trace, None)
     hub = HubHost(
         settings, node, _nothing_to_tell, HubRoster(settings), recording=recording, on_event=given.on_event,
@@ -136,7 +136,7 @@ def make_survivor(
     recording: Recording | None,
     observer: Observer | None,
 ) -> SurvivingServer:
-    """A sequencer that others can follow."""
+    """A sequencer of a service that survives failures, whose units others can take over."""
     count = len(settings.members)
     made = register_object(count, options)
     group = join_register(settings.group, settings.me, register, made, journal, given)
@@ -243,7 +243,7 @@ class Connected(Session):
         return self.client.address
 
     def status(self) -> Status:
-        """How things stand, as `observe` shows it."""
+        """The status of this client, as `observe` shows it."""
         return self._observed.status()
 
     def metrics(self) -> str:
@@ -267,7 +267,7 @@ class Connected(Session):
                 await self.flushed()
                 for group in tuple(self.client.hold.delivered):
                     await self.leave_group(group)
-                # Until the others have its leaves, they may need what only this client knows.
+                # Until the others know that it has left its groups, they may need what only this client knows.
                 await self.flushed()
         finally:
             await self._visit.close()

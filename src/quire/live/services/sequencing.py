@@ -1,7 +1,7 @@
 """The role of a process in `quire run --protocol sequencer`.
 
-Members come first and are clients; then come the sequencers, the first of which keeps the directory too. Clients create and
-join their groups as `ring` lays them out, send to them in turn, leave some and come back, and have groups moved meanwhile.
+The members come first and are clients; then come the sequencers, the first of which also keeps the directory. Clients create
+and join their groups as `ring` lays them out, send to them in turn, leave and rejoin some, and have groups moved meanwhile.
 They end when everything that they sent is delivered everywhere.
 """
 

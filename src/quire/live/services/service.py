@@ -27,7 +27,7 @@ Details = Mapping[str, object]
 
 
 class Role(ABC):
-    """What one process of a service does. Made once, and used once."""
+    """What one process of a service does in a run. Each instance is used once."""
 
     def __init__(self, load: Load, settings: Settings, recording: Recording | None, observer: Observer | None = None) -> None:
         self.load = load
@@ -48,7 +48,7 @@ class Role(ABC):
         """Join, do everything, and return when it is done everywhere. Raises GroupFailed or NotDelivered."""
 
     def details(self) -> Details:
-        """What only this process can say of how it went."""
+        """What only this process can report about the run."""
         return {}
 
 
@@ -64,14 +64,14 @@ class NodeRole(Role):
 
     @abstractmethod
     def on_notice(self, host: Host, notice: Notice) -> None:
-        """The node says something."""
+        """Handle a notice of the node."""
 
     @abstractmethod
     async def work(self, host: Host) -> None:
-        """Do everything; heed `stopping`, and that `host.failure` may come at any time."""
+        """Do all of the planned work; check `stopping`, and `host.failure`, which may be set at any time."""
 
     def observed(self, host: Host) -> Observed:
-        """What whoever looks at this process sees of it."""
+        """What observers see of this process."""
         return ObservedNode(host)
 
     async def take_part(self) -> None:
@@ -85,7 +85,7 @@ class NodeRole(Role):
 
 
 def add_up(details: Sequence[Details]) -> dict[str, object]:
-    """What all processes say together: numbers are added, and where something else differs the first counts."""
+    """Combine the reports of all processes: numbers are added, and of other values the first counts."""
     together: dict[str, object] = {}
     for each in details:
         for name, value in each.items():
@@ -98,7 +98,7 @@ def add_up(details: Sequence[Details]) -> dict[str, object]:
 
 
 class Service(msgspec.Struct, frozen=True):
-    """How a live service is found and set up; as a protocol's entry in the registry."""
+    """The registry entry of a live service: how its processes are set up."""
 
     name: str
     summary: str
@@ -111,8 +111,8 @@ class Service(msgspec.Struct, frozen=True):
     process: Callable[[Settings], int | None] = lambda settings: settings.me
     """The number of a process in the trace; None: it leaves none."""
     losable: Callable[[int, Any], range] = lambda _members, _options: range(0)
-    """For so many members and these options, the processes without which the others go on; they keep a register together."""
+    """For so many members and these options, the processes that may be lost; they keep a register together."""
     messages: int = 1000
-    """How much each member does if nobody says."""
+    """How much each member does by default."""
     summarise: Callable[[Sequence[Details]], dict[str, object]] = add_up
-    """What the processes say, put together for the result of a run."""
+    """Combines the reports of the processes for the result of a run."""

@@ -1,8 +1,7 @@
-"""A client of the sequencing service as an application holds it: create, join, leave, multicast, iterate.
+"""A client of the sequencing service, as an application sees it: create, join, leave, multicast, iterate.
 
-What is multicast to a group while the event loop is busy leaves together at its next turn, in runs of so many messages and
-bytes. Every queue has a bound: a full window makes `multicast` wait, and a slow application makes this client read nothing
-more.
+Messages that are multicast to a group while the event loop is busy are sent together at its next turn, in runs of limited
+size. Every queue is bounded: a full window makes `multicast` wait, and a slow application makes this client stop reading.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from quire.protocols.sequencing.notices import Changed, Delivered, Failed, Found
 from quire.trace.log import Address
 
 ANSWER_TIMEOUTS = 3
-"""After how many timeouts a service that survives counts as unavailable: one passes until a lost sequencer is noticed."""
+"""After how many timeouts a service with failover counts as unavailable: one passes until a lost sequencer is noticed."""
 
 
 class GroupMessage(msgspec.Struct, frozen=True):
@@ -65,7 +64,7 @@ class Session:
         self.client = client
         self.delivered = 0
         self.on_delivered: Callable[[Delivered | Changed], None] | None = None
-        """Takes deliveries as they come, run by run, instead of the iterator."""
+        """Called with deliveries as they come, run by run, instead of the iterator."""
         self._host: Host | None = None
         self._inbox: Inbox[Delivered | Changed | Failed] = Inbox(settings.inbox_messages_max, settings.inbox_bytes_max)
         run_messages_max = min(settings.run_messages_max, client.options.window)
@@ -74,12 +73,12 @@ class Session:
         self._flush_scheduled = False
         self._patience_s = settings.timeout_s / 4
         self._answer_s = ANSWER_TIMEOUTS * settings.timeout_s if isinstance(client, SurvivingClient) else None
-        """How long an answer may take; None: whoever does not answer is lost, and the connection ends."""
+        """How long an answer may take; None: a sequencer that does not answer is lost, and the connection ends."""
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._request: asyncio.Future[None] | None = None
         self._views: dict[str, tuple[int, ...]] = {}
         self._deferred: dict[int, int] = {}
-        """Own runs by their first message: their positions in the records, until it is known who is to deliver them."""
+        """Own runs by their first message: their positions in the records, until it is known which members deliver them."""
 
     def begin(self, host: Host) -> None:
         self._host = host
@@ -98,7 +97,7 @@ class Session:
             raise self.host.failure or GroupClosed("the connection to the service is closed")
 
     def _ended(self) -> None:
-        """The connection has ended: everybody who waits is told."""
+        """The connection has ended: all waiting calls raise the reason."""
         error = self.host.failure or GroupClosed("the connection to the service is closed")
         for waiting in (*self._asked.values(), self._request):
             _resolve(waiting, error)
@@ -132,7 +131,7 @@ class Session:
         await self._ask_for_membership(group, self.client.leave)
 
     def move_group(self, group: str, sequencer: int) -> None:
-        """Have the group moved, with all that must go with it; for whoever runs the service."""
+        """Have the group moved, with all groups that must move with it; for operators of the service."""
         self.host.act(self.client.move(self.host.now(), group, sequencer))
 
     async def _ask(self, group: str, ask: Callable[[int, str], Effects]) -> None:
@@ -142,7 +141,7 @@ class Session:
             effects = ask(self.host.now(), group)
             waiting = self._asked[group] = asyncio.get_running_loop().create_future()
             self.host.act(effects)
-        # Others may wait for the same answer when one of them gives up.
+        # Other callers may wait for the same answer when this one is cancelled.
         await self._within(group, asyncio.shield(waiting))
 
     async def _ask_for_membership(self, group: str, ask: Callable[[int, str], Effects]) -> None:
@@ -230,11 +229,11 @@ class Session:
         sent = client.next_number
         await self._until(lambda: client.outbox.first(sent) >= sent)
         last = dict(client.unstable)
-        # A group that was lost meanwhile is unstable no more.
+        # A group that was lost meanwhile has no unstable messages any more.
         await self._until(lambda: not prune({group: last[group] for group in last if group in client.unstable}, client.stable))
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        """Raises UnitUnavailable where nothing has moved for too long."""
+        """Raises UnitUnavailable if there is no progress for too long."""
         before, since = self._unflushed(), clock.now()
         while not condition():
             self._check_open()
@@ -245,7 +244,7 @@ class Session:
                 raise UnitUnavailable(before[1])
 
     def _unflushed(self) -> tuple[int, str, int]:
-        """How much is not delivered everywhere, of which group among others, and how far that is."""
+        """How much is not delivered everywhere, one of the groups concerned, and a number that changes with progress."""
         client = self.client
         groups = [*client.unstable, *(one.group for one in client.outbox.sent())]
         left = len(self._outbox) + client.outbox.messages + len(client.unstable)
@@ -254,8 +253,8 @@ class Session:
     # Deliveries.
 
     def waiting(self) -> Sequence[Held]:
-        """Why is nothing delivered? Where this client reads nothing more, because its application does not take what was
-        delivered: the first messages that it has not taken, since when, and the application's client as who is waited for."""
+        """Why is nothing delivered? If this client has stopped reading, because its application does not take what was
+        delivered: the first messages that it has not taken, since when, and this client as the one that is waited for."""
         unread_s = self._inbox.unread_s()
         if unread_s is None:
             return ()
@@ -291,8 +290,8 @@ class Session:
             inbox.takers -= 1
 
     def begin_to_leave(self) -> None:
-        """The application leaves: it sends nothing more, and what comes from now on is not for it. Whoever is iterating gets
-        what came before."""
+        """The application leaves: it sends nothing more, and later deliveries are not for it. Iterators still get the earlier
+        ones."""
         self._leaving = True
         self.on_delivered = lambda _: None
         if not self._inbox.takers:
@@ -300,7 +299,7 @@ class Session:
         self.host.resume()
 
     def on_notice(self, host: Host, notice: Notice) -> None:
-        """What the client says, as its host hands it on."""
+        """Handle a notice of the client node."""
         match notice:
             case Delivered():
                 self._delivered(host, notice)
@@ -312,7 +311,7 @@ class Session:
             case Changed():
                 self._changed(host, notice)
             case Skipped():
-                # Numbers are the same at all members: so is who recorded them.
+                # The numbers are the same at all members, so it does not matter which member recorded them.
                 for number in range(notice.first, notice.last + 1):
                     host.record_view(0, number, Address(notice.group, self._views[notice.group], op=OPS[BLANK]))
             case Found():
@@ -358,7 +357,7 @@ class Session:
 
 
 def _shown(notice: Delivered | Changed | Failed) -> Iterator[Delivery]:
-    """What an application is handed, one by one; raises what it is told of that cannot be repaired."""
+    """The deliveries for the application, one by one; raises failures that cannot be repaired."""
     match notice:
         case Failed():
             raise notice.error
@@ -376,5 +375,5 @@ def _resolve(waiting: asyncio.Future[None] | None, error: Exception | None = Non
         waiting.set_result(None)
     else:
         waiting.set_exception(error)
-        # Whoever asked may have given up meanwhile, and then nobody ever looks at it; that is no mistake to complain of.
+        # The caller may have been cancelled, so that nobody retrieves the error; that must not be logged as a mistake.
         waiting.exception()

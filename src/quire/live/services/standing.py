@@ -1,4 +1,4 @@
-"""How things stand at processes of services, for whoever looks at them: what each kind has to say is in its tiles."""
+"""The status of processes of services, for observers: what is special to each kind is in its tiles."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _status(
 
 
 class ObservedNode:
-    """A process that has nothing to say but what all have to."""
+    """A process with nothing beyond the common status."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -83,7 +83,7 @@ class ObservedSequencer:
 
 
 class ObservedProcess:
-    """A process of a service that survives: the units that work here, and those of which it has copies."""
+    """A sequencer process of a service with failover: the units that are live here, and those of which it has copies."""
 
     def __init__(self, host: Host, node: SequencerProcess) -> None:
         self._host, self._node = host, node

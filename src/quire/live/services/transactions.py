@@ -1,4 +1,4 @@
-"""Live stores: what an application holds, and the role of a process in `quire run --protocol transactions`."""
+"""Live stores: the application's API, and the role of a process in `quire run --protocol transactions`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class StoreMember:
         return self._host.lost
 
     def status(self) -> Status:
-        """How things stand, as `observe` shows it."""
+        """The status of this process, as `observe` shows it."""
         return store_status(self._host, self._host.node, self._store)
 
     def metrics(self) -> str:
@@ -146,7 +146,7 @@ class StoreMember:
         await self._host.until_closing(self._clients)
 
     def _open(self, journal: Path) -> None:
-        """Go on where the last process of this replica ended, if there was one."""
+        """Continue where the last process of this replica ended, if there was one."""
         blank = self._host.node
         assert isinstance(blank, QuorumReplica)
         disk = NodeDisk(journal, lambda found: read_state(found, blank.holds), entry)
@@ -202,7 +202,7 @@ def join_store(
     given, shown = Network(**network), _Shown(**msgspec.structs.asdict(plain), replicas=replicas)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
     observer = observer_of(given)
-    # A process that comes back goes on with what it had told others, so all of that must be in its trace.
+    # A process that comes back goes on with what it had sent to others, so all of that must be in its trace.
     survives = plain.replication == "majority"
     recording = record_node(identify_store(settings, replicas), me, given.trace, observer, at_once=survives)
     return StoreMember(

@@ -1,4 +1,4 @@
-"""Nodes whose peers come and go: members of a hub, and its visitors."""
+"""Nodes of services whose clients come and go: the permanent members of a hub, and its visitors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class HubHost:
         self.on_lost: Callable[[int], None] | None = None
         """Called with each visitor that is lost and never comes back."""
         self.waits_for_visitors = False
-        """Whether a visitor that is silent may come back, until it is dismissed."""
+        """Whether a silent visitor may come back, until it is dismissed."""
         self._roster = roster
 
     async def __aenter__(self) -> HubHost:
@@ -71,7 +71,7 @@ class HubHost:
         await self.host.until_ended()
 
     def dismiss(self, visitor: int, why: str) -> None:
-        """Have no more to do with a visitor, and tell it why."""
+        """Drop a visitor, and tell it why."""
         if visitor in self._roster.peers:
             self._roster.dismiss(visitor, why)
         if self.on_lost is not None:

@@ -1,1 +1,1 @@
-"""A sequencing service on real sockets that survives its processes: its register is a replicated object among them."""
+"""A sequencing service on real sockets with failover: its register is an object that is replicated among its processes."""

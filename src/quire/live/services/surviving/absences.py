@@ -1,8 +1,8 @@
-"""Clients that the service should hear of and this sequencer does not: which of them are to be suspected.
+"""Failure detector for clients: which of them a sequencer suspects because it hears nothing from them.
 
-Whoever suspects a client may be the one that was cut off, and then nobody listens to it. So a client that is silent is neither
-sent away nor forgotten: it is suspected until the register has evicted it, or it is heard again. A sequencer that could not
-agree with the others for some time blames nobody for that time.
+A sequencer that suspects a client may itself be the one that was cut off, and then the others ignore it. So a silent client is
+neither dropped nor forgotten: it is suspected until the register has evicted it, or it is heard again. Time in which a
+sequencer could not reach the others does not count as silence of clients.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ class Absences:
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._sent_away: set[int] = set()
-        """Clients with which this sequencer has no more to do."""
+        """Clients that this sequencer has dropped."""
         self._missing: dict[int, float] = {}
-        """Members of groups that have not been here: since when that is known."""
+        """Members of groups that have never connected here, and since when that is known."""
         self._looked_at = self._excused_at = clock.now()
 
     def sent_away(self, client: int) -> None:
         self._sent_away.add(client)
 
     def excuse(self) -> None:
-        """This sequencer was cut off itself: everybody has the whole timeout to be heard again."""
+        """This sequencer was cut off itself: all clients have the whole timeout to be heard again."""
         self._excused_at = clock.now()
 
     def look(self, visitors: Iterable[Peer], members: Collection[int], evicted: Collection[int]) -> list[int]:
-        """Whom to suspect. `visitors`: the clients that were here; `members`: those that are in groups."""
+        """The clients to suspect. `visitors`: those that have connected here; `members`: those that are in groups."""
         now = clock.now()
         if now - self._looked_at > self._timeout_s / 2:
             self._excused_at = now  # This process was stopped.

@@ -1,4 +1,4 @@
-"""Where the sequencers of a service that survives keep their register together."""
+"""The group in which the sequencers of a service with failover keep their register."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_register(sequencers: Sequence[str], register: Sequence[str] | None) -> 
 def join_register(
     name: str, me: int, addresses: Sequence[str], register: RegisterObject, journal: Path | None, network: Network
 ) -> DynamicGroup:
-    """The group in which the sequencers keep the register, one at each of these addresses, and in this directory."""
+    """The group in which the sequencers keep the register, with one member at each address; `journal`: its directory."""
     names = {str(number): address for number, address in enumerate(addresses)}
     own = msgspec.structs.replace(network, listen=None, trace=None, on_event=None, observe=None, observe_token=None)
     settings = read_dynamic_settings(name, str(me), members=names, order="total", journal=journal, network=own)

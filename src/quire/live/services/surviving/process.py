@@ -1,4 +1,4 @@
-"""A sequencer process on sockets: what is for the register it hands to its own copy of that, instead of sending it anywhere."""
+"""A sequencer process on sockets: it passes messages for the register to its local copy, instead of sending them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire.protocols.sequencing.failover.configurations import REGISTER, Name
 
 
 class ForRegister(Notice, frozen=True):
-    """To be said to the register, in the name of whoever is at this address."""
+    """A message for the register, on behalf of the process at this address."""
 
     source: int
     packet: Packet

@@ -1,7 +1,7 @@
-"""The register as a replicated object: every sequencer has a copy, and all copies do the same in one order.
+"""The register as a replicated object: every sequencer has a copy, and all copies execute the same commands in one order.
 
-Whoever calls gets what the register says, and sends it to whom it is for. Should that be lost, because the caller is, it is
-asked for again by whoever misses it.
+The caller of a command gets the register's answers, and sends them to their recipients. If they are lost, because the caller
+crashes, the recipients ask again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from quire.replicated.calls import command
 from quire.wire.frames import PacketCodec
 
 Said = list[tuple[bytes, list[int]]]
-"""Packets, and the addresses to which they go."""
+"""Packets, and the addresses of their recipients."""
 
 QUESTIONS: PacketCodec[Packet] = PacketCodec(Register.packets)
 ANSWERS: PacketCodec[Packet] = PacketCodec((wire.Letter, wire.Live, wire.Configured, wire.Witnesses))
 
 
 class _Copy:
-    """The register that some state stands for, so that it need not be read again for every command."""
+    """Cache of the register that a state decodes to, so that it need not be decoded for every command."""
 
     def __init__(self, make: Callable[[], Register]) -> None:
         self.state = b""
@@ -42,12 +42,12 @@ class _Copy:
 
 
 class RegisterObject(Replicated):
-    """Made by `register_object`. Its state is that of a register, as bytes; the register itself is only what they stand for."""
+    """Made by `register_object`. The replicated state is an encoded register; the register itself is derived from it."""
 
     state: bytes
 
     def begin(self, make: Callable[[], Register]) -> None:
-        """At this process: how a register is made that knows of nothing."""
+        """Set, at this process, how an empty register is made."""
         self._copy = _Copy(make)
 
     def register(self) -> Register:
@@ -66,17 +66,17 @@ class RegisterObject(Replicated):
 
     def _step(self, step: Callable[[Register, int], Effects]) -> Said:
         register = self.register()
-        # Should it raise, the register may have changed though the state has not.
+        # If this raises, the cached register may have changed though the state has not.
         self._copy.state = b""
         effects = step(register, int(self.context.now * 1e9))
         self.state = self._copy.state = captured(register)
         sends = [effect for effect in effects if isinstance(effect, Send)]
-        # Every process sees in its own copy who runs what.
+        # Every process sees in its own copy which process runs which unit.
         return [(ANSWERS.encode(each.packet), list(each.to)) for each in sends if not isinstance(each.packet, wire.Configured)]
 
 
 def register_object(processes: int, options: SurvivingOptions) -> RegisterObject:
-    """The register of a service with so many sequencers, that knows of nothing yet."""
+    """The empty register of a service with so many sequencers."""
 
     def make() -> Register:
         return Register(REGISTER, range(processes), range(processes), options)

@@ -1,5 +1,4 @@
-"""The role of a process in `quire run --protocol sequencer --backups K`: a sequencer as `serve` makes it, or a client as
-`connect` does.
+"""The role of a process in `quire run --protocol sequencer --backups K`: a sequencer of `serve`, or a client of `connect`.
 
 The plan numbers clients first, as in any run. Among themselves, and in the trace, sequencers come first: clients are visitors
 of theirs. A sequencer serves until it is told to end, and then until no client is left.
@@ -38,13 +37,13 @@ def _clients(settings: Settings) -> int:
 
 
 def number_of_client(settings: Settings) -> int | None:
-    """By which the sequencers know it; None: it is a sequencer."""
+    """The number by which the sequencers know a client; None for a sequencer."""
     assert isinstance(settings.options, RingOptions)
     return settings.options.sequencers + settings.me if settings.me < _clients(settings) else None
 
 
 def _as_among_sequencers(settings: Settings) -> Settings:
-    """What a process is told that `quire serve` runs, or that connects to it."""
+    """The settings that `quire serve`, or a client of it, would have."""
     options, number = settings.options, number_of_client(settings)
     assert isinstance(options, RingOptions)
     clients = _clients(settings)

@@ -1,8 +1,9 @@
-"""One sequencer of a service that survives: its copies of units, its copy of the register, and how the two meet.
+"""One sequencer of a service with failover: connects its copies of units with its copy of the register.
 
-The register lives in a group of its own, whose members change, so that the sequencers also agree in its views who of them is
-there. Whoever is missing in a view is taken off its units; whoever comes says so to the register. A sequencer is entered when
-all units work, and left when they work without it, so that sequencers can be restarted one after the other.
+The register is replicated in a changing group of its own, so its views are also what the sequencers agree on about which of
+them are there. A sequencer that is missing in a view loses its units; one that comes back reports to the register. Entering the
+block of a sequencer waits until all units are live, and leaving it until they are live without it, so that sequencers can be
+restarted one after the other.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ HANDED_OVER_S = 5.0
 
 
 class SurvivingServer:
-    """Use it in `async with`. `hub` is where clients and the other sequencers come."""
+    """Use it in `async with`. `hub`: where clients and the other sequencers connect."""
 
     def __init__(
         self,
@@ -64,9 +65,9 @@ class SurvivingServer:
         self._leaving = False
         self._absences = Absences(settings.timeout_s)
         self._cut_off = False
-        """Whether it cannot agree with the others."""
+        """Whether it cannot reach a majority of the sequencers."""
         self._asked: set[tuple[int, bytes]] = set()
-        """What the register was told and has not answered: the same again would only be the same again."""
+        """Messages to the register without an answer yet, so that duplicates are dropped."""
 
     # Coming and going.
 
@@ -101,7 +102,7 @@ class SurvivingServer:
                     await self._group.__aexit__(kind, error, trace)
 
     def visitors(self) -> int:
-        """How many clients are here, or were and may come back."""
+        """How many clients are connected, or were and may come back."""
         return len(self._roster.visitors())
 
     @property
@@ -114,7 +115,7 @@ class SurvivingServer:
         await self.hub.until_ended()
 
     async def _until_all_live(self, within_s: float) -> None:
-        """Until all units work, without this process if it leaves."""
+        """Wait until all units are live, at other processes if this one leaves."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while not self._all_live():
@@ -135,7 +136,7 @@ class SurvivingServer:
     # The register.
 
     def _on_notice(self, _host: Host, notice: Notice) -> None:
-        """What the process has to say to the register."""
+        """Pass messages of the process on to the register."""
         if isinstance(notice, ForRegister):
             self._say(notice)
 
@@ -156,7 +157,7 @@ class SurvivingServer:
             if source not in self._node.processes:
                 self.hub.dismiss(source, str(error))
         except QuireError:
-            pass  # No majority was there, or this process is ending: whoever misses the answer asks again.
+            pass  # There was no majority, or this process is ending: a process that misses the answer asks again.
         else:
             self._perform(said)
         finally:
@@ -166,7 +167,7 @@ class SurvivingServer:
         self.host.act([Send(ANSWERS.decode(packet), tuple(to)) for packet, to in said])
 
     async def _follow_register(self) -> None:
-        """Tell the process who runs what, as its copy of the register knows."""
+        """Tell the process which process runs which unit, according to its copy of the register."""
         while True:
             register = self._register.register()
             if register.succession.version > self._node.routes.version:
@@ -181,7 +182,7 @@ class SurvivingServer:
                 self._cut_off = isinstance(event, Blocked | Excluded)
 
     def _miss_the_missing(self) -> None:
-        """Whoever is in no view any more runs nothing; one process says so."""
+        """Report processes that are no longer in the view, which thereby lose their units; one process does this."""
         view = self._group.view
         if view is None or view.senior != self._group.me:
             return
@@ -207,7 +208,7 @@ class SurvivingServer:
                 self.host.act(self._node.suspect(client))
 
     async def _keep_time(self) -> None:
-        """The register has no clock: the senior member tells it when something is due."""
+        """The register has no clock: the senior member sends it a tick when something is due."""
         while True:
             await asyncio.sleep(self._node.options.tick_ms / 1000)
             self._miss_the_missing()

@@ -1,1 +1,1 @@
-"""Files and directories that are there whole or not at all, and that never cost anything else that is there."""
+"""Atomic output: files and directories that appear whole or not at all, and never destroy anything else."""

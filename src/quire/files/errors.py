@@ -1,4 +1,4 @@
-"""What it means when the system refuses a write: a place that cannot be written to, or one that is full."""
+"""Translates errors of failed writes: a wrong path is the caller's mistake, a full or failing disk is not."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 
 from quire.model.errors import BadInput, CannotWrite, QuireError
 
-# The command was right, and would do its work on another day. All others are mistakes in what was asked for.
+# With these errors the request was right, and could work another time. All others are mistakes in the request.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def cannot_write(path: Path, error: OSError) -> QuireError:
-    """The sentence for a write that failed, as CannotWrite or as BadInput."""
+    """The error for a write that failed: CannotWrite or BadInput, in one sentence."""
     sentence = f"cannot write {path}: {reason_of(error)}"
     return CannotWrite(sentence) if error.errno in _FULL else BadInput(sentence)
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says, without what libraries put around it."""
+    """The system's own error text, without what libraries add."""
     if error.errno is not None:
         return os.strerror(error.errno)
     return next(iter(str(error).splitlines()), type(error).__name__)
@@ -29,7 +29,7 @@ def reason_of(error: OSError) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the system refuses in this block into a sentence about the path."""
+    """Turn OSErrors in this block into errors about the path."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
-"""New output in a directory: whole or not at all, and in the place of nothing but earlier output of the same kind.
+"""Atomically writes output to a directory: whole or not at all, and replacing only earlier output of the same kind.
 
-What is made here is made beside its target, and moved there when it is complete. Where there is something already, `--force`
-replaces the files that it consists of, by its own description; every other file in the directory stays. If the process is
-interrupted or dies meanwhile, the old output is there or the new one, and what is under way is settled by whoever writes
-to the directory next.
+New output is made next to its target, and moved there when it is complete. Where there is output already, `--force` replaces
+the files that it consists of, according to its own description; every other file in the directory stays. If the process is
+interrupted or dies meanwhile, either the old output is there or the new one, and the next process that writes to the directory
+cleans up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from quire.files.scratch import MOVING, NEW, OLD, Scratch, files_under, move_fil
 from quire.model.errors import BadInput
 
 Parts = Callable[[Path], Sequence[str]]
-"""The files of which the output in a directory consists, by their names in it: first the one that describes it, without which
-nobody takes it for output. Raises BadInput, in one sentence, where the directory holds no output of this kind."""
+"""Returns the names of the files that the output in a directory consists of: first the one that describes it, without which it
+does not count as output. Raises BadInput, in one sentence, where the directory holds no output of this kind."""
 
 
 def check_replaceable(target: Path, parts: Parts, what: str, *, force: bool) -> None:
@@ -51,14 +51,14 @@ def _parts_of(target: Path, parts: Parts, what: str) -> list[str]:
 def scratch_for(target: Path) -> Scratch:
     """A scratch directory for what is to become the target, on the same disk."""
     target = target.absolute()
-    # Inside of a directory that is there: it may be a volume of its own, which nothing can be moved into.
+    # Inside the target directory, if it exists: it may be on a volume of its own, to which nothing can be moved from outside.
     home = target if target.is_dir() else target.parent
     home.mkdir(parents=True, exist_ok=True)
     return Scratch(home, f".{target.name}.")
 
 
 class Staging:
-    """Where new output is made: write its files under `path`, then `publish` it. Used in `with`, it leaves nothing else."""
+    """Where new output is made: write its files under `path`, then `publish` it. Used in `with`, it cleans up after itself."""
 
     def __init__(self, target: Path, parts: Parts, what: str, *, force: bool) -> None:
         check_replaceable(target, parts, what, force=force)
@@ -98,8 +98,8 @@ class Staging:
 
 
 def exchange(scratch: Scratch, old: list[str]) -> None:
-    """Put what is in `NEW` of a scratch directory into its home, in the place of the old files, which go with the scratch
-    directory. What describes them goes first and comes last, so that nobody reads half of either."""
+    """Move the files in `NEW` of a scratch directory into its home, replacing the old files, which are deleted with the scratch
+    directory. The describing file is removed first and added last, so that nobody reads half of either output."""
     moving = scratch.path / MOVING
     try:
         moving.mkdir()
@@ -113,7 +113,7 @@ def exchange(scratch: Scratch, old: list[str]) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Only one process at a time changes what is in a directory."""
+    """Lock a directory, so that only one process at a time changes it."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

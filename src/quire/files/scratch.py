@@ -1,10 +1,11 @@
-"""Directories for work in progress. They are gone when it ends; where its process was killed, when the next one begins.
+"""Scratch directories for work in progress, removed when it ends or, after a crash, when the next process begins.
 
-Each holds a file that is locked for as long as its process lives. So leftovers can be told from work in progress, not by a
-name or the number of a process, which both come again, but by a lock that nobody holds.
+Each has a file that is locked for as long as its process lives. So leftovers are told from work in progress by a lock that
+nobody holds, and not by a name or a process id, which can both be reused.
 
-A scratch directory inside a directory that is being changed may hold what was taken out of it. Nothing of that is lost when
-the process dies: `MOVING` is to be put back, and once it has become `OLD`, everything in `NEW` is to be put in its place.
+A scratch directory inside a directory that is being changed may hold files that were moved out of it. None of them is lost if
+the process dies: files in `MOVING` are to be moved back, and once it is renamed to `OLD`, all files in `NEW` are to be moved
+into place.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MARK = ".quire-scratch"
 NEW, MOVING, OLD = "new", "moving", "old"
 
 _NAMES = (".", "quire-")
-"""How the names of scratch directories begin, so that most of a large directory need not be looked into."""
+"""How the names of scratch directories begin, so that not all of a large directory has to be checked."""
 
 
 class Scratch:
@@ -33,20 +34,20 @@ class Scratch:
         sweep(home)
         self.home = home
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=home))
-        # Whoever is interrupted before it can say `with` leaves nothing either: this is done at the end of the process.
+        # Also cleans up if the process is interrupted before `with` is entered: this runs at the end of the process.
         self._end = weakref.finalize(self, _remove_own, self.path, os.getpid())
         try:
             unlocked = self.path / f"{MARK}.unlocked"
             self._lock = unlocked.open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            unlocked.rename(self.path / MARK)  # Whoever sees the mark sees it locked.
+            unlocked.rename(self.path / MARK)  # The mark is never visible without its lock.
         except BaseException:
             self._end()
             raise
 
     @classmethod
     def temporary(cls, what: str) -> Scratch:
-        """One among the temporary files of this machine."""
+        """A scratch directory in this machine's directory for temporary files."""
         return cls(Path(tempfile.gettempdir()), f"quire-{what}-")
 
     def __enter__(self) -> Scratch:
@@ -56,21 +57,21 @@ class Scratch:
         self.remove()
 
     def remove(self) -> None:
-        """Remove it, after what was taken out of its home is back. Where that fails, it stays, and so does what it holds."""
+        """Remove it, after the files that were moved out of its home are back. If that fails, it stays, with its contents."""
         self._end()
         self._lock.close()
 
 
 def _remove_own(path: Path, process: int) -> None:
     if process != os.getpid():
-        return  # A copy of the process that made it, and goes on.
+        return  # This is a forked copy of the process that made it, which still uses it.
     with suppress(OSError):
         settle(path)
         _remove_directory(path)
 
 
 def sweep(home: Path) -> None:
-    """Remove what processes that were killed have left in a directory. What cannot be removed stays."""
+    """Remove the scratch directories that killed processes have left in a directory. What cannot be removed stays."""
     with suppress(OSError), os.scandir(home) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(_NAMES) and entry.is_dir(follow_symlinks=False)]
         for name in names:
@@ -82,7 +83,7 @@ def sweep(home: Path) -> None:
 
 @contextmanager
 def _left_behind(path: Path) -> Iterator[bool]:
-    """Whether this is a scratch directory of ours whose process is gone; nobody else takes it meanwhile."""
+    """Whether this is a scratch directory of ours whose process is gone; while this is checked, nobody else claims it."""
     try:
         descriptor = os.open(path / MARK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -94,13 +95,13 @@ def _left_behind(path: Path) -> Iterator[bool]:
         except OSError:
             yield False
             return
-        # Others might have prepared it, to have us move or remove what they may not.
+        # Another user might have prepared it, to make us move or remove files that they have no rights to.
         owners = {os.fstat(file.fileno()).st_uid, path.lstat().st_uid}
         yield owners == {os.geteuid()} and (path / MARK).exists()
 
 
 def settle(scratch: Path) -> None:
-    """Bring what was taken out of the scratch directory's home to where it belongs."""
+    """Move files that were moved out of the scratch directory's home to where they belong."""
     home = scratch.parent
     if (scratch / OLD).is_dir():
         move_files(scratch / NEW, home)
@@ -109,8 +110,8 @@ def settle(scratch: Path) -> None:
 
 
 def move_files(source: Path, target: Path, names: list[str] | None = None) -> None:
-    """Move files, by their names under `source`, to the same names under `target`. If no names are given, all of them, what is
-    at the top last: there lies what describes the rest. Directories that become empty are removed."""
+    """Move files, by their names under `source`, to the same names under `target`. If no names are given, all of them, those at
+    the top level last, because the file that describes the others is there. Directories that become empty are removed."""
     for name in reversed(files_under(source)) if names is None else names:
         for folder in reversed(Path(name).parents):
             if not (target / folder).is_dir():

@@ -24,7 +24,7 @@ def check_file(path: Path, is_ours: Callable[[Path], bool], what: str, *, force:
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Have a file written elsewhere, and put it in its place when it is whole. Where that is a link, what it leads to."""
+    """Write a file elsewhere, and move it into place when it is complete. If the path is a link, its target is replaced."""
     with writing(path), scratch_for(path) as scratch:
         whole = scratch.path / "whole"
         write(whole)

@@ -1,7 +1,7 @@
-"""HTTP on an event loop, for what may be looked at and not changed: h11 reads and writes the protocol, this bounds it.
+"""Read-only HTTP on an event loop: h11 implements the protocol, this package adds limits and access control.
 
-guard.py    who may ask
-server.py   answers, one after the other or for as long as somebody listens
-client.py   asks
-addresses.py  where
+guard.py      which requests are allowed
+server.py     the server: single answers, and streams
+client.py     the client
+addresses.py  HOST:PORT
 """

@@ -1,4 +1,4 @@
-"""Where somebody answers: HOST:PORT."""
+"""Addresses of HTTP servers: HOST:PORT."""
 
 from __future__ import annotations
 

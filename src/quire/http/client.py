@@ -1,4 +1,4 @@
-"""Questions to a server: one answer at a time over a connection that is kept, or a stream for as long as it lasts."""
+"""HTTP client: one request at a time over a persistent connection, or a stream over a connection of its own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _READ_BYTES = 1 << 16
 
 
 class Unanswered(QuireError):
-    """Nobody answered, or what came is no answer."""
+    """There was no answer, or an invalid one."""
 
 
 class Client:
-    """Asks one server, one question after the other. `status` of an answer that is not 200 is part of Unanswered."""
+    """A client of one server, which sends one request after the other. An answer whose status is not 200 raises Unanswered,
+    with the status in its text."""
 
     def __init__(self, address: HttpAddress, token: str | None = None, timeout_s: float = 5.0) -> None:
         self.address = address

@@ -1,8 +1,8 @@
-"""Who may ask: nobody from another site, and beyond this machine only who knows the token.
+"""Access control: refuses requests from other sites and, beyond this machine, requests without the token.
 
-A browser lets any page send requests to any address, loopback included. So a request whose Host is a name that this server does
-not have comes from a page whose name was pointed here, and one whose Origin is another comes from another site: both are
-refused, token or not.
+A browser lets any page send requests to any address, loopback included. So a request whose Host is not a name of this server
+comes from a page whose name was pointed here (DNS rebinding), and one with a different Origin comes from another site: both are
+refused, with or without a token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TOKEN_BYTES_MIN = 16
 
 
 class Refusal(Exception):
-    """Why a request is not answered, and the status that says so."""
+    """Why a request is refused, and the HTTP status for that."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -25,7 +25,7 @@ class Refusal(Exception):
 
 
 class Guard:
-    """Of a server at this address. Without a token it may only be on loopback; raises BadInput otherwise."""
+    """The access control of a server at this address. Without a token it must be on loopback; raises BadInput otherwise."""
 
     def __init__(self, address: HttpAddress, token: str | None = None) -> None:
         if token is None and not address.is_loopback():

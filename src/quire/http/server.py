@@ -1,7 +1,7 @@
-"""A server of pages that change nothing. Everything has a bound: connections, headers, time, what waits to leave.
+"""HTTP server for read-only pages, with limits on everything: connections, headers, time, and unsent data.
 
-A handler returns an answer, or a stream: pieces that are sent as they come, until whoever reads goes. One that does not read is
-let go when the little that the system keeps for it is full for too long; the handler never waits for it otherwise.
+A handler returns an answer, or a stream: pieces that are sent as they come, until the client disconnects. A client that does
+not read is disconnected when its small send buffer has been full for too long; otherwise the handler never waits for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADER_BYTES_MAX = 1 << 14
 REQUEST_S = 10.0
 """How long a request may take to come, and how long a connection may be idle."""
 UNREAD_S = 5.0
-"""How long somebody may take nothing of what is sent to it."""
+"""How long a client may read nothing of what is sent to it."""
 UNREAD_BYTES_MAX = 1 << 16
 _READ_BYTES = 1 << 14
 
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
 
 Handler = Callable[[Request], Awaitable[Answer]]
-"""Answers a request that the guard has let through; raises Refusal where there is nothing."""
+"""Answers a request that the guard has allowed; raises Refusal where there is no such page."""
 
 
 class Server:
@@ -61,7 +61,7 @@ class Server:
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def start(self) -> None:
-        """Listen; `address` then says where. Raises BadInput where that cannot be."""
+        """Listen; `address` then says where. Raises BadInput where that is impossible."""
         try:
             self._server = await asyncio.start_server(
                 self._accept, self.address.host, self.address.port, limit=HEADER_BYTES_MAX, backlog=CONNECTIONS_MAX
@@ -126,7 +126,7 @@ class Server:
 
 
 async def _next_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """The next request, once all of it is here; None where nobody asks any more. What it carries is dropped."""
+    """The next request, once all of it has come; None at the end of the connection. The body of a request is dropped."""
     request: h11.Request | None = None
     while True:
         event = connection.next_event()

@@ -1,5 +1,6 @@
-"""The journal: what a process must not forget, in records that are durable before anybody is told.
+"""The journal (write-ahead log): records of what a process must remember, durable before anything is sent that depends on them.
 
-It knows records by number, type and bytes, and not what they mean. `records` is the format, `layout` says how files are called,
-`disk` what a journal needs of a directory; `reading` reads, `journal` writes, and `writer` does that for an event loop.
+It treats records as number, type and bytes, whatever they mean. `records` is the format, `layout` the names of the files,
+`disk` the file operations that a journal needs; `reading` reads, `journal` writes, and `writer` does that for an event loop.
+`lock` keeps other processes from writing, `summary` describes a journal, and `errors` has its errors.
 """

@@ -1,7 +1,7 @@
-"""The few things that a journal does with a directory, and a directory of this machine that does them.
+"""The file operations that a journal needs, as an interface, and their implementation on a directory of this machine.
 
-Everything else here works on a `Disk`, so that the simulator can give it one that loses power, tears writes or is full.
-Nothing survives a crash for certain but what a file had when it was synced, and names as they were when those were synced.
+Everything else here works on a `Disk`, so that the simulator can provide one that loses power, tears writes or is full. Only
+the contents of a file when it was synced, and the names when those were synced, are sure to survive a crash.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from quire.journal.lock import Lock
 from quire.model.errors import BadInput
 
 _DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
-"""A journal holds messages, which are nobody else's business."""
+"""A journal holds messages, so no other user may read it."""
 
-# Where there is fdatasync, it does what is needed: the data, and the length of the file.
+# fdatasync, where it exists, is enough: it syncs the data and the length of the file.
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -26,10 +26,10 @@ class File(Protocol):
     """A file that grows."""
 
     def write(self, data: bytes) -> None:
-        """Put these bytes, all of them, at the end. Raises OSError, after any number of them."""
+        """Append all of these bytes. If it raises OSError, any number of them may have been written."""
 
     def sync(self) -> None:
-        """Return when everything that was written is durable. If this fails, nobody knows what is: write no more."""
+        """Return when everything that was written is durable. If this fails, it is unknown what is: write no more."""
 
     def close(self) -> None: ...
 
@@ -39,27 +39,27 @@ class Disk(Protocol):
 
     @property
     def path(self) -> Path:
-        """How people call it."""
+        """The path, for people."""
 
     def names(self) -> list[str]: ...
 
     def size(self, name: str) -> int: ...
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """The bytes from there; fewer where the file ends."""
+        """`size` bytes from `offset` on; fewer at the end of the file."""
 
     def open(self, name: str) -> File:
         """A file to be written at its end; it is made if there is none."""
 
     def truncate(self, name: str, size: int) -> None:
-        """Cut what is behind the size, durably."""
+        """Cut the file to this size, durably."""
 
     def rename(self, old: str, new: str) -> None: ...
 
     def unlink(self, name: str) -> None: ...
 
     def sync_names(self) -> None:
-        """Return when it is durable which files there are, and how they are called."""
+        """Return when the set of files and their names is durable."""
 
 
 class Directory:
@@ -98,8 +98,8 @@ class Directory:
 
 
 class OwnDirectory(Directory):
-    """A directory of this machine that no other process writes to, from now on until it is closed. It is made if there is none.
-    Raises BadInput where another has it, or it holds anything but a journal."""
+    """A directory of this machine, locked against other writers until it is closed. It is made if there is none. Raises
+    BadInput where another process has it, or it holds anything but a journal."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

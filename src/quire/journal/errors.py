@@ -1,4 +1,4 @@
-"""What can be wrong with a journal, and what to do about it."""
+"""The errors of journals, and what to do about each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from quire.model.errors import QuireError
 
 
 class JournalCorrupt(QuireError):
-    """A journal is damaged where it was durable already, so nobody knows any more what was promised. Nothing of it was changed:
-    move it elsewhere and start without it, as a new member. An older copy is no help, because it lacks later promises."""
+    """A journal is damaged where it was durable already, so it is unknown what was promised to others. Nothing in it was
+    changed: move it elsewhere and start without it, as a new member. An older copy is no help, because it lacks later
+    promises."""
 
     def __init__(self, path: Path, offset: int, why: str) -> None:
         self.what_to_do = f"move {path.parent} elsewhere and start without it, as a new member"
@@ -20,4 +21,4 @@ class JournalCorrupt(QuireError):
 
 
 class JournalFull(QuireError):
-    """As much waits for the disk as may wait. Take no more input until there is `room`, and append again; nothing was taken."""
+    """As much waits for the disk as may. Nothing was taken: take no more input until there is `room`, and append again."""

@@ -1,12 +1,12 @@
-"""A journal that is being written: what was appended is durable when it was synced, and nothing before.
+"""Writes a journal: appended records are durable once they are synced, and not before.
 
 A checkpoint is made in two steps, so that nothing has to wait while a large state is written. First a new segment is begun,
-with what of the earlier records still counts; appending goes on there. Then the state of that moment is written beside it: to
-a new file, which is synced and renamed. Only then are the segments and the snapshot before it deleted. Whenever the process
-dies, the journal reads as before or as afterwards, and both say the same.
+with those of the earlier records that are still needed; appending goes on there. Then the state of that moment is written next
+to it: to a new file, which is synced and renamed. Only then are the earlier segments and snapshot deleted. Whenever the process
+dies, the journal reads as before the checkpoint or as after it, and both mean the same.
 
-Nothing is tried again here: after a write or a sync that failed nobody knows what is on the disk, so a journal that failed
-once refuses everything. It is opened anew, which finds out.
+Nothing is retried here: after a failed write or sync it is unknown what is on the disk, so a journal that failed once refuses
+everything. Opening it again finds out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from quire.model.errors import CannotWrite
 
 _CHUNK_BYTES = 1 << 20
 _UNSYNCED_BYTES_MAX = 8 << 20
-"""Of a snapshot. A sync of the log waits for everything that the disk has to do then, so that is kept small."""
+"""How much of a snapshot may be unsynced. A sync of the log waits for everything that the disk still has to write, so this is
+kept small."""
 
 
 class Recovered(NamedTuple):
@@ -33,21 +34,21 @@ class Recovered(NamedTuple):
     snapshot: Snapshot | None
     """The application's state; read its `chunks()` before the next checkpoint."""
     records: list[Record]
-    """Everything since then. Numbers are missing where a checkpoint was not completed: that only said all before it again."""
+    """All records since then. Numbers are missing where a checkpoint was not completed: its head only repeated earlier ones."""
     torn: Torn | None
-    """What was being written when the process or the machine stopped. It is cut off; nobody was told that it is durable. The
-    rare disk that damages the last record which was durable leaves the same."""
+    """What was being written when the process or the machine stopped. It is cut off, because it was never reported as durable.
+    A disk that damages the last durable record, which is rare, looks the same."""
 
 
 class Point(NamedTuple):
-    """Where a segment begins, for the snapshot that belongs there."""
+    """The beginning of a segment, to which a snapshot will belong."""
 
     serial: int
     first: int
 
 
 class Journal:
-    """Use `Journal.open`. Calls block until the disk has done its work; `keep` may run beside all others, in another thread."""
+    """Made by `Journal.open`. Calls block until the disk is done; `keep` may run concurrently with the others, in a thread."""
 
     def __init__(self, disk: Disk, contents: Contents) -> None:
         segments = contents.segments
@@ -63,14 +64,14 @@ class Journal:
 
     @classmethod
     def open(cls, disk: Disk) -> tuple[Journal, Recovered]:
-        """Open or begin a journal, and say what it holds. A torn tail is cut off. Raises JournalCorrupt, and changes nothing,
-        where it is damaged before."""
+        """Open or create a journal, and return what it holds. A torn tail is cut off. Raises JournalCorrupt, and changes
+        nothing, if it is damaged before that."""
         contents = read_journal(disk)
         if contents.damage is not None:
             raise contents.damage
         with writing(disk.path):
-            # A process that was killed leaves what it had written and not synced. It is read now, so it must not go later: at
-            # first the names, before anything is deleted that they replace.
+            # A killed process leaves data that it had written but not synced. It is read now, so it must become durable: the
+            # names first, before anything is deleted that they replace.
             disk.sync_names()
             _mend(disk, contents)
             journal = cls(disk, contents)
@@ -80,7 +81,7 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """How many bytes would be read again, beside the snapshot; a checkpoint makes them few."""
+        """How many bytes would be read on recovery, besides the snapshot; a checkpoint reduces them."""
         return sum(self._sizes.values())
 
     def append(self, entries: Sequence[Entry]) -> int:
@@ -89,7 +90,7 @@ class Journal:
         return self.append_encoded(encode(self.last + 1, entries), len(entries))
 
     def append_encoded(self, data: bytes, count: int) -> int:
-        """The same with so many records that are encoded already, with the numbers that come next."""
+        """The same for `count` records that are already encoded, with the next numbers."""
         with self._writing():
             self._file.write(data)
         self.last += count
@@ -104,8 +105,8 @@ class Journal:
         return self.last
 
     def begin(self, head: Sequence[Entry]) -> Point:
-        """Begin a new segment with these records, which say what of the earlier ones still counts. All are durable afterwards.
-        Then `keep` the application's state of this moment."""
+        """Begin a new segment with these records, which repeat what is still needed of the earlier ones. All are durable
+        afterwards. Then `keep` the application's state as of this moment."""
         check_types(head)
         self.sync()
         point = Point(self._serial + 1, self.last + 1)
@@ -123,8 +124,8 @@ class Journal:
         return point
 
     def keep(self, point: Point, chunks: Iterable[bytes]) -> None:
-        """Write the application's state where this segment begins, and delete everything before. Raises CannotWrite; then the
-        journal goes on without this checkpoint."""
+        """Write the application's state at the beginning of this segment, and delete everything before. Raises CannotWrite;
+        then the journal goes on without this checkpoint."""
         name = snapshot_name(point.serial)
         try:
             self._write_snapshot(name + NEW, point.first, chunks)

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file in the journal, which goes with the process that holds it, however that ends."""
+"""Lock on a journal, so that one process at a time writes to it; it ends with its process, however that ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODE = 0o600
 
 
 class Lock:
-    """Taken when it is made. Raises BadInput, and names who has it, where another does."""
+    """Acquired on construction. Raises BadInput, which names the holder, if another process has it."""
 
     def __init__(self, directory: Path) -> None:
         self._descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
@@ -36,7 +36,7 @@ class Lock:
 
 
 def holder_of(directory: Path) -> str | None:
-    """Who has the journal now, if this machine tells. Looking does not take the lock, which would turn away who wants it."""
+    """The process that holds the lock now, if the system can tell. The lock is not tried, which could make another fail."""
     try:
         wanted = (directory / LOCK).stat().st_ino
         held = [line.split() for line in _LOCKS.read_text().splitlines()]

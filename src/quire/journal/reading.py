@@ -1,9 +1,9 @@
-"""What is in a journal's directory, without changing anything.
+"""Reads and checks a journal's directory, without changing anything.
 
-A journal is read from its latest snapshot: that one, its segment, and all segments after it. Without any, from segment 1. A
-segment that belongs to a snapshot begins with its *head*: records that say once more what of the earlier ones still counts,
-and an empty record of type `snapshot` as their end. Whoever comes from an earlier snapshot has read all that already, so it
-is left out. A snapshot consists of records of type `snapshot`, numbered like those of its segment, the last of them empty.
+A journal is read from its latest snapshot: that one, its segment, and all later segments; without a snapshot, from segment 1. A
+segment that belongs to a snapshot begins with its *head*: records that repeat what is still needed of the earlier ones, ended
+by an empty record of type `snapshot`. A reader that comes from an earlier snapshot has read all that already, so it skips the
+head. A snapshot consists of records of type `snapshot`, numbered like those of its segment, the last of them empty.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Segment(NamedTuple):
 
     @property
     def head(self) -> int | None:
-        """How many records its head has, with its end; None if that is not there."""
+        """How many records its head has, including the one that ends it; None if the head is incomplete."""
         return next((count for count, record in enumerate(self.records, 1) if record.type == SNAPSHOT), None)
 
 
@@ -65,12 +65,12 @@ class Torn(NamedTuple):
 class Contents(NamedTuple):
     snapshot: Snapshot | None
     segments: list[Segment]
-    """From that of the snapshot on, as far as they hold records."""
+    """The segments from the snapshot's on, as far as they have records."""
     torn: Torn | None
     damage: JournalCorrupt | None
-    """Why it cannot be used; the segments end before it."""
+    """Why the journal cannot be used; the segments end before the damage."""
     surplus: list[str]
-    """Files that are no longer needed, or never were completed."""
+    """Files that are no longer needed, or were never completed."""
 
     def records(self) -> list[Record]:
         """All that the snapshot does not cover."""
@@ -130,7 +130,7 @@ def _read_segments(disk: Disk, used: list[int], contents: Contents) -> Contents:
             return contents._replace(damage=_damage(disk, segment.name, found.end, "intact records follow it"))
         if is_headless and has_snapshot:
             return contents._replace(damage=_damage(disk, segment.name, found.end, "the segment lacks its first records"))
-        if is_headless:  # It was being begun, so everything goes on where the one before ends.
+        if is_headless:  # Its beginning was interrupted, so the journal continues from the end of the segment before.
             contents.segments.pop()
             return _torn(contents, Torn(segment.name, 0, segment.size), [segment.name, *later])
         return _torn(contents, Torn(segment.name, found.end, segment.size - found.end), later)

@@ -1,4 +1,4 @@
-"""The format of a journal: records one after the other, each of which can be told from anything else.
+"""The record format of a journal, in which every record can be verified, and told from garbage, by itself.
 
     u32 length | u32 crc32 of the rest | u64 number | u8 type | body
 
@@ -22,7 +22,7 @@ TYPES = (
     "incarnation", "view", "promise", "accept", "held", "op", "delivered", "decision", "session", "snapshot",
     "read", "horizon", "state", "clock", "process",
 )  # fmt: skip
-"""The types of records, from 1: of members of groups, of replicas of stores, and of both."""
+"""The types of records, numbered from 1: those of group members, of replicas of stores, and of both."""
 
 SNAPSHOT = 1 + TYPES.index("snapshot")
 
@@ -36,7 +36,7 @@ Verdict = Literal["whole", "torn", "damaged"]
 _HEADER, _REST = Struct("<IIQB"), Struct("<QB")
 _REST_OFFSET = _HEADER.size - _REST.size
 _MISSING_MAX = 1 << 32
-"""More records than this are not missing in the middle of a journal."""
+"""A gap of more records than this in the middle of a journal is not plausible."""
 
 
 class Record(NamedTuple):
@@ -61,7 +61,7 @@ def name_of(type_: int) -> str:
 
 
 def check_types(entries: Sequence[Entry]) -> None:
-    """Refuse records of the type that a journal writes itself, where a checkpoint is: they would be taken for that."""
+    """Refuse records of the type that the journal itself writes at a checkpoint: they would be mistaken for that."""
     if SNAPSHOT in [type_ for type_, _ in entries]:
         raise BadInput("records of type snapshot are written by the journal itself; give the state to a checkpoint")
 
@@ -113,13 +113,13 @@ def record_at(data: bytes, offset: int) -> Record | None:
 
 def holds_record(data: bytes, start: int, number: int) -> bool:
     """Whether a whole record with this number or a later one begins anywhere from `start` on."""
-    # Of all offsets only those are looked at where a length leaves room for the body, which are few, and a number is not 0,
-    # which would be all in a tail of zeros.
+    # Only offsets are checked where the length leaves room for the body, which are few, and where the number is not 0, which it
+    # is everywhere in a tail of zeros.
     length_top = min((len(data) - start) >> 24, 0xFF)
     header = re.compile(b"(?s)(?=.{3}[\\x00-\\x%02x].{4}(?!\\x00{8}).{9})" % length_top)
     for found in header.finditer(data, start):
         offset = found.start()
-        # Noise that passes for a length would cost a checksum of megabytes; hardly any of it passes for a number, too.
+        # Noise that looks like a valid length would cost a checksum of megabytes; hardly any also looks like a valid number.
         if number <= _HEADER.unpack_from(data, offset)[2] < number + _MISSING_MAX and record_at(data, offset) is not None:
             return True
     return False

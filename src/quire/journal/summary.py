@@ -1,4 +1,4 @@
-"""A journal in a few numbers, for people and for machines. Nothing is changed, and nobody is kept from writing."""
+"""Summary of a journal, for people and for machines, made without changing it and without blocking its writer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quire.journal.records import Verdict, name_of
 from quire.model.errors import BadInput
 
 _TRIES = 5
-"""A process that makes a checkpoint deletes files while they are looked at."""
+"""How often reading is tried: a process that makes a checkpoint deletes files that are being read."""
 
 
 class SegmentSummary(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class JournalSummary(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     verdict: Verdict
     in_use_by: str | None
-    """Who writes to it now, where the machine tells."""
+    """The process that writes to it now, if the system can tell."""
     records: int
     last: int
     """The number of the last record."""

@@ -1,8 +1,8 @@
-"""A journal on an event loop: what is appended while the disk is busy becomes durable together (group commit).
+"""Journal writer for an event loop, with group commit: records appended while the disk is busy become durable together.
 
-A thread writes and syncs. Everything that was appended in one turn of the loop goes to it at once, and whatever came in the
-meantime is its next batch: one write, one sync. So one process alone waits for one sync, and a busy one shares it among as
-many records as come in that time. There is no timer and no size at which something happens.
+A thread writes and syncs. Everything that was appended in one turn of the loop is handed to it together, and whatever comes
+while it works is its next batch: one write, one sync. So a single record waits for one sync, and under load one sync is shared
+by as many records as come in that time. No timer and no batch size is involved.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Records(NamedTuple):
 
 
 class _Beginning(NamedTuple):
-    """A segment to begin, and who waits for it."""
+    """A segment to begin, and the future that waits for it."""
 
     head: Sequence[Entry]
     begun: asyncio.Future[Point]
@@ -67,7 +67,7 @@ class JournalWriter:
         self._has_room = asyncio.Event()
         self._has_room.set()
         self._collected: list[bytes] = []
-        """What was appended in this turn of the loop."""
+        """The records that were appended in this turn of the loop, encoded."""
         self._collected_count = self._collected_bytes = 0
         self._closed = False
         self._begun: asyncio.Future[Point] | None = None
@@ -79,12 +79,12 @@ class JournalWriter:
 
     @property
     def full(self) -> bool:
-        """Whether `append` refuses. Whoever feeds the writer looks here before it takes more input."""
+        """Whether `append` refuses. The caller checks this before it takes more input."""
         return self._waiting_bytes >= self._waiting_bytes_max
 
     @property
     def size(self) -> int:
-        """How many bytes would be read again after a restart, beside the snapshot."""
+        """How many bytes would be read on recovery, besides the snapshot."""
         return self._journal.size
 
     @property
@@ -98,7 +98,7 @@ class JournalWriter:
             raise JournalFull(f"{self._waiting_bytes:,} bytes wait for the disk; append again when there is room")
         check_types(entries)
         if entries:
-            pieces = encoded_pieces(self.last + 1, entries)  # Here, where the disk need not wait for it.
+            pieces = encoded_pieces(self.last + 1, entries)  # Not in the thread, so that the disk does not wait for it.
             size = sum(map(len, pieces))
             if not self._collected:
                 self._loop.call_soon(self._hand_over)
@@ -115,12 +115,12 @@ class JournalWriter:
         self._check()
 
     def checkpoint(self, head: Sequence[Entry], chunks: Iterable[bytes]) -> asyncio.Task[None]:
-        """Begin a new segment with `head`, here in the order of what is appended, and write the application's state of this
-        moment. Await what is returned: it ends when everything before is deleted. One at a time.
+        """Begin a new segment with `head`, at this point of the appended records, and write the application's state as of this
+        moment. Await the returned task: it ends when everything before is deleted. Only one may run at a time.
 
-        `head` says what of the earlier records still counts, the view first. `chunks` are read in a thread, while everything
-        else goes on, so they must not change. Raises CannotWrite where the state finds no room; then nothing is lost, and the
-        journal goes on without this checkpoint.
+        `head` repeats those of the earlier records that are still needed, the view first. `chunks` are read in a thread, while
+        everything else goes on, so they must not change. Raises CannotWrite where there is no room for the state; then nothing
+        is lost, and the journal goes on without this checkpoint.
         """
         self._check()
         check_types(head)
@@ -128,12 +128,12 @@ class JournalWriter:
         self._hand_over()
         self._begun = self._loop.create_future()
         self._queue.put(_Beginning(tuple(head), self._begun))
-        self.last += len(head) + 1  # The journal writes a record of its own behind them.
+        self.last += len(head) + 1  # The journal adds a record of its own after them.
         self._checkpoint = self._loop.create_task(self._keep(self._begun, chunks))
         return self._checkpoint
 
     async def close(self) -> None:
-        """Make everything durable that was appended, and end. A failure was reported already, so it is not raised again."""
+        """Make all appended records durable, and end. A failure was reported already, so it is not raised again."""
         if self._closed:
             return
         self._closed = True
@@ -178,7 +178,7 @@ class JournalWriter:
             self._on_synced(number)
 
     def _begin(self, beginning: _Beginning, point: Point) -> None:
-        if not beginning.begun.done():  # Nobody may wait for it any more.
+        if not beginning.begun.done():  # It may have been cancelled.
             beginning.begun.set_result(point)
 
     def _failed(self, failure: QuireError) -> None:
@@ -204,7 +204,7 @@ class JournalWriter:
             self._tell(self._ended.set_result, None)
 
     def _next_batch(self) -> list[_Work]:
-        """Everything that waits, and if there is nothing, the next."""
+        """Everything that waits; if nothing does, wait for the next."""
         batch = [self._queue.get()]
         with suppress(queue.Empty):
             while batch[-1] is not None:
@@ -212,7 +212,7 @@ class JournalWriter:
         return batch
 
     def _write_batch(self, batch: Sequence[_Work]) -> bool:
-        """Make all of this durable and say so. Returns whether there is more to come."""
+        """Make all of this durable and report it. Returns whether there is more to come."""
         records: list[_Records] = []
         for work in batch:
             if isinstance(work, _Records):
@@ -233,5 +233,5 @@ class JournalWriter:
             self._journal.append_encoded(data, sum(each.amount for each in records))
 
     def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
-        with suppress(RuntimeError):  # The loop is gone, and with it everybody who wanted to know.
+        with suppress(RuntimeError):  # The loop is closed, so nobody waits for this.
             self._loop.call_soon_threadsafe(callback, *arguments)

@@ -1,4 +1,4 @@
-"""The words that every other layer shares: members, messages, runs, packets and named orders.
+"""The basic types that every other layer shares: messages, runs, packets, guarantees, faults and errors.
 
-Nothing here knows of a protocol, a network, a file or Spark.
+Nothing here depends on a protocol, a network, a file or Spark.
 """

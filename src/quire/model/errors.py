@@ -1,4 +1,4 @@
-"""What can go wrong, by who has to act on it. Each text is one sentence that says what to do."""
+"""The errors of Quire, by who has to act on them. Each text is one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class BadInput(QuireError):
 
 
 class CannotWrite(QuireError):
-    """What was to be kept could not be written, because the disk is full or fails; says which file, and why."""
+    """A file could not be written, because the disk is full or fails; says which file, and why."""
 
 
 class TooLarge(BadInput):
@@ -25,17 +25,17 @@ class TooLarge(BadInput):
 
 
 class NoQuorum(QuireError):
-    """No majority of those who decide can be reached from here; `silent` are the others. What was asked for was not done."""
+    """No majority can be reached from here; `silent`: the processes that cannot. What was asked for was not done."""
 
     silent: tuple[int | str, ...] = ()
 
 
 class OutcomeUnknown(QuireError):
-    """Something was asked for, and nobody here knows what came of it."""
+    """Whether the request was carried out cannot be known here."""
 
 
 class SparkFailed(QuireError):
-    """Spark could not do what it was asked to; says what it says."""
+    """Spark failed; has Spark's own message."""
 
 
 class WindowFull(QuireError):

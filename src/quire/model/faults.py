@@ -1,8 +1,8 @@
-"""What goes wrong in a run, and when: `kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s`.
+"""The faults of a run, and their syntax: `kill 2@1s, stop 3@2s for 4s, partition 0,1|2,3,4@8s for 5s, restart 2@10s`.
 
-The same words mean the same to live processes and to simulated ones. Times are counted from the moment at which the group is
-there, in whole milliseconds. `parse_faults` reads the words, `check_faults` says in one sentence why a group of so many members
-cannot have these faults, and `str` of a fault gives its words back.
+Faults mean the same for live processes and for simulated ones. Times count from when the group has started, in whole
+milliseconds. `parse_faults` reads the syntax, `check_faults` says in one sentence why a group of so many members cannot have
+these faults, and `str` of a fault gives its syntax back.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from quire.model.errors import BadInput
 
 TIME_MS_MAX = 24 * 60 * 60 * 1000
-"""A day. Nobody waits for longer."""
+"""The latest time of a fault: one day."""
 
 
 class Kill(msgspec.Struct, frozen=True, tag="kill"):
-    """The process ends at once, without a word."""
+    """The process is killed."""
 
     member: int
     at_ms: int
@@ -29,7 +29,7 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
 
 
 class Restart(msgspec.Struct, frozen=True, tag="restart"):
-    """A process that was killed is started again, with what its disk has kept."""
+    """A killed process is started again, with what is on its disk."""
 
     member: int
     at_ms: int
@@ -39,7 +39,7 @@ class Restart(msgspec.Struct, frozen=True, tag="restart"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """The process does nothing for a while, and does not notice."""
+    """The process is suspended for a while, without noticing."""
 
     member: int
     at_ms: int
@@ -50,7 +50,7 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
 
 
 class Full(msgspec.Struct, frozen=True, tag="full"):
-    """For a while nothing more fits on the disk of a process, which ends when it has to write. Then there is room, and it is
+    """The disk of a process is full for a while, and the process ends when it has to write. Then there is room, and it is
     started again."""
 
     member: int
@@ -62,7 +62,7 @@ class Full(msgspec.Struct, frozen=True, tag="full"):
 
 
 class Partition(msgspec.Struct, frozen=True, tag="partition"):
-    """For a while nothing gets from one side to another. Members on no side can reach everybody."""
+    """For a while nothing gets from one side to another. Members on no side can reach all others."""
 
     sides: tuple[tuple[int, ...], ...]
     at_ms: int
@@ -207,7 +207,7 @@ def check_faults(faults: Sequence[Fault], members: int) -> None:
 
 
 def _check_alone(fault: Kill | Restart | Stop | Full, other: Stop | Full | None) -> None:
-    """A stop and a full disk have the process to themselves, but that a process that is stopped may be killed."""
+    """A stop or a full disk must not overlap with other faults of the same process, except that a stopped one may be killed."""
     if other is None or fault.at_ms >= other.at_ms + other.for_ms:
         return
     until = time_word(other.at_ms + other.for_ms)
@@ -222,12 +222,12 @@ def _check_alone(fault: Kill | Restart | Stop | Full, other: Stop | Full | None)
 
 
 def in_time(faults: Sequence[Fault]) -> list[Fault]:
-    """The faults as they come, those of one moment in the given order."""
+    """The faults by time; those at the same time stay in the given order."""
     return sorted(faults, key=lambda fault: fault.at_ms)
 
 
 def members_of(fault: Fault) -> tuple[int, ...]:
-    """Everybody that a fault names."""
+    """All members that a fault names."""
     match fault:
         case Partition():
             return tuple(member for side in fault.sides for member in side)

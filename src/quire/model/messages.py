@@ -27,7 +27,7 @@ _CUT_TOGETHER = 64
 
 
 class MessageId(NamedTuple):
-    """Who sent a message, and its number there, from 0. Written `origin:seq` for people."""
+    """The origin of a message, and its number there, from 0. Written `origin:seq` for people."""
 
     origin: int
     seq: int
@@ -102,8 +102,8 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return (payload[start:stop] for start, stop in pairwise(ends))
 
     def is_sound(self) -> bool:
-        """Whether the numbers of this run are possible and its body holds all of its messages: to be asked of whatever
-        comes from a peer."""
+        """Whether the numbers of this run are possible and its body holds all of its messages: to be checked for runs from a
+        peer."""
         if not (
             self.first >= 0 and 1 <= self.count <= RUN_MESSAGES_MAX and self.first + self.count <= NUMBER_MAX and self.skip >= 0
         ):

@@ -1,4 +1,4 @@
-"""When each of a list of faults begins and ends, and how that is described."""
+"""The timeline of a list of faults: when each begins and ends, and how that is described."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quire.model.faults import Disconnection, Fault, Full, Stop, in_time, render
 
 
 class Moment(NamedTuple):
-    """At this time, by when the group was there, a fault begins or is over."""
+    """A fault begins or ends, at this time since the group has started."""
 
     at_ms: int
     fault: Fault
@@ -19,7 +19,7 @@ class Moment(NamedTuple):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """Something in the course of a run, by when the group was there."""
+    """Something that happened during a run, at this time since the group has started."""
 
     at_s: float
     what: str
@@ -27,7 +27,7 @@ class Happened(msgspec.Struct, frozen=True):
 
 
 def moments(faults: Sequence[Fault]) -> list[Moment]:
-    """All of them in order; at the same time, something is over before something else begins."""
+    """All moments in order; at the same time, ends come before beginnings."""
     begin = [Moment(fault.at_ms, fault, begins=True) for fault in in_time(faults)]
     end = [
         Moment(fault.at_ms + fault.for_ms, fault, begins=False)
@@ -38,7 +38,7 @@ def moments(faults: Sequence[Fault]) -> list[Moment]:
 
 
 def describe_moment(moment: Moment) -> tuple[str, str]:
-    """What happens, and to whom."""
+    """What happens, and to which members."""
     if moment.begins:
         what, _, about = render_faults([moment.fault]).partition(" ")
         return what, about.partition("@")[0]

@@ -1,4 +1,4 @@
-"""What protocols put on the wire.
+"""Packets: what protocols put on the wire.
 
 A *packet* is one protocol's message to its peers; its class says its type and its fields are its header.
 Each protocol module defines its own packet classes. The body of a run inside a packet is payload, all
@@ -19,7 +19,7 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     name: ClassVar[str] = ""
     latest_counts: ClassVar[bool] = False
-    """Whether a later packet of this kind, or one that carries messages, from the same member tells all that this one does."""
+    """Whether this packet is superseded by a later one of its kind, or by one with messages, from the same member."""
 
     def carried(self) -> Run | None:
         """The run that travels in this packet, if any."""
@@ -31,7 +31,7 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def entries(self) -> int:
-        """How many counts of messages travel in the header, for protocols whose cost is stated in them."""
+        """How many message counts (vector entries) the header has, for protocols whose cost is stated in them."""
         return 0
 
 

@@ -1,4 +1,4 @@
-"""What applications may send: bytes, and not too many of them. It is checked where they give it, before anything is done."""
+"""The payloads that applications may send: bytes, up to a limit, checked at the API before anything is done."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from quire.model.errors import BadInput, TooLarge
 
 PAYLOAD_BYTES_MAX = 16 << 20
-"""What a message of the sequencing service, the values that a transaction writes, and the arguments or the result of a call
-may have. It travels in one packet, with room to spare for what goes with it."""
+"""The size limit of a message of the sequencing service, of the values that a transaction writes, and of the arguments or the
+result of a call. It leaves room in the packet for what goes with the payload."""
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
-"""What is taken for bytes, and copied where it can change."""
+"""What is accepted as bytes, and copied if it is mutable."""
 
 _SEQUENCES = (list, tuple)
 
@@ -34,8 +34,8 @@ def as_bytes(payload: object, what: str = "a message", most: int = PAYLOAD_BYTES
 
 
 class Messages(msgspec.Struct, frozen=True, gc=False):
-    """What is to be sent, how many bytes each of it has, and how many all have together: they are counted once, because that
-    takes longer than putting them end to end."""
+    """Payloads to send, the length of each, and their total size. The lengths are counted once, because that takes longer than
+    concatenating the payloads."""
 
     payloads: Sequence[bytes]
     lengths: Sequence[int]
@@ -61,7 +61,7 @@ class Messages(msgspec.Struct, frozen=True, gc=False):
         return Messages(self.payloads[start:], lengths, sum(lengths))
 
     def first(self, count: int, size: int) -> Messages:
-        """The first, so many of them and so many bytes at most; but one where `count` lets any."""
+        """The first messages, at most `count` of them and `size` bytes; but at least one, unless `count` is 0."""
         sizes = list(accumulate(self.lengths[:count]))
         fit = bisect_right(sizes, size) or min(len(sizes), 1)
         return Messages(self.payloads[:fit], self.lengths[:fit], sizes[fit - 1] if fit else 0)
@@ -77,7 +77,7 @@ def as_messages(payloads: Iterable[object], most: int = PAYLOAD_BYTES_MAX) -> Me
     if len(messages) == 1:
         message = as_bytes(messages[0], most=most)
         return Messages((message,), (len(message),), len(message))
-    # Most often all are bytes, and all together are not too long, which is found out faster than for each.
+    # Usually all are bytes, and not too long even together, which is checked faster than for each one.
     if list(map(type, messages)).count(bytes) != len(messages):
         messages = [as_bytes(payload, most=most) for payload in payloads]
     lengths = list(map(len, messages))

@@ -1,5 +1,5 @@
-"""How packets become bytes on a connection, and how a link survives its connections. Neither knows a socket or a clock.
+"""The wire format, and links that outlive their connections; without sockets or clocks.
 
-frames.py   packets and the links' own words as frames, and bytes from a peer read without trust
-links.py    frames arrive once and in order, however often the connection breaks
+frames.py   encodes packets and control messages as frames, and parses untrusted bytes from a peer
+links.py    reliable FIFO links: frames arrive once and in order, however often the connection breaks
 """

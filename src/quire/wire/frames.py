@@ -1,9 +1,9 @@
-"""Frames: how packets and the links' own words become bytes, and how bytes from a peer are read without trust.
+"""The frame format: encodes packets and control messages as bytes, and parses untrusted bytes from a peer.
 
-A frame is `length u32 | kind u8 | fields`, all numbers big-endian. Numbered frames are those that a link may not
-lose: they carry the link's number, the sender's epoch and its logical time; then, for a packet, the packet itself in
-msgpack, the payload of a run being one binary field of it. Every length and count is checked against a limit
-before anything is allocated for it, and whatever does not fit raises FrameError.
+A frame is `length u32 | kind u8 | fields`, all numbers big-endian. Numbered frames are those that a link must not lose: they
+carry their number on the link, the sender's epoch and its logical time; then, for a packet, the packet itself in msgpack, in
+which the payload of a run is one binary field. Every length and count is checked against a limit before anything is allocated
+for it, and whatever does not fit raises FrameError.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from quire.model.messages import NUMBER_MAX
 from quire.model.packets import Packet
 
 EPOCH = 0
-"""Views number the memberships of a group; a fixed group has one."""
+"""The epoch of a fixed group, which has only one; where members change, views are numbered by epochs."""
 
 FRAME_BYTES_MAX = 8 << 20
-"""What a peer may announce for one frame after the length itself."""
+"""The largest length that a peer may announce for one frame, without the length field itself."""
 
 LAMPORT_MAX = NUMBER_MAX // 2
-"""Logical times are taken over from peers, and the local clock must be able to go on from there."""
+"""Logical times are adopted from peers, and the local clock must be able to advance from there."""
 
 PACKET, CLOSING, DONE, DRAINED, PIECE, ADDRESSED = 1, 2, 3, 4, 5, 6
-"""Numbered kinds: a protocol's packet, or the last piece of it; "I send nothing more"; "I have delivered everything";
-"nothing more comes to you through me"; a piece of a packet that goes on in the next frame; a packet, or the last piece of it,
-that names the incarnations from which it comes and for which it is."""
+"""Numbered kinds: a protocol's packet, or the last piece of it; "I send nothing more"; "I have delivered everything"; "nothing
+more comes to you through me"; a piece of a packet that goes on in the next frame; a packet, or the last piece of it, with the
+incarnations of its sender and its addressee."""
 ACKED, ALIVE, INTRODUCTION, REFUSED, WELCOME, UNREAD, GAVE_UP, DELIVERED, RESUME = 16, 17, 18, 19, 20, 21, 22, 23, 24
-"""Kinds outside the numbering: what arrived; a sign of life; who speaks and what it runs; why not; the introduction is
-accepted; a sign of life of a member that reads nothing because its application does not; why the speaker gives the group
-up; what was delivered to it; what arrived over earlier connections, after which this one is used."""
+"""Kinds outside the numbering: an acknowledgement; a heartbeat; the sender's introduction; a refusal with its reason; the
+introduction is accepted; the heartbeat of a member that has stopped reading because its application does not; why the sender
+gives up on the group; how far the sender has delivered; how many frames arrived over earlier connections, after which this
+connection is used."""
 
 _HEAD = struct.Struct("!IB")
 _NUMBERED = struct.Struct("!IBQIQ")
@@ -51,15 +52,15 @@ NUMBERED_KINDS = frozenset({PACKET, CLOSING, DONE, DRAINED, PIECE, ADDRESSED})
 
 
 class FrameError(QuireError):
-    """A peer sent bytes that are no frame of ours; its connection must be closed."""
+    """A peer sent bytes that are no valid frame; its connection must be closed."""
 
 
 class SealBroken(FrameError):
-    """Somebody between the peers has changed a frame, for which neither of them is to blame."""
+    """A frame was changed between the peers, so neither of them is to blame."""
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):
-    """A frame that a link may not lose."""
+    """A frame that a link must not lose."""
 
     kind: int
     number: int
@@ -79,7 +80,7 @@ Frame = Numbered | ControlFrame
 
 
 def numbered_head(kind: int, number: int, epoch: int, lamport: int, body_bytes: int) -> bytes:
-    """What comes before the body of a numbered frame. The body can then be shared by all links."""
+    """The head of a numbered frame. It is separate from the body, so that the body can be shared by all links."""
     return _NUMBERED.pack(_NUMBERED.size - _LENGTH.size + body_bytes, kind, number, epoch, lamport)
 
 
@@ -93,8 +94,8 @@ def renumbered(head: bytes, number: int) -> bytes:
 
 
 def addressed_head(number: int, lamport: int, sender: int, addressee: int, rest_bytes: int) -> bytes:
-    """What comes before the packet in an ADDRESSED frame: of the body, too, which begins with the incarnation from which it
-    comes and the one for which it is, or 0 for any."""
+    """Everything before the packet in an ADDRESSED frame: the head, and the beginning of the body, which is the incarnations of
+    the sender and of the addressee (0: any)."""
     length = _ADDRESSED.size - _LENGTH_BYTES + rest_bytes
     return _ADDRESSED.pack(length, ADDRESSED, number, EPOCH, lamport, sender, addressee)
 
@@ -113,7 +114,7 @@ def acked(received: int) -> bytes:
 
 
 def resume(received: int) -> bytes:
-    """Says over a new connection how many numbered frames of the peer have arrived over others."""
+    """The first frame on a new connection: how many numbered frames of the peer have arrived over earlier ones."""
     return _COUNT.pack(_COUNT.size - _LENGTH.size, RESUME, received)
 
 

@@ -1,11 +1,11 @@
-"""Links: what goes from one member to another arrives once and in order, however often the connection breaks.
+"""Reliable FIFO links: frames from one member to another arrive once and in order, however often the connection breaks.
 
-Both directions number their frames. A sender keeps each frame until the receiver has said that it arrived; when a
-new connection is made, each side first says how many frames it has, and the other sends the rest again. A receiver
-drops what it has seen and refuses a gap. The state lives in the members, not in the connection, so it survives
-the connection and ends with the process: a restarted process has another incarnation and is refused.
+Both directions number their frames. A sender keeps each frame until the receiver has acknowledged it; when a new connection is
+made, each side first says how many frames it has received, and the other retransmits the rest. A receiver drops duplicates and
+refuses gaps. The state is kept by the members, not by the connection, so it outlives the connection and ends with the process:
+a restarted process has another incarnation and is refused.
 
-A packet that is too long for one frame goes in pieces, each a frame of its own.
+A packet that is too long for one frame is sent in pieces, each in a frame of its own.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from quire.wire.frames import FRAME_BYTES_MAX, FrameError, addressed_head, numbe
 
 ACK_EVERY_FRAMES = 64
 ACK_EVERY_BYTES = 1 << 18
-"""How much may arrive before the sender is told, so that it can let go of it."""
+"""How much may arrive before it is acknowledged, so that the sender can drop it."""
 
 LONG_BYTES = ACK_EVERY_BYTES
-"""A payload of so many bytes is acknowledged as soon as it arrives: until then, sending it again is of no use."""
+"""A payload of so many bytes is acknowledged as soon as it arrives: until then, there is no use in sending it again."""
 
 PIECE_BYTES = FRAME_BYTES_MAX // 2
-"""What is longer goes in pieces of so many bytes."""
+"""Longer packets are sent in pieces of this size."""
 
 FRAME_COST_BYTES = 128
-"""What it takes to keep a frame besides its body, so that many small frames are not free."""
+"""The memory that a kept frame takes besides its body, so that many small frames are not free."""
 
 
 def cut(body: bytes) -> Sequence[bytes]:
-    """A packet as what goes into frames, one after the other."""
+    """A packet as the pieces that go into consecutive frames."""
     if len(body) <= PIECE_BYTES:
         return (body,)
     return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
 
 
 class Outgoing:
-    """Frames to one peer that are not known to have arrived."""
+    """The sending side of a link: frames to one peer that are not acknowledged yet."""
 
     def __init__(self) -> None:
         self._unacknowledged: deque[tuple[bytes, bytes]] = deque()
@@ -55,16 +55,16 @@ class Outgoing:
 
     @property
     def arrived(self) -> int:
-        """How many of them are known to have arrived."""
+        """How many of them are acknowledged."""
         return self._first
 
     def push(self, kind: int, epoch: int, lamport: int, body: bytes) -> tuple[bytes, bytes]:
-        """Number a frame and keep it; returns what to write, if there is a connection: the head, and the body, which can be the
-        same for several links."""
+        """Number a frame and keep it; returns what to write, if there is a connection: the head, and the body, which can be
+        shared by several links."""
         return self._keep((numbered_head(kind, self._next, epoch, lamport, len(body)), body))
 
     def push_addressed(self, lamport: int, sender: int, addressee: int, body: bytes) -> tuple[bytes, bytes]:
-        """The same with a frame that says from which incarnation it comes and for which it is."""
+        """The same for a frame with the incarnations of its sender and its addressee."""
         return self._keep((addressed_head(self._next, lamport, sender, addressee, len(body)), body))
 
     def _keep(self, frame: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
@@ -84,24 +84,24 @@ class Outgoing:
             self._long = {key: value for key, value in self._long.items() if value[1] >= received}
 
     def note_payload(self, payload: bytes) -> None:
-        """What was pushed last ends a packet with this payload."""
+        """The frame that was pushed last ends a packet with this payload."""
         if len(payload) >= LONG_BYTES:
             self._long[id(payload)] = (payload, self._next - 1)
 
     def is_on_its_way(self, payload: bytes) -> bool:
-        """Whether this very payload, if it is a long one, is not known to have arrived."""
+        """Whether this very payload, if it is a long one, is still unacknowledged."""
         return id(payload) in self._long
 
     def resume(self, received: int) -> Iterable[tuple[bytes, bytes]]:
-        """What to send again on a new connection to a peer that has the first `received` frames."""
+        """The frames to retransmit on a new connection to a peer that has received the first `received` ones."""
         if self._abandoned:
             self._renumber(received)
         self.acknowledged(received)
         return tuple(self._unacknowledged)
 
     def abandon(self) -> None:
-        """Nobody needs what is kept any more. There must be no connection: the next one goes on with the number that the peer
-        then says is its next. An empty frame says that the packet of which the peer may have pieces does not go on."""
+        """Drop all kept frames, which nobody needs any more. There must be no connection: on the next one, numbering goes on
+        from what the peer then says it has received. An empty frame ends a packet of which the peer may have pieces."""
         self._unacknowledged.clear()
         self.bytes = 0
         self._long.clear()
@@ -109,7 +109,7 @@ class Outgoing:
         self.push_addressed(0, 0, 0, b"")
 
     def _renumber(self, received: int) -> None:
-        """Go on, after a part was abandoned, where the peer is."""
+        """After frames were abandoned, number the rest from where the peer is."""
         if not self._first <= received <= self._next:
             raise FrameError(f"it has {received} frames, but {self._first} to {self._next} is possible")
         self._unacknowledged = deque(
@@ -120,7 +120,7 @@ class Outgoing:
 
 
 class Incoming:
-    """Frames from one peer: which are new, and when to tell the peer that they have arrived."""
+    """The receiving side of a link: which frames of one peer are new, and when to acknowledge them."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -129,32 +129,32 @@ class Incoming:
         self._pieces: list[bytes] = []
 
     def is_new(self, number: int) -> bool:
-        """Whether this frame is to be taken; raises FrameError where frames before it are missing."""
+        """Whether this frame is new; raises FrameError where frames before it are missing."""
         if number > self.received:
             raise FrameError(f"frames {self.received} to {number - 1} are missing")
         return number == self.received
 
     def keep_piece(self, piece: memoryview, most: int) -> None:
-        """Keep this until the rest of its packet has come; raises FrameError where all of it gets longer than `most`."""
+        """Keep a piece until the rest of its packet has come; raises FrameError where the packet gets longer than `most`."""
         length = sum(map(len, self._pieces)) + len(piece)
         if length > most:
             raise FrameError(f"a packet of at least {length} bytes exceeds the limit of {most}")
         self._pieces.append(bytes(piece))
 
     def whole(self, last: memoryview) -> memoryview | bytes:
-        """The packet of which this is all, or the last piece."""
+        """The packet that this piece completes."""
         return b"".join((*self._pieces, last)) if self._pieces else last
 
     def take(self, size: int, *, complete: bool = True) -> None:
-        """The next frame was read and is safe here. Until then the peer keeps it, and sends it again if need be. `complete`:
-        it was no piece of a packet that goes on."""
+        """Count the next frame as received. Until then the peer keeps it, and retransmits it if need be. `complete`: it was not
+        a piece of a packet that goes on."""
         self.received += 1
         self._bytes += size
         if complete and self._pieces:
             self._pieces = []
 
     def acknowledge_due(self) -> bool:
-        """Whether so much has arrived since the last acknowledgement that the peer should be told now."""
+        """Whether so much has arrived since the last acknowledgement that another one is due."""
         return self.received - self._acknowledged >= ACK_EVERY_FRAMES or self._bytes >= ACK_EVERY_BYTES
 
     def unacknowledged(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner
 from xdist.scheduler import LoadFileScheduling
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 # and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# How long an example takes says nothing on a machine that does other things, too.
+settings.register_profile("quire", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quire")
 
 
 FIRST = (

@@ -15,13 +15,13 @@ def test_the_seeds_raise_nothing_but_typed_errors() -> None:
         fuzz(seed)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.binary(max_size=400))
 def test_any_bytes_raise_nothing_but_typed_errors(data: bytes) -> None:
     fuzz(data)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     seed=st.sampled_from(SEEDS),
     changes=st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3), st.binary(min_size=1, max_size=8)), max_size=6),

@@ -189,7 +189,7 @@ async def group_in_memory(protocol: str, schedule: list[Step], victim: int, how:
     return sent, ended
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(protocol=st.sampled_from(sorted(FIXED)), schedule=steps, victim=member, data=st.data())
 def test_what_is_common_is_at_every_survivor_whatever_happened_before(
     protocol: str, schedule: list[Step], victim: int, data: st.DataObject

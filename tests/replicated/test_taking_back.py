@@ -122,7 +122,7 @@ def in_order(mixed: Mixed) -> list[Any]:
     return [list(vars(mixed)[name]) for name in ("numbers", "lists", "items")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(steps(), max_size=12), st.lists(steps(), max_size=12), st.lists(steps(), max_size=12))
 def test_a_failed_command_leaves_everything_as_it_was(before: list[Step], failing: list[Step], after: list[Step]) -> None:
     mixed, plain = Mixed(), Mixed()
@@ -137,7 +137,7 @@ def test_a_failed_command_leaves_everything_as_it_was(before: list[Step], failin
         assert shown(mixed) == shown(plain)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.lists(steps(), max_size=6), st.booleans()), max_size=8), st.integers(0, 8), st.randoms())
 def test_a_snapshot_shows_the_moment_in_which_it_was_begun(
     commands: list[tuple[list[Step], bool]], begin: int, random: Any

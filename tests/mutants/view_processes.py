@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 PROCESS = "tests/views/test_process.py"
 LINKS = "tests/wire/test_links.py"
 ANSWERS = "tests/views/test_answers.py"
+CROSSING = "tests/views/test_crossing.py"
 KEEPING = "tests/views/test_keeping.py"
 
 OVER_CONNECTIONS = [
@@ -26,6 +27,20 @@ OVER_CONNECTIONS = [
         right="        if theirs.life != self.life:\n",
         wrong="        if self.life is None:\n",
         tests=(f"{PROCESS}::TestJoining::test_a_process_that_is_started_again_takes_the_place_of_the_one_before",),
+    ),
+    Mutation(
+        name="a choice of a connection that comes late is followed",
+        module="views/peers.py",
+        right=" and choice >= self._choice:",
+        wrong=":",
+        tests=(f"{CROSSING}::test_a_choice_that_comes_late_is_not_followed",),
+    ),
+    Mutation(
+        name="a process that took the place of another must choose as often as that one before it is heard",
+        module="views/peers.py",
+        right="            self.spoilt = self._choice = 0\n",
+        wrong="            self.spoilt = 0\n",
+        tests=(f"{CROSSING}::test_a_process_that_took_the_place_of_another_counts_its_choices_anew",),
     ),
     Mutation(
         name="what was lost with a connection is not sent again",

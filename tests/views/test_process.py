@@ -267,19 +267,19 @@ class TestConnections:
     @pytest.mark.parametrize("first", [OLD, NEW])
     def test_whoever_does_not_ends_none_because_the_other_may_be_chosen_yet(self, first: int) -> None:
         peer, out = self.peer(decides=False)
-        peer.resumed(first, 0, out)
+        peer.resumed(first, 0, 1, out)
         other = self.OLD + self.NEW - first
-        peer.resumed(other, 0, out)
+        peer.resumed(other, 0, 2, out)
         assert (peer.connection, self.ended(out)) == (other, [])
         peer.drop_connection(first)
         assert peer.all_connections() == {other}
 
     def test_a_connection_that_is_never_chosen_is_ended_when_others_are_chosen_twice(self) -> None:
         peer, out = self.peer(decides=False)
-        peer.resumed(self.NEW, 0, out)
+        peer.resumed(self.NEW, 0, 1, out)
         peer.drop_connection(self.NEW)
         peer.add_connection(self.NEWEST, out)
-        peer.resumed(self.NEWEST, 0, out)
+        peer.resumed(self.NEWEST, 0, 2, out)
         assert (peer.connection, self.ended(out)) == (self.NEWEST, [self.OLD])
 
 

@@ -2,8 +2,8 @@
 
 A *life* of a process is the time from its start to its end. A link is between two lives: what was sent to a life that has ended
 is lost. Of two processes, the one with the greater name decides which of several connections they use: the newest. It says so
-with the first frame on that connection, RESUME, which tells how many frames it has received; the other answers with a RESUME of
-its own. Nothing else is written before the other side's RESUME has come.
+with the first frame on that connection, RESUME, which tells how many frames it has received, and how often it has chosen; the
+other answers with a RESUME of its own. Nothing else is written before the other side's RESUME has come.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class Peer:
         """The connection in use."""
         self.is_ready = False
         """Whether the peer's RESUME has come over this connection."""
+        self._choice = 0
+        """How often the side that decides has chosen a connection, as far as this side knows."""
         self.others: set[int] = set()
         """Further connections with the peer."""
         self._passed_over: frozenset[int] = frozenset()
@@ -103,7 +105,7 @@ class Peer:
             self._doubts.clear()
             self.life, self.incarnation = theirs.life, theirs.incarnation
             self.outgoing, self.incoming = Outgoing(), Incoming()
-            self.spoilt = 0
+            self.spoilt = self._choice = 0
             self._waiting = [packet for packet in (*self._ahead, *self._waiting) if packet.addressee]
             self._ahead = []
         self._show(theirs.incarnation)
@@ -120,9 +122,11 @@ class Peer:
         if self.decides:
             self._use(connection, out)
 
-    def resumed(self, connection: int, received: int, out: list[ProcessEffect]) -> None:
-        """A RESUME came: the peer uses this connection, and has received so many frames."""
-        if not self.decides and connection in self.others:
+    def resumed(self, connection: int, received: int, choice: int, out: list[ProcessEffect]) -> None:
+        """A RESUME came: the peer uses this connection, and has received so many frames. If it decides, this is its choice of
+        that number, unless it has made a later one, and closes this connection."""
+        if not self.decides and connection in self.others and choice >= self._choice:
+            self._choice = choice
             self._use(connection, out)
         if connection != self.connection or self.is_ready:
             return
@@ -143,7 +147,8 @@ class Peer:
         self._passed_over = frozenset(self.others)
         out.extend(Disconnect(other, _CHANGED) for other in sorted(ended))
         self.incoming.note_acknowledged()
-        out.append(Write(((connection, (resume(self.incoming.received),)),)))
+        self._choice += self.decides
+        out.append(Write(((connection, (resume(self.incoming.received, self._choice),)),)))
 
     def drop_connection(self, connection: int) -> bool:
         """A connection has ended; returns whether it was the one in use."""

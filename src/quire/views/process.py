@@ -24,7 +24,7 @@ from quire.views.patience import Patience
 from quire.views.peers import Peer, Written
 from quire.views.timing import Timing
 from quire.views.view import View
-from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_count
+from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_count, read_resume
 from quire.wire.links import cut
 
 _WAIT_S = 0.1
@@ -263,7 +263,7 @@ class Process:
 
     def _take_control(self, peer: Peer, connection: int, frame: Frame, out: list[ProcessEffect]) -> None:
         if frame.kind == RESUME:
-            peer.resumed(connection, read_count(frame), out)
+            peer.resumed(connection, *read_resume(frame), out)
             self._directory.forget_closed(peer)
             if connection == peer.connection:
                 self._talk(peer, out)

@@ -40,6 +40,8 @@ connection is used."""
 _HEAD = struct.Struct("!IB")
 _NUMBERED = struct.Struct("!IBQIQ")
 _COUNT = struct.Struct("!IBQ")
+_RESUME = struct.Struct("!IBQQ")
+_TWO_COUNTS = struct.Struct("!QQ")
 _LENGTH = struct.Struct("!I")
 _NUMBERED_FIELDS = struct.Struct("!QIQ")
 _U64 = struct.Struct("!Q")
@@ -113,9 +115,18 @@ def acked(received: int) -> bytes:
     return _COUNT.pack(_COUNT.size - _LENGTH.size, ACKED, received)
 
 
-def resume(received: int) -> bytes:
-    """The first frame on a new connection: how many numbered frames of the peer have arrived over earlier ones."""
-    return _COUNT.pack(_COUNT.size - _LENGTH.size, RESUME, received)
+def resume(received: int, choice: int) -> bytes:
+    """The first frame on a new connection: how many numbered frames of the peer have arrived over earlier ones, and how many
+    connections the side that decides has chosen so far. Such frames can overtake each other: the latest choice counts."""
+    return _RESUME.pack(_RESUME.size - _LENGTH.size, RESUME, received, choice)
+
+
+def read_resume(frame: Frame) -> tuple[int, int]:
+    """How many frames have arrived, and the number of the choice."""
+    if len(frame.body) != _TWO_COUNTS.size:
+        raise FrameError(f"a RESUME frame has {_TWO_COUNTS.size} bytes, not {len(frame.body)}")
+    received, choice = _TWO_COUNTS.unpack(frame.body)
+    return received, choice
 
 
 def count_body(count: int) -> bytes:

@@ -7,6 +7,6 @@
         async def deposit(self, call, amount): ...
 
 An operation is a coroutine; it calls other objects with `await call.invoke(targets, "op", …)`, and ends by returning
-(commit) or raising (abort). What lies below decides when it may start; what lies above, simulation or live, how
-coroutines are run and packets are carried.
+(commit) or raising (abort). The protocol below decides when it may start; the layers above, simulation or live, how coroutines
+are run and packets are sent.
 """

@@ -1,4 +1,4 @@
-"""What an operation, or a root, holds while it runs: whom it may call, and by whom it was called."""
+"""The `call` argument of a running operation, or of a root: the handle by which it calls other objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(value: Any, what: str = "the arguments of a call") -> bytes:
-    """Arguments and results travel as MessagePack. Raises BadInput for what it does not know, and TooLarge."""
+    """Arguments and results are sent as MessagePack. Raises BadInput for values that it cannot encode, and TooLarge."""
     try:
         data = _encoder.encode(value)
     except (TypeError, ValueError, OverflowError) as error:
@@ -34,14 +34,14 @@ def decode(payload: bytes) -> Any:
 
 
 class Pending:
-    """A call that was sent. Await it for its result; several may be under way at once."""
+    """A call that was sent. Await it for its result; several may be pending at once."""
 
     def __init__(self, promise: Promise, targets: str | Sequence[str]) -> None:
         self._promise = promise
         self._targets = targets
         self._answers: dict[Instance, Answered] = {}
         self._lost: dict[str, int] = {}
-        """The objects of which a host is gone, and which host."""
+        """The objects that have lost a host, and which host."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._promise.__await__()
@@ -53,11 +53,11 @@ class Pending:
             self._lost.setdefault(answer.callee.object, answer.callee.member)
         if answer.left:
             return
-        # By member, so that of replicas, which answer alike, it is always the same one that speaks.
+        # By member, so that of replicas, which answer alike, the same one is always chosen.
         answers = [self._answers[callee] for callee in sorted(self._answers, key=lambda each: each.member)]
         for status in ("died", "aborted"):
             for each in answers:
-                # A target that was not run because another one failed has nothing to say.
+                # A target that was not run because another one failed has no reason of its own.
                 if each.status == status and (each.payload or status == "died"):
                     self._promise.fail(_failure(each))
                     return

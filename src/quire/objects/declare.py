@@ -1,4 +1,4 @@
-"""Classes of objects: which methods are operations, which of them conflict, how one is taken back."""
+"""Declaring classes of objects: which methods are operations, which of them conflict, and how one is undone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Operation:
         self.__doc__ = method.__doc__
 
     def undo(self, method: Method) -> Method:
-        """Declare how the completed operation is taken back when the call that it belongs to fails later. The method is
-        given the same arguments; it conflicts with whatever the operation conflicts with, and may not call."""
+        """Declare how the completed operation is undone when the call that it belongs to fails later. The method is given the
+        same arguments; it conflicts with whatever the operation conflicts with, and may not call others."""
         self.taken_back_by = method
         return method
 
     def __get__(self, instance: object, owner: type) -> Any:
-        # Within the object an operation is a method like any other.
+        # Within the object, an operation is an ordinary method.
         return self if instance is None else self.method.__get__(instance, owner)
 
 

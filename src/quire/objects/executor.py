@@ -1,7 +1,7 @@
 """Runs the operations of a member's objects, and the roots that its application starts.
 
-It stands between a node, which decides what may run, and a runtime, which knows how to run a coroutine. Everything that
-a node tells is dealt with after the input that caused it is over, so what a trace records is what the node did, in order.
+It stands between a node, which decides what may run, and a runtime, which runs coroutines. Notices of the node are handled
+after the input that caused them, so a trace records what the node did, in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Program = Callable[[Call], Awaitable[Any]]
 """What a root does: calls objects and returns something."""
 
 RETRY_NS = 2_000_000
-"""The least pause before a root is tried again; whoever it gave way to may need as long as it needed itself."""
+"""The shortest pause before a root is retried; the one that it gave way to may need as long as it needed itself."""
 RETRY_DOUBLINGS = 5
 RETRY_NS_MAX = 500_000_000
 RETRIES_MAX = 1000
@@ -49,20 +49,20 @@ class Executor:
         self.node = node
         self.objects = objects
         self.died = 0
-        """How many times a root was tried again."""
+        """How many times a root was retried."""
         self._runtime = runtime
         self._observe = observe
         self._retries = retries
         self._numbers = count()
         self._pending: dict[tuple[Instance, int], Pending] = {}
         self._stops: dict[Instance, Callable[[], None]] = {}
-        """What stops each operation that runs."""
+        """The function that stops each running operation."""
         self._ending: dict[Instance, Promise] = {}
         self._room: deque[Promise] = deque()
         self._inbox: deque[Notice] = deque()
 
     def on_notice(self, notice: Notice) -> None:
-        """Take what the node tells; the driver calls this with each notice."""
+        """Handle a notice of the node; the driver calls this with each one."""
         if self._observe is not None:
             self._observe(notice)
         if not isinstance(notice, Started | Answered | CalleeLost | Orphaned | Ended):
@@ -104,7 +104,7 @@ class Executor:
             try:
                 return encode(result, "the result of a call")
             except BadInput:
-                # To its caller, who gets no result, the operation has not happened.
+                # For its caller, which gets no result, the operation has not happened.
                 if operation.taken_back_by is not None and not started.undo:
                     await self._perform(operation.taken_back_by, started)
                 raise
@@ -153,12 +153,12 @@ class Executor:
     # Roots.
 
     def start(self, program: Program, done: Done) -> None:
-        """Run a root beside everything else, and tell how it ended."""
+        """Run a root concurrently, and call `done` with how it ended."""
         self._runtime.start(self.run(program), done)
 
     async def run(self, program: Program) -> Any:
-        """Run a tree of calls from its root, and again as long as it has to give way to older ones. Returns what the
-        program returns. What it raises comes out, after everything that its calls did, and that can be, is taken back."""
+        """Run a tree of calls from its root, and retry it as long as it has to give way to older ones. Returns what the program
+        returns, and raises what it raises, after everything that its calls did, as far as it can be, is undone."""
         age: Stamp | None = None
         pace: Pace = "parallel"
         for attempt in range(1, self._retries + 1):
@@ -170,10 +170,10 @@ class Executor:
             try:
                 result = await program(Call(self, instance, attempt))
             except Exception as raised:  # noqa: BLE001
-                # Whatever a root raises aborts it; the application sees it when all is taken back.
+                # Any exception of a root aborts it; the application sees it when everything is undone.
                 error = raised
             except BaseException:
-                # The application gave up. What was done must still be taken back, but it does not wait for that.
+                # The application was cancelled. What was done must still be undone, but the application does not wait for it.
                 self._runtime.start(self._end(instance, "aborted", age), lambda _result, _error: None)
                 raise
             died = isinstance(error, CallDied)
@@ -205,7 +205,8 @@ class Executor:
         return ended
 
     async def _take_back(self, undo: Undo, age: Stamp) -> None:
-        """A root of its own, which holds nothing while it waits; so it may die, and is then tried again for ever."""
+        """Undo an operation in a root of its own, which holds nothing while it waits; it may have to give way, and is then
+        retried without limit."""
         for attempt in count(1):
             instance = await self._begin(age, "serial")
             began = self._runtime.now()
@@ -215,7 +216,7 @@ class Executor:
             except CallDied:
                 status = "died"
             except HostLost:
-                pass  # There is nothing left to take back.
+                pass  # There is nothing left to undo.
             finally:
                 ending = self._ending[instance] = self._runtime.promise()
                 self._finish(instance, status, b"")

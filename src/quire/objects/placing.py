@@ -1,4 +1,4 @@
-"""Which objects a group has and where they live, as an application says it."""
+"""Placement of objects: which objects a group has, and at which members, as declared by the application."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def place(kind: type[Object], *members: int, make: Callable[[], Object] | None = None) -> Placement:
-    """Have an object of this class live at one member, or replicas of it at several. It is made without arguments, or by
-    `make`, which must make the same everywhere."""
+    """Place an object of this class at one member, or replicas of it at several. It is made without arguments, or by `make`,
+    which must make the same everywhere."""
     return Placement(kind, members, kind if make is None else make)
 
 

@@ -1,4 +1,4 @@
-"""What the trace of an object group holds: every request and response, with the instances that send and receive them."""
+"""Records the trace of an object group: every request and response, with the instances that send and receive them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire.trace.log import Address
 
 
 def record(recorder: EventRecorder, me: int, notice: Notice) -> None:
-    """Write down what a node tells, if it belongs into a trace."""
+    """Record a notice of a node, if it belongs in a trace."""
     if isinstance(notice, Sent):
         group = None if notice.shared is None else f"{me}:{notice.shared}"
         address = Address(group, notice.to, notice.object, notice.op, str(notice.sender))

@@ -1,4 +1,4 @@
-"""What an executor needs of the place where it runs: time, coroutines, and somebody to carry packets."""
+"""The interface of an executor's runtime: time, coroutines, and carrying out the node's effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire.model.errors import QuireError
 from quire.protocols.node import Effects
 
 Done = Callable[[Any, BaseException | None], None]
-"""Is told the result of a coroutine, or what it raised."""
+"""Called with the result of a coroutine, or with what it raised."""
 
 
 class Stopped(QuireError):
@@ -18,7 +18,7 @@ class Stopped(QuireError):
 
 
 class Promise(ABC):
-    """Something that will be there later. `await` it; it is kept or broken once."""
+    """A value that will be there later. `await` it; it is completed once, by `keep` or `fail`."""
 
     @abstractmethod
     def keep(self, value: Any) -> None: ...
@@ -33,7 +33,7 @@ class Promise(ABC):
 class Runtime(ABC):
     @abstractmethod
     def now(self) -> int:
-        """Nanoseconds of the clock that the node is told."""
+        """The node's time, in nanoseconds."""
 
     @abstractmethod
     def perform(self, effects: Effects) -> None:
@@ -41,7 +41,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def soon(self, act: Callable[[], None]) -> None:
-        """Call this when the present input is dealt with."""
+        """Call this after the present input was handled."""
 
     @abstractmethod
     def later(self, delay_ns: int, act: Callable[[], None]) -> None: ...
@@ -51,7 +51,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> Callable[[], None]:
-        """Run a coroutine to its end beside everything else. Returns what stops it before that; `done` is told `Stopped`."""
+        """Run a coroutine concurrently. Returns a function that stops it, after which `done` is called with `Stopped`."""
 
     @abstractmethod
     def jitter(self) -> float:

@@ -1,4 +1,4 @@
-"""The base of replicated classes: declared fields, commands and queries, and a state that a group keeps equal everywhere."""
+"""The base class of replicated objects: declared fields, commands and queries, with equal state at every member."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Replicated:
             value = field.check(value)
             self._ledger.keep(self, name, vars(self)[name])
             if self._ledger.notes is not None:
-                # Whoever made the value may still add to it; it is tracked from the end of the command.
+                # The command may still change the value through its own reference; it is tracked from the command's end on.
                 self._rebound.add(name)
                 vars(self)[name] = value
             else:
@@ -103,13 +103,13 @@ class Replicated:
 
     @property
     def context(self) -> Context:
-        """Of the command that is being executed: who called it, and when."""
+        """The context of the command that is being executed: its caller, and when it was called."""
         if self._context is None:
             raise BadInput("there is a context only while a command is executed")
         return self._context
 
     def apply(self, payload: bytes, context: Context) -> Any:
-        """Execute a command that `encode` made, of this class at whatever member. Raises what it raises, and
+        """Execute a command that `encode` made for this class, at any member. Raises what the command raises, and
         ProtocolViolation where there is no such command."""
         try:
             call = self._read(payload)
@@ -122,7 +122,7 @@ class Replicated:
             declared = self._calls[type(call)]
             return self._change(declared.method, *declared.arguments(call))
         except StopIteration as error:
-            # It would end whatever loop or coroutine waits for the command.
+            # A StopIteration would end a loop or coroutine that waits for the command.
             raise RuntimeError(f"{type(self).__name__}.{type(call).__name__} raised StopIteration") from error
         finally:
             own["_context"] = None
@@ -132,7 +132,7 @@ class Replicated:
         object as a command does."""
 
     def _change(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Let a method change the object; whatever it changed is taken back if it raises."""
+        """Let a method change the object; its changes are undone if it raises."""
         ledger, own = self._ledger, vars(self)
         ledger.begin()
         try:
@@ -155,11 +155,11 @@ class Replicated:
         return Snapshot(self._ledger, self._fields, vars(self))
 
     def _restoration(self) -> Restoration:
-        """The other end of a snapshot, where the chunks come one at a time: `feed` each, then `_restored`."""
+        """The receiving side of a snapshot, where chunks come one at a time: `feed` each, then call `_restored`."""
         return Restoration(type(self).__name__, self._fields)
 
     def _restored(self, restoration: Restoration) -> None:
-        """Become what was fed to this restoration; raises BadInput, and changes nothing, where it is not complete."""
+        """Replace the state by what was fed to this restoration; raises BadInput, without effect, if it is incomplete."""
         restoration.finish(lambda name, value: vars(self).__setitem__(name, self._fields[name].hold(value, self._ledger)))
         self._tell_waiters()
 
@@ -179,7 +179,7 @@ class Replicated:
 
     @classmethod
     def _declaration(cls) -> str:
-        """Equal at two members if what they declare is."""
+        """Equal at two members if their declarations are."""
         words = [*(field.spelled for field in cls._fields.values()), *(call.spelled for call in cls._commands.values())]
         return f"{cls.__name__}-{sha256('; '.join(words).encode()).hexdigest()[:8]}"
 
@@ -196,13 +196,14 @@ class Replicated:
                 waiter.set_result(None)
 
     def _bind(self, home: Home) -> None:
-        """The object lives in this group from now on, and only commands change it."""
+        """The object belongs to this group from now on, and only commands may change it."""
         if self._ledger.shut:
             raise BadInput(f"this {type(self).__name__} is already in a group; create another object for another group")
         self._home, self._ledger.shut = home, True
 
     def _release(self, why: Exception) -> None:
-        """The group is over, as whoever waits for a change is told. The object keeps its state, and may be given to another."""
+        """The group has ended; waiting calls of `changed` raise `why`. The object keeps its state, and may be given to another
+        group."""
         self._ledger.shut = False
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

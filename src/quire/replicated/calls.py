@@ -1,8 +1,7 @@
-"""Commands and queries: what the decorated methods of a replicated class become.
+"""Commands and queries: the descriptors that replace the decorated methods of a replicated class.
 
-A command is encoded, checked against its declaration, put in order, and executed at every member. A query runs at this member
-alone, when this member has caught up. Arguments of commands and results of both are copies, so that no caller holds a part of
-the state.
+A command is encoded, checked against its declaration, ordered, and executed at every member. A query runs at this member only,
+when it has caught up. Arguments of commands and results of both are copies, so that no caller holds a reference into the state.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Command(Generic[P, R]):
         if instance is None:
             return self
         bound = BoundCommand[P, R](instance, instance._commands[self.name])
-        vars(instance)[self.name] = bound  # Found there from now on, without coming here.
+        vars(instance)[self.name] = bound  # A cache: later lookups find it there.
         return bound
 
 
@@ -105,7 +104,7 @@ class BoundQuery(Generic[P, R]):
         self._copy = copy
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        """The answer when everything that was done anywhere before this call is done here."""
+        """The answer, once everything that was executed anywhere before this call is executed here."""
         return self._after(self._object._home_of_calls().read_barrier(), *args, **kwargs)
 
     async def _after(self, caught_up: typing.Awaitable[None], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -113,7 +112,7 @@ class BoundQuery(Generic[P, R]):
         return self.local(*args, **kwargs)
 
     def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The answer of this member as it is, at once; what others did a moment ago may be missing."""
+        """The answer from this member's present state, at once; recent commands of others may be missing."""
         ledger = self._object._ledger
         if ledger.notes is not None:
             return self._method(self._object, *args, **kwargs)
@@ -144,7 +143,7 @@ class CommandCall:
             fields.append((parameter.name, hint, *(() if parameter.default is parameter.empty else (parameter.default,))))
         self.names = [parameter.name for parameter in parameters]
         self.arguments: Callable[[msgspec.Struct], tuple[Any, ...]] = msgspec.structs.astuple
-        """What the method is given, of a call that was read."""
+        """The arguments for the method, from a decoded call."""
         self.method = _by_position(
             method, sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters), self.names
         )
@@ -157,7 +156,7 @@ class CommandCall:
         self.copy = result_copier(self.title, resolved(hints.get("return", Any), variables))
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The call as bytes; raises TypeError or BadInput where it is none. What can be read here can be read everywhere."""
+        """The call as bytes; raises TypeError or BadInput where it is invalid. What can be decoded here can be everywhere."""
         try:
             call = self.struct(*args, **kwargs)
         except TypeError as error:
@@ -172,7 +171,7 @@ class CommandCall:
         return data
 
     def _by_name(self, text: str) -> str:
-        """What is wrong, with the name of the parameter in place of its number."""
+        """An error text with the name of the parameter instead of its number."""
         return re.sub(r"at `\$\[(\d+)\]", lambda found: f"at `{self.names[int(found[1]) - 1]}", text)
 
 
@@ -198,7 +197,7 @@ def method_hints(title: str, method: Callable[..., Any]) -> dict[str, Any]:
 
 
 def result_copier(title: str, hint: Any) -> Callable[[Any], Any]:
-    """A function that copies a result, so that its holder has no part of the state."""
+    """A function that copies a result, so that the caller gets no reference into the state."""
     read_type(hint, f"the result of {title}", sets=True)
     decode = msgspec.msgpack.Decoder(hint).decode
 

@@ -1,4 +1,4 @@
-"""Commands that take something: what a caller no longer wants, because it was cancelled meanwhile, is given back."""
+"""Cancellation of commands that take something: if the caller was cancelled meanwhile, the result is given back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def taken_or_given_back(call: asyncio.Future[R], give_back: Callable[[R], 
 
         def too_late(done: asyncio.Future[R]) -> None:
             if not done.cancelled() and done.exception() is None:
-                with suppress(QuireError):  # The group is over, and with it what was taken.
+                with suppress(QuireError):  # The group has ended, so there is nothing to give back to.
                     give_back(done.result())
 
         call.add_done_callback(too_late)

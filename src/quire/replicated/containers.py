@@ -1,4 +1,4 @@
-"""Ready-made: a dictionary, a counter and a queue.
+"""Ready-made replicated objects: a dictionary, a counter and a queue.
 
 Give them types, as in `ReplicatedDict[str, int]()`, and what is put in is checked. Values that cannot be changed in place
 (numbers, texts, tuples, frozen structs) make commands cheap: nothing has to be copied for the case that one fails.
@@ -147,7 +147,7 @@ class ReplicatedQueue(TypedByArguments, Replicated, Generic[T]):
         """Take the oldest item; waits until there is one. If this is cancelled, what it was about to get goes back to the
         front."""
         while True:
-            # Others of this process are about to take some of what is seen here.
+            # Other callers in this process are about to take some of these items.
             if len(self.waiting) <= self._asking:
                 await self.changed()
                 continue

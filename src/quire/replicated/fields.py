@@ -1,7 +1,7 @@
-"""The fields of a replicated object: what each begins with, what holds it, and how it is encoded.
+"""The fields of a replicated object: initial value, representation, and encoding.
 
-How a field is held depends on its type alone. What cannot be changed in place is held as it is; dictionaries, and lists of what
-cannot be changed in place, are tracked by the entry; anything else is copied as a whole when a command is given it.
+The representation of a field depends on its type alone. Immutable values are held as they are; changes of dictionaries, and of
+lists of immutable values, are tracked per entry; any other value is copied as a whole when a command reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Container = TrackedDict | TrackedList
 
 
 class Field:
-    """A field that is held as it is, because its values cannot be changed in place."""
+    """A field that is held as it is, because its values are immutable."""
 
     def __init__(self, name: str, title: str, hint: Any, info: inspect.Type) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Field:
 
 
 class CopiedField(Field):
-    """A field whose value can be changed in place. It stands in the class, to notice when a command is given the value."""
+    """A field with mutable values. It is a descriptor of the class, to notice when a command reads the value."""
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
@@ -51,7 +51,7 @@ class CopiedField(Field):
 
 
 class ContainerField(Field):
-    """A field that is tracked by the entry, and encoded a batch of entries at a time."""
+    """A field that is tracked per entry, and encoded in batches of entries."""
 
     def __init__(self, name: str, title: str, hint: Any, info: inspect.DictType | inspect.ListType) -> None:
         super().__init__(name, title, hint, info)

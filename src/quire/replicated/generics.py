@@ -1,4 +1,4 @@
-"""Generic classes whose types are checked: `ReplicatedDict[str, int]` is a class of its own, with fields of these types."""
+"""Generic replicated classes with checked types: `ReplicatedDict[str, int]` is its own class, with fields of these types."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 else:
 
     class TypedByArguments:
-        """Base of generic replicated classes. It stands before Replicated and Generic, whose alias would know no types when
-        an object is made."""
+        """Base of generic replicated classes. It must come before Replicated and Generic: with Generic's alias, the types would
+        not be known when an object is made."""
 
         def __class_getitem__(cls, arguments: Any) -> Any:
             alias = super().__class_getitem__(arguments)
             if alias.__parameters__:
                 return alias
             if (cls, arguments) not in _made:
-                # Its name may go on the wire, so modules are left out of it.
+                # Its name may be sent to other members, so it must not contain the names of modules.
                 listed = arguments if isinstance(arguments, tuple) else (arguments,)
                 name = f"{cls.__name__}[{', '.join(getattr(each, '__name__', str(each)) for each in listed)}]"
                 body = {"__module__": cls.__module__, "__doc__": cls.__doc__}

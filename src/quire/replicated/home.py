@@ -1,4 +1,4 @@
-"""What a replicated object asks of the group in which it lives, and what a group asks of any state."""
+"""The interfaces between replicated state and its group: what an object needs of the group, and the group of any state."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ R = TypeVar("R")
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The call that a command executes, beside its arguments; the same at every replica."""
+    """The context of a command besides its arguments; the same at every replica."""
 
     member: int
-    """Who called."""
+    """The caller."""
     number: int
-    """The number of the command among the messages of that member: the two together name it."""
+    """The number of the command among the messages of that member; the two together identify it."""
     now: float
-    """Seconds since 1970 by the caller's clock, when it called; but never less than in any command before."""
+    """The time of the call in seconds since 1970, by the caller's clock, but never less than in any earlier command."""
 
 
 @runtime_checkable
 class State(Protocol):
-    """What every member holds a copy of. All copies begin equal, and are given the same payloads in the same order."""
+    """Replicated state: every member has a copy. All copies begin equal, and apply the same payloads in the same order."""
 
     def apply(self, payload: bytes, context: Context) -> object:
-        """Do what the payload says. What is returned or raised here reaches the caller, at its own member; where this raises,
-        the state must be as before."""
+        """Apply the payload. The caller gets what its own member's copy returned or raised; if this raises, the state must be
+        as before."""
 
     def snapshot(self) -> bytes | Iterable[bytes]:
-        """The state as it is now. Chunks may be made as they are asked for, while more is applied."""
+        """The state as it is now. Chunks may be produced lazily, while further payloads are applied."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by a snapshot's; raises BadInput, and changes nothing, if the snapshot is damaged."""
 
 
 class Home(Protocol):
-    """One object's end of its group."""
+    """The group, as one replicated object sees it."""
 
     def submit(self, body: bytes, finish: Callable[[Any], R]) -> asyncio.Future[R]:
-        """Have every member apply this; the future holds what `finish` makes of what was returned here."""
+        """Have every member apply this; the future holds `finish` of what was returned here."""
 
     def now(self) -> float:
         """Seconds since 1970, of the clock by which commands of this member are stamped."""

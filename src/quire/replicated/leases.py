@@ -1,8 +1,9 @@
-"""Ready-made: a lock that expires with its lease, and an election, whose leader is whoever holds one.
+"""Ready-made replicated objects: a lock with a lease, and a leader election, whose leader holds the lease.
 
-Time is that of the commands: a lease ends when a command comes that was called later, by its caller's clock. So the clocks of
-members must agree to a small part of a lease, and a holder must stop by its own clock in time, as `hold` does. Where even that
-is not enough, whatever the lock protects should remember the highest token that it was shown, and refuse lower ones.
+Time is that of the commands: a lease has expired for a command whose caller's clock is later. So the clocks of members must
+agree to within a small part of a lease, and a holder must stop in time by its own clock, as `hold` does. Where even that is not
+enough, use the token for fencing: the protected resource should remember the highest token that it has seen, and refuse lower
+ones.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from quire.replicated.cancelling import taken_or_given_back
 
 
 class LeaseLost(QuireError):
-    """A lock was not renewed in time, or taken by another, while it was held: what was done under it may not be alone."""
+    """A lock was not renewed in time, or taken by another, while it was held: its holder may not have been the only one."""
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who holds a lock."""
+    """A lease on a lock, and its holder."""
 
     member: int
     token: int
@@ -121,7 +122,7 @@ class Lock(Replicated):
             await self._ended()
 
     async def _ended(self) -> None:
-        """Wait until the lease that is known here has ended, or so it seems."""
+        """Wait until the lease that is known here seems to have ended."""
         seen = self.lease
         while self.lease is not None and seen is not None and self.lease.token == seen.token:
             left_s = self.lease.until - self._now()
@@ -139,8 +140,8 @@ class Election(Lock):
     """Leader election: the member that holds the lease leads."""
 
     def lead(self, seconds: float = 5.0) -> AbstractAsyncContextManager[Lease]:
-        """Stand, and lead in the block, from when this member is elected: `async with election.lead() as lease`. Its lease is
-        renewed; if it cannot be in time, the block is cancelled and LeaseLost is raised."""
+        """Stand for election, and lead in the block once this member is elected: `async with election.lead() as lease`. The
+        lease is renewed; if it cannot be in time, the block is cancelled and LeaseLost is raised."""
         return self.hold(seconds)
 
     async def changes(self) -> AsyncIterator[Lease | None]:

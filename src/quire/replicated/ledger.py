@@ -1,9 +1,9 @@
-"""The ledger of one object: who may change it now, how it was before, and for which snapshots that matters.
+"""Undo log of one replicated object, which also keeps snapshots consistent and refuses changes outside of commands.
 
-A command may change whatever it likes, and fail afterwards. So before anything is changed, how it was is noted here, one entry
-of a dictionary or one field at a time, and a failed command is taken back from the last note to the first. The same notes keep
-snapshots consistent that are written while commands go on. Outside of commands nothing may change, because other replicas would
-not: that is refused here too.
+A command may change anything, and fail afterwards. So the old value is noted here before each change, per entry of a dictionary
+or per field, and a failed command is undone from the last note to the first. The same notes keep snapshots consistent that are
+written while commands go on. Outside of commands nothing may change, because other replicas would not change too: that is
+refused here.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class _Sign:
 
 
 ABSENT: Final = _Sign("absent")
-"""How an entry was that did not exist."""
+"""The old value of an entry that did not exist."""
 WHOLE: Final = _Sign("whole")
 """In place of a key: all of a container."""
 LENGTH: Final = _Sign("length")
-"""In place of a key: what comes after so many items of a list."""
+"""In place of a key: everything after so many items of a list."""
 LAST: Final = _Sign("last")
 """In place of a key: the item that was taken off the end of a list."""
 
 
 class Image:
-    """How a value was that can be changed in place: its encoding, read again only when it is needed."""
+    """The old state of a mutable value: its encoding, decoded only when it is needed."""
 
     __slots__ = ("_decode", "data")
 
@@ -46,7 +46,7 @@ class Image:
 
 
 class Owner(Protocol):
-    """What has entries: a container, or the object with its fields."""
+    """Something with entries: a container, or the object with its fields."""
 
     def _put_back(self, key: Any, old: Any) -> None: ...
 
@@ -66,15 +66,15 @@ class Ledger:
         """Whether only a command may change anything."""
         self.watchers: list[Watcher] = []
         self.notes: list[tuple[Owner, Any, Any]] | None = None
-        """How everything was that the command has changed which is being executed; None while none is."""
+        """The old values of everything that the running command has changed; None while no command runs."""
         self._kept: set[tuple[int, Hashable]] = set()
 
     def begin(self) -> None:
-        """A command begins, which may change everything."""
+        """A command begins, which may change anything."""
         self.notes = []
 
     def keep(self, owner: Owner, key: Any, old: Any) -> None:
-        """Something is about to change, and was so before."""
+        """Note the old value of an entry that is about to change."""
         if self.notes is not None:
             self.notes.append((owner, key, old))
         elif self.shut:
@@ -83,7 +83,7 @@ class Ledger:
             watcher.keep(owner, key, old)
 
     def keep_image(self, owner: Owner, key: Hashable, image: Callable[[], Image]) -> None:
-        """A command was given something that it may change in place; the first time, how it was is kept."""
+        """A command reads a mutable value, which it may change in place: the first time, note its old state."""
         if self.notes is not None and (id(owner), key) not in self._kept:
             self._kept.add((id(owner), key))
             self.keep(owner, key, image())
@@ -95,7 +95,7 @@ class Ledger:
             self._kept.clear()
 
     def roll_back(self) -> None:
-        """The command has failed: everything is as it was."""
+        """The command has failed: undo all its changes."""
         notes = self.notes or []
         self.commit()
         for owner, key, old in reversed(notes):

@@ -1,8 +1,8 @@
-"""All replicated state of one member: whose each command is, in what order they come, and a snapshot of everything.
+"""The state machine of one member: dispatches commands to all its replicated states, and takes snapshots of all of them.
 
-A command travels as a head (a sign, the time at the caller, the length of a name), the name of the state that it is for, and
-what that state understands. Names, not numbers, say which state and which method is meant, so that what is kept on disk can be
-read after another was added.
+A command is encoded as a head (a marker byte, the time at the caller, the length of a name), the name of the state that it is
+for, and a body that this state understands. States and methods are identified by names, not numbers, so that data on disk can
+still be read after another one was added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME_BYTES_MAX = 255
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
-    """A part of the snapshot of one state. The last one has no state, and says the time of the latest command."""
+    """A part of the snapshot of one state. The last one has no state, but the time of the latest command."""
 
     state: str
     data: bytes
@@ -40,7 +40,7 @@ _READ = msgspec.msgpack.Decoder(Chunk).decode
 
 
 class Machine:
-    """Every state of a member by its name; the only one, where there is only one, has an empty name."""
+    """All states of a member by name; if there is only one, its name is empty."""
 
     def __init__(self, state: State | Mapping[str, State]) -> None:
         given = dict(state) if isinstance(state, Mapping) else {"": state}
@@ -59,15 +59,15 @@ class Machine:
         self._by_name = {name.encode(): each for name, each in given.items()}
 
     def command(self, name: str, body: bytes, at_ns: int) -> bytes:
-        """A command for the state of this name, as it travels."""
+        """A command for the state with this name, encoded."""
         known = name.encode()
         if known not in self._by_name:
             raise BadInput(f"the group has no state {name!r}, but {', '.join(map(repr, self.states))}")
         return b"".join((_HEAD.pack(COMMAND, at_ns, len(known)), known, body))
 
     def execute(self, member: int, number: int, payload: bytes) -> Any:
-        """Execute the next command of all, of this member; returns or raises what it does. Raises ProtocolViolation where no
-        member that runs the same version would have sent it: this one can then not go on."""
+        """Execute the next command in the order of all, called by this member; returns or raises what it does. Raises
+        ProtocolViolation where no member of the same version would have sent it: this member then cannot go on."""
         if len(payload) < _HEAD.size or payload[0] != COMMAND:
             raise ProtocolViolation(member, "what it sent for the group's state is not a command")
         _, at_ns, length = _HEAD.unpack_from(payload)
@@ -103,11 +103,11 @@ class Machine:
         return _labelled(snapshots, self.latest_ns)
 
     def restoration(self) -> MachineRestoration:
-        """The other end of a snapshot: feed it each chunk, then finish it."""
+        """The receiving side of a snapshot: feed it each chunk, then finish it."""
         return MachineRestoration(self)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Become what a snapshot shows; raises BadInput, and changes nothing of any Replicated, where it makes no sense."""
+        """Replace all states by a snapshot's; raises BadInput, without changing any Replicated, if the snapshot is invalid."""
         restoration = self.restoration()
         for chunk in chunks:
             restoration.feed(chunk)
@@ -140,7 +140,7 @@ class MachineRestoration:
             restoration.append(chunk.data)
 
     def finish(self) -> None:
-        """Become what was fed; raises BadInput where it is not complete."""
+        """Replace the states by what was fed; raises BadInput where it is incomplete."""
         if self._end is None:
             raise BadInput("a snapshot is not complete")
         for restoration in self._restorations.values():

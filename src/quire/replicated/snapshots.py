@@ -1,8 +1,8 @@
-"""Snapshots of an object in chunks, consistent while commands go on, and how one is read.
+"""Snapshots of a replicated object in chunks, consistent while commands go on (copy-on-write), and how one is restored.
 
-What is small, or cannot be watched by the entry, is encoded or copied when the snapshot begins. Dictionaries and lists are
-encoded a batch at a time, as chunks are asked for: only their keys are listed at the beginning, and whatever a command is about
-to change later is kept as it was. So a snapshot costs its member no pause that grows with the bytes of the state.
+Values that are small, or not tracked per entry, are encoded or copied when the snapshot begins. Dictionaries and lists are
+encoded in batches, as chunks are asked for: only their keys are listed at the beginning, and when a command is about to change
+an entry later, its old value is kept. So no pause of the member grows with the size of the state in bytes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from quire.replicated.tracked import TrackedDict
 from quire.replicated.types import ENCODER
 
 CHUNK_BYTES = 1 << 16
-"""About how long a chunk is, where entries are not longer."""
+"""The approximate size of a chunk, unless an entry is longer."""
 
 _FIRST_BATCH = 16
 _END = ""
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk: a part of a field. The last one has no field, and says how many there were before it."""
+    """A chunk: a part of a field. The last one has no field, but the number of chunks before it."""
 
     field: str
     body: msgspec.Raw
@@ -37,7 +37,7 @@ _READ_PIECE = msgspec.msgpack.Decoder(Piece).decode
 
 
 class _Kept:
-    """How entries were when the snapshot began, if they have changed since."""
+    """The old values of entries that have changed since the snapshot began."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[int, Any], Any] = {}
@@ -75,8 +75,8 @@ class Snapshot(Iterator[bytes]):
             raise
 
     def __del__(self) -> None:
-        # Somebody may have lost interest half-way, or before the first chunk. Nothing here refers to this object, so that it
-        # goes at once.
+        # The reader may stop half-way, or before the first chunk. There are no references to this object, so it is deleted at
+        # once.
         self._forget()
 
     def _forget(self) -> None:
@@ -103,7 +103,7 @@ def _pieces(parts: list[tuple[str, Iterator[Any] | bytes]]) -> Iterator[bytes]:
 
 
 def _batches(entries: Iterator[Any]) -> Iterator[bytes]:
-    """Encoded batches of entries, each of about the bytes of a chunk; one in any case, to say that there are none."""
+    """Encoded batches of entries, each of about the size of a chunk; at least one, which is empty if there are no entries."""
     count = _FIRST_BATCH
     batch = list(islice(entries, count))
     while True:
@@ -115,7 +115,7 @@ def _batches(entries: Iterator[Any]) -> Iterator[bytes]:
 
 
 class Restoration:
-    """A snapshot that is being read, a chunk at a time. Nothing of the object changes before its end."""
+    """A snapshot that is being restored, chunk by chunk. The object does not change before the end."""
 
     def __init__(self, owner: str, fields: Mapping[str, Field]) -> None:
         self._owner = owner
@@ -153,8 +153,8 @@ class Restoration:
             raise BadInput(f"a snapshot of {self._owner} is not complete")
 
     def finish(self, give: Callable[[str, Any], None]) -> None:
-        """All chunks are there: give each field its value. One that the snapshot lacks, because it was declared later, gets
-        what it begins with."""
+        """All chunks have come: give each field its value. A field that the snapshot lacks, because it was declared later, gets
+        its initial value."""
         self.check_complete()
         for name, field in self._fields.items():
             give(name, self._values[name] if name in self._values else field.decode(field.initial))

@@ -1,8 +1,8 @@
-"""Dictionaries and lists that tell a ledger how they were before they change.
+"""Dictionaries and lists that note their old values in a ledger before they change.
 
-They are what fields hold that are declared as `dict` or `list`, and behave like any other, at the same speed where they are
-only read. Each change is noted by the entry, so that it costs the same however large the container is. Where values can be
-changed in place, a command that is given one may do so unnoticed; there the value is copied when it is given out.
+Fields declared as `dict` or `list` hold these. They behave like ordinary ones, at the same speed where they are only read. Each
+change is noted per entry, so its cost does not depend on the size of the container. A command that reads a mutable value could
+change it in place unnoticed; so such a value is copied when it is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Check = Callable[[Any], Any]
 
 
 class EntryTypes(msgspec.Struct, frozen=True):
-    """What the entries of a container must be."""
+    """The types that the entries of a container must have."""
 
     check_key: Check
     check_value: Check
@@ -30,7 +30,7 @@ class EntryTypes(msgspec.Struct, frozen=True):
 
 
 class TrackedDict(dict[Any, Any]):
-    """A dictionary whose values cannot be changed in place."""
+    """A dictionary with immutable values."""
 
     __slots__ = ("_ledger", "_types")
 
@@ -57,7 +57,7 @@ class TrackedDict(dict[Any, Any]):
             key = types.check_key(key)
         if type(value) not in types.plain_values:
             value = types.check_value(value)
-        # This is what commands do most, so it does without calls where it can.
+        # This is what commands do most, so it avoids calls where it can.
         if ledger.notes is None or ledger.watchers:
             self._changing(key)
         else:
@@ -98,7 +98,7 @@ class TrackedDict(dict[Any, Any]):
 
 
 class CopiedDict(TrackedDict):
-    """A dictionary whose values can be changed in place, which a command may do with every value that it is given."""
+    """A dictionary with mutable values, each of which a command may change in place once it has read it."""
 
     __slots__ = ()
 
@@ -115,7 +115,7 @@ class CopiedDict(TrackedDict):
         return Image(ENCODER.encode(dict.__getitem__(self, key)), self._types.decode_value)
 
     def _changing(self, key: Any) -> None:
-        # What is taken out may be changed afterwards, when it is no longer found here.
+        # A value that is removed may be changed afterwards, when it is no longer found here.
         if key in self and (self._ledger.notes is not None or self._ledger.watchers):
             self._ledger.keep(self, key, self._image(key))
         else:
@@ -151,12 +151,12 @@ class CopiedDict(TrackedDict):
         return other | self.copy()
 
     def __iter__(self) -> Iterator[Any]:
-        # Whoever copies a dictionary with an iterator of its own asks it for each value.
+        # Because this is overridden, copying the dictionary goes through __getitem__, so every value that is read is noticed.
         return super().__iter__()
 
 
 class TrackedList(list[Any]):
-    """A list whose items cannot be changed in place. Whatever moves items notes all of them, as it touches all of them."""
+    """A list of immutable items. An operation that moves items notes all of them, as it touches all of them anyway."""
 
     __slots__ = ("_ledger", "_types")
 

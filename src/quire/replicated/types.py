@@ -1,7 +1,7 @@
-"""The types that fields and parameters may have: what can be encoded, and means the same at every replica.
+"""The types that fields and parameters may have: those that can be encoded, and behave the same at every replica.
 
-Sets are refused, although they can be encoded: the order in which one is iterated differs from process to process, so that a
-command that iterates one would do something else at each replica.
+Sets are refused, although they can be encoded: their iteration order differs from process to process, so a command that
+iterates over one could do something different at each replica.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _is_immutable_itself(part: inspect.Type) -> bool:
 
 
 def empty_value(info: inspect.Type) -> object:
-    """What a field begins with that has no default: nothing, zero or empty; NODEFAULT where there is no such value."""
+    """The initial value of a field without a default: None, zero or empty; NODEFAULT where there is no such value."""
     if isinstance(info, inspect.Metadata):
         return empty_value(info.type)
     if isinstance(info, inspect.UnionType):
@@ -130,8 +130,8 @@ def empty_value(info: inspect.Type) -> object:
 
 
 def checker(hint: object, info: inspect.Type, what: str) -> Callable[[Any], Any]:
-    """A function that returns a value as it is to be held, and raises TypeError for one that a replica could not be restored
-    with. It is called for each change of a field, so the usual types are compared without much ado."""
+    """A function that returns a value as it is to be held, and raises TypeError for one from which a replica could not be
+    restored. It is called for each change of a field, so the common types are checked quickly."""
     kinds = info.types if isinstance(info, inspect.UnionType) else (info,)
     constrained = any(getattr(kind, name, None) is not None for kind in kinds for name in kind.__struct_fields__)
     if not constrained and all(type(kind) in _SCALARS or type(kind) is inspect.IntType for kind in kinds):
@@ -151,7 +151,7 @@ def checker(hint: object, info: inspect.Type, what: str) -> Callable[[Any], Any]
 
 
 def plain_types(info: inspect.Type) -> frozenset[type]:
-    """The types of values that need no look at what they hold."""
+    """The types of values whose contents need no check."""
     return frozenset({str}) if info == inspect.StrType() else frozenset({bytes}) if info == inspect.BytesType() else frozenset()
 
 
@@ -174,7 +174,7 @@ def _scalar_checker(plain: frozenset[type], integers: bool, as_float: bool, what
 
 
 def spelled(info: inspect.Type) -> str:
-    """A type in words that are the same in every process, whatever modules are called there."""
+    """A description of a type that is the same in every process, whatever its modules are called there."""
     names = []
     for part in parts_of(info):
         cls = getattr(part, "cls", None)

@@ -4,6 +4,6 @@
         balance = await t.read("alice")
         await t.write("alice", balance - 10)
 
-What lies below decides what a transaction may see; what lies above, simulation or live, how coroutines are run and packets
-are carried.
+The protocols below decide what a transaction may see; the layers above, simulation or live, how coroutines are run and packets
+are sent.
 """

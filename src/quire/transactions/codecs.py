@@ -1,4 +1,4 @@
-"""How values become bytes, which are what a store keeps."""
+"""Codecs for values: a store keeps bytes, and a codec converts values to bytes and back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from quire.model.payloads import as_bytes
 
 
 class Codec(NamedTuple):
-    """`encode` must give the same bytes for equal values: they are compared when a transaction is tried again."""
+    """`encode` must give the same bytes for equal values: the bytes are compared when a transaction is retried."""
 
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
 
 
 BYTES = Codec(lambda value: as_bytes(value, "a value"), lambda value: value)
-"""Values are bytes already."""
+"""Values are bytes."""
 JSON = Codec(msgspec.json.Encoder(order="sorted").encode, msgspec.json.decode)
-"""Values are whatever JSON can say."""
+"""Values are anything that JSON can represent."""

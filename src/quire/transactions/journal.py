@@ -1,4 +1,4 @@
-"""The journal of a replica: its records as bytes, and its state from what a journal holds."""
+"""The journal of a store's replica: encodes its records, and rebuilds its state from a journal."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _TYPES: dict[type, int] = {
 
 
 def entry(record: Record) -> Entry:
-    """A record as a journal takes it."""
+    """A record, encoded for the journal."""
     return _TYPES[type(record)], _encode(record)
 
 
 def checkpoint(state: Durable) -> tuple[list[Entry], Iterator[bytes]]:
-    """With what a journal begins anew, and the state in chunks, which may be asked for while it goes on changing."""
+    """The records with which a journal starts afresh, and the state in chunks, which may be taken while the state changes."""
     return [entry(records.Began(state.incarnation))], (_framed(piece) for piece in PieceReader(state))
 
 
 def read_state(found: Recovered, holds: Holds) -> Durable | None:
-    """What a replica knew when its process ended; None: it never began to take part."""
+    """The durable state of a replica when its process ended; None: it never began to take part."""
     return restored(_read(found), holds)
 
 
@@ -58,7 +58,7 @@ def _read(found: Recovered) -> Iterator[AnyRecord]:
     if found.snapshot is not None:
         yield from _unframed(found.snapshot.chunks())
     for record in found.records:
-        if record.type != SNAPSHOT:  # The journal's own.
+        if record.type != SNAPSHOT:  # A record of the journal itself.
             yield _decoder.decode(record.body)
 
 

@@ -1,4 +1,4 @@
-"""The nodes of a store from its options: replicas first, then their clients, each a process of its own."""
+"""Creates the nodes of a store from its options: replicas first, then their clients, each a process of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=600_000)]
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The same for all processes of one store."""
+    """Options, which are the same for all processes of one store."""
 
     replication: Literal["all", "majority"] = "majority"
     copies: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
@@ -34,7 +34,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placement(replicas: int, options: StoreOptions) -> Placement:
-    """Raises BadInput where the options make no sense together."""
+    """The placement of keys at replicas; raises BadInput where the options contradict each other."""
     if options.order == "stable" and options.replication == "majority":
         raise BadInput("transactions can wait for stable requests only where all replicas must agree; choose replication=all")
     return Placement(replicas, options.copies or None)

@@ -1,4 +1,4 @@
-"""What the trace of a store holds: every read, write, commit and abort, where it was asked for and where it was done.
+"""Records the trace of a store: every read, write, commit and abort, at the client and at the replicas.
 
 docs/trace.md says which columns mean what.
 """
@@ -12,7 +12,7 @@ from quire.trace.log import Address
 
 
 def record(recorder: EventRecorder, notice: Notice) -> None:
-    """Write down what a node tells, if it belongs into a trace."""
+    """Record a notice of a node, if it belongs in a trace."""
     if isinstance(notice, Traced):
         address = Address(dests=notice.dests, object=notice.key, op=notice.op, txn=str(notice.t))
         if notice.kind == "view":

@@ -1,10 +1,11 @@
-"""The store that a client holds: transactions that are tried again by themselves as long as that can help.
+"""The store as a client sees it: transactions that are retried automatically as long as that can help.
 
-A transaction that came too late is retried under a younger timestamp: at once where keys are reserved for it, else after a
-random pause. `run` calls its program once more. For `async with`, what the block did so far is done again behind its back:
-as long as every read gives the same value it cannot tell the difference, and where one has changed it has to be told.
+A transaction that came too late is retried under a younger timestamp: at once where keys are reserved for it, otherwise after a
+random pause. `run` calls its program again. For `async with`, the reads and writes of the block so far are repeated
+transparently: as long as every read gives the same value the block cannot tell the difference, and if one has changed, it gets
+an error.
 
-No call waits for ever: what the replicas do not answer in time raises NoQuorum, or OutcomeUnknown where it may be done.
+No call waits for ever: if the replicas do not answer in time it raises NoQuorum, or OutcomeUnknown if it may have been done.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a transaction is tried, and how long at most it pauses before the second time; twice as long each time."""
+    """How often a transaction is tried, and the longest pause before the second try, which doubles with each further one."""
 
     tries: int = 16
     pause_ns: int = 20 * MILLISECOND
@@ -45,7 +46,7 @@ class Counts(msgspec.Struct):
 
     committed: int = 0
     aborted: int = 0
-    """Transactions that ended without effect, those that were then tried again among them."""
+    """Transactions that ended without effect, including those that were then retried."""
     retries: int = 0
 
 
@@ -65,7 +66,7 @@ class Store:
         self.codec = codec
         self.retries = retries or Retries()
         self.timeout_s = timeout_s
-        """How long a call may take where nothing else is said."""
+        """How long a call may take by default."""
         self.counts = Counts()
         self.reasons: dict[str, int] = {}
         """Why transactions were aborted, and how often."""
@@ -73,7 +74,7 @@ class Store:
         self._calls = 0
         self._open: dict[int, Promise] = {}
         self._over: BaseException | None = None
-        """Why nothing is answered any more."""
+        """Why no request is answered any more."""
 
     def transaction(self, *, timeout_s: float | None = None) -> Transaction:
         """To be used in `async with`, whose end commits, unless by an exception, which aborts.
@@ -113,7 +114,7 @@ class Store:
                 return result
 
     def on_notice(self, notice: Notice) -> None:
-        """What the node answers."""
+        """Handle an answer of the node."""
         match notice:
             case Began(call=call, t=t):
                 self._keep(call, t)
@@ -130,7 +131,7 @@ class Store:
             promise.keep(value)
 
     def give_up(self, error: BaseException) -> None:
-        """Nothing will be answered any more, to whoever asks now or later."""
+        """No request, present or later, will be answered any more: all raise this error."""
         self._over = error
         while self._open:
             self._open.popitem()[1].fail(error)
@@ -142,8 +143,8 @@ class Store:
         self.reasons[name] = self.reasons.get(name, 0) + 1
 
     async def withdraw(self, t: Timestamp, *, again: bool = False) -> None:
-        """End a transaction without effect. Where nothing is answered any more it has none, and the error that made whoever
-        runs it give up says more."""
+        """End a transaction without effect. If no request is answered any more this raises nothing: the transaction has no
+        effect anyway, and the error that made the caller give up is more useful."""
         try:
             await self.ask(Finish(t, False, again=again))
         except BaseException as error:
@@ -159,7 +160,7 @@ class Store:
         return await promise
 
     def until_ns(self, timeout_s: float | None) -> int:
-        """When a call ends that begins now and may take so long, or as long as any."""
+        """The deadline of a call that begins now and may take so long, or the default time."""
         seconds = self.timeout_s if timeout_s is None else timeout_s
         if not seconds > 0:
             raise BadInput(f"timeout_s must be more than 0 seconds, not {seconds}")
@@ -174,8 +175,8 @@ class Store:
 
 
 class Transaction:
-    """One transaction, under as many timestamps as it takes. `refused`: the one in whose place it comes, after so many
-    tries. `comes_again`: where trying again may help, somebody does."""
+    """One transaction, under as many timestamps as it takes. `refused`: the refused one that it replaces, after so many tries.
+    `comes_again`: whether the caller retries it where that may help."""
 
     def __init__(
         self,
@@ -214,7 +215,7 @@ class Transaction:
         if kind is None and not self._committed:
             await self.commit()
         elif kind is not None and not isinstance(error, GeneratorExit):
-            # Where the coroutine itself is thrown away there is nobody left to wait for an answer.
+            # If the coroutine itself is being discarded, nobody is left to wait for an answer.
             if not isinstance(error, TransactionError):
                 self._store.aborted(error)
             again = self._comes_again and isinstance(error, TransactionError) and error.retryable
@@ -238,13 +239,13 @@ class Transaction:
         await self._put(key, None, timeout_s)
 
     async def commit(self, *, timeout_s: float | None = None) -> None:
-        """End the transaction before the block ends, which does nothing more then."""
+        """Commit before the block ends; the end of the block then does nothing."""
         await self._persist(lambda until_ns: self._store.ask(Finish(self.t, True, until_ns)), timeout_s)
         self._committed = True
         self._store.counts.committed += 1
 
     async def _put(self, key: str, value: Value, timeout_s: float | None) -> None:
-        # All that a transaction writes is decided upon at once, and travels together.
+        # All writes of a transaction are decided at once, and sent together.
         size = len(key.encode()) + len(value or b"")
         total = self._bytes - self._sizes.get(key, 0) + size
         if total > PAYLOAD_BYTES_MAX:
@@ -258,7 +259,7 @@ class Transaction:
         self.tries += 1
 
     async def _persist(self, ask: Callable[[int], Awaitable[Any]], timeout_s: float | None) -> Any:
-        """Ask until it is answered well, under younger and younger timestamps, or the time is up."""
+        """Ask until it succeeds, under younger and younger timestamps, or the time is up."""
         until_ns = self._store.until_ns(timeout_s)
         until_ns = until_ns if self._until_ns is None else min(until_ns, self._until_ns)
         again = False
@@ -278,7 +279,7 @@ class Transaction:
                 again = True
 
     async def _repeat(self, until_ns: int) -> None:
-        """Start again, and repeat what was done."""
+        """Start again under a new timestamp, and repeat the reads and writes so far."""
         await self._begin()
         for key, value, written in self._did:
             if written:

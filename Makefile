@@ -79,6 +79,7 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.starting
 	$(BIN)/python -m benchmarks.audit
+	$(BIN)/python -m benchmarks.audit_checks
 	$(BIN)/python -m benchmarks.hierarchy
 	$(BIN)/python -m benchmarks.objects
 	$(BIN)/python -m benchmarks.replicated

@@ -27,7 +27,7 @@ class _Pending(NamedTuple):
     ends: str | None = None
 
 
-def random_calls(rng: random.Random) -> Calls:
+def random_calls(rng: random.Random, steps: int | None = None) -> Calls:
     """Roots call objects, which call others and answer. Nothing is ordered, unless all of it is."""
     members = rng.randint(2, 4)
     objects = {
@@ -55,7 +55,7 @@ def random_calls(rng: random.Random) -> Calls:
         logs[p].append(Event("send", *message, (caller[0],), None, None, how, instance))
         pending.append(_Pending(caller[0], message, caller[1], None, how))
 
-    steps = rng.randint(4, 30)
+    steps = steps or rng.randint(4, 30)
     while steps or pending:
         steps = max(0, steps - 1)
         if pending and (not steps or rng.random() < 0.6 or rng.random() < tidy):

@@ -153,6 +153,19 @@ def test_what_a_trace_does_not_say_leaves_it_undecided(tmp_path: Path) -> None:
     assert unnamed.because == "4 sends and deliveries do not name their instance in txn"
 
 
+def test_logs_that_contradict_each_other_leave_it_undecided(tmp_path: Path) -> None:
+    """Each process delivers what the other sends only after it has delivered something itself."""
+    logs = [
+        [start(1, 0, "x", "add", "i"), request(0, 0, (1,), "x", "add", "i")],
+        [start(0, 0, "x", "add", "j"), request(1, 0, (0,), "x", "add", "j")],
+    ]
+    trace = Trace(logs, [[None, None], [None, None]])
+    found = check(tmp_path / "run", trace, ALL_CONFLICT)
+
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.because == "the logs contradict each other: a delivery of 1:0 happened before it was sent"
+
+
 def test_conflicts_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="must list operations for each operation of each object"):
         check(tmp_path / "run", EARLY, {"conflicts": ["add"]})

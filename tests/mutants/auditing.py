@@ -11,6 +11,7 @@ ORACLE = "tests/audit/test_oracle.py"
 PLANTED = f"{ORACLE}::test_a_planted_fault_is_found_alone"
 SERIALISABLE = "tests/audit/test_serialisable.py"
 PIECES = "tests/audit/test_transaction_pieces.py"
+CALL_SEGMENTS = "tests/audit/test_call_segments.py"
 SIGNIFICANT = "tests/audit/test_significant.py"
 ISOLATION = "tests/audit/test_isolation.py"
 
@@ -209,9 +210,9 @@ MUTATIONS = [
     ),
     Mutation(
         name="edges that go back in the order of commits settle it",
-        module="pipeline/auditing/checks/serialisable.py",
-        right="(found.part.apart and min(found.part.backward) == 0)",
-        wrong="found.part.apart",
+        module="pipeline/auditing/transaction_pieces.py",
+        right="self.apart and min(self.backward) == 0",
+        wrong="self.apart",
         tests=(f"{PIECES}::test_the_verdict_is_the_same_for_every_number_of_pieces",),
     ),
     Mutation(
@@ -227,5 +228,64 @@ MUTATIONS = [
         right="find_wrong(rows, history, ends=first)",
         wrong="find_wrong(rows, history, ends=True)",
         tests=(f"{PIECES}::test_pieces_that_settle_it_say_what_one_task_says",),
+    ),
+    Mutation(
+        name="an order explains a read though there is a later version before it",
+        module="pipeline/auditing/isolation_pieces.py",
+        right="none | (before != place(write))",
+        wrong="none | (before < place(write))",
+        tests=(f"{PIECES}::test_an_order_explains_sessions_and_reads_of_the_last_version",),
+    ),
+    Mutation(
+        name="an order explains sessions that go back in it",
+        module="pipeline/auditing/isolation_pieces.py",
+        right="_out_of_session(piece, history, ranks) + _not_the_last",
+        wrong="_not_the_last",
+        tests=(f"{PIECES}::test_an_order_explains_sessions_and_reads_of_the_last_version",),
+    ),
+    Mutation(
+        name="the shortest cycle is searched only from where an edge goes far back",
+        module="pipeline/auditing/cycles.py",
+        right="rank[first] >= rank[second]",
+        wrong="rank[first] > rank[second] + 1",
+        tests=(
+            f"{SERIALISABLE}::test_counts_equal_brute_force[True]",
+            f"{SERIALISABLE}::test_a_violation_is_explained_in_one_sentence",
+        ),
+    ),
+    Mutation(
+        name="what is delivered late is judged in segments",
+        module="pipeline/auditing/call_segments.py",
+        right="        (delivered & calls.own, sent[calls.message]),\n",
+        wrong="",
+        tests=(f"{CALL_SEGMENTS}::test_what_is_delivered_late_leaves_it_to_one_task",),
+    ),
+    Mutation(
+        name="an instance that began long before a segment is not missed there",
+        module="pipeline/auditing/call_segments.py",
+        right="        ((calls.what == SEND_RESPONSE) & calls.own, began[calls.instance]),\n",
+        wrong="",
+        tests=(f"{CALL_SEGMENTS}::test_an_instance_that_lasts_long_leaves_it_to_one_task",),
+    ),
+    Mutation(
+        name="segments do not compare how processes number their messages",
+        module="pipeline/auditing/call_segments.py",
+        right="(self.fits and self._is_numbered())",
+        wrong="self.fits",
+        tests=(f"{CALL_SEGMENTS}::test_messages_that_are_not_numbered_from_0_on_leave_it_to_one_task",),
+    ),
+    Mutation(
+        name="a segment judges what is beside it, too",
+        module="pipeline/auditing/significance.py",
+        right="if top < 0 or not own[index]:",
+        wrong="if top < 0:",
+        tests=(f"{CALL_SEGMENTS}::test_segments_that_settle_it_say_what_one_task_says",),
+    ),
+    Mutation(
+        name="a segment is read with what happens right beside it alone",
+        module="pipeline/auditing/call_segments.py",
+        right="_SIDE = 4\n",
+        wrong="_SIDE = 0\n",
+        tests=(f"{CALL_SEGMENTS}::test_segments_that_settle_it_say_what_one_task_says",),
     ),
 ]

@@ -109,27 +109,36 @@ class EventSlices:
         self._sizes[process] += part.rows
 
     def events(self) -> Events:
+        """All that was added. Nothing can be added after it."""
         parts = self._parts
+        if not self._pos:
+            for part in parts:
+                part.pos = []
+        if self._numbered:
+            for part in parts:
+                part.implied = part.implied or [np.zeros(part.rows, np.bool_)]
         return Events(
             np.concatenate(([0], np.cumsum(self._sizes))).astype(np.int64),
-            _gather([chunk for part in parts for chunk in part.kind], np.int8),
-            _gather([chunk for part in parts for chunk in part.origin], np.int32),
-            _gather([chunk for part in parts for chunk in part.seq], np.int64),
-            _gather([chunk for part in parts for chunk in part.lamport], np.int64),
-            _gather([chunk for part in parts for chunk in part.pos] if self._pos else [], np.int64),
-            _gather([chunk for part in parts for chunk in part.dest_count], np.int32),
-            _gather([chunk for part in parts for chunk in part.dests], np.int32),
+            _gather(parts, "kind", np.int8),
+            _gather(parts, "origin", np.int32),
+            _gather(parts, "seq", np.int64),
+            _gather(parts, "lamport", np.int64),
+            _gather(parts, "pos", np.int64),
+            _gather(parts, "dest_count", np.int32),
+            _gather(parts, "dests", np.int32),
             self._ordered,
-            _gather([chunk for part in parts for chunk in part.time_ns], np.int64),
+            _gather(parts, "time_ns", np.int64),
             any(part.views for part in parts),
-            _gather([chunk for part in parts for chunk in part.implied or [np.zeros(part.rows, np.bool_)]], np.bool_)
-            if self._numbered
-            else np.empty(0, np.bool_),
+            _gather(parts, "implied", np.bool_),
         )
 
 
-def _gather(chunks: Sequence[np.ndarray], kind: type) -> np.ndarray:
-    """The chunks in one writable array; for a read-only one, the kernels would be compiled again."""
+def _gather(parts: Sequence[_Part], name: str, kind: type) -> np.ndarray:
+    """A column in one writable array: the kernels would be compiled once more for any other kind of array. The parts lose it,
+    so that nothing is kept twice for longer than it must."""
+    chunks: Chunks = [chunk for part in parts for chunk in getattr(part, name)]
+    for part in parts:
+        setattr(part, name, [])
     return np.concatenate([np.empty(0, kind), *chunks], dtype=kind)
 
 

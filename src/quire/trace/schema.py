@@ -59,6 +59,9 @@ IMPORTED = pa.schema(
     ]
 )
 
+WORD_COLUMNS = ("group", "object", "op", "txn")
+"""Of which there may be as many words as rows."""
+
 DELTA_COLUMNS = ("pos", "seq", "lamport", "time_ns")
 DICTIONARY_COLUMNS = (
     "run", "process", "kind", "origin", "group", "dests.list.element", "packet", "fanout", "header_bytes", "payload_bytes",

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,7 +25,7 @@ from quire.trace.executions import EXECUTIONS
 from quire.trace.log import Names
 from quire.trace.records import COUNT
 from quire.trace.rows import spread
-from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, EVENT, FORMAT, ROW_GROUP_ROWS, SCHEMA, RunInfo
+from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, EVENT, FORMAT, ROW_GROUP_ROWS, SCHEMA, WORD_COLUMNS, RunInfo
 from quire.trace.tables import Integers
 
 REPORT = "report.html"
@@ -86,7 +87,7 @@ class RunWriter:
             file = self._files.get(process)
             if file is None:
                 file = self._files[process] = open_trace(self._staging.path / "trace" / f"p{process:05d}.parquet")
-            file.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            write_rows(file, rows)
 
     def close(self, process: int) -> None:
         """Nothing more comes of this process. A large group has more files than may be open at once."""
@@ -111,6 +112,19 @@ def open_trace(path: Path, schema: pa.Schema = SCHEMA) -> pq.ParquetWriter:
         column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
         write_statistics=[name for name in _STATISTICS if name in schema.names],
     )
+
+
+def write_rows(file: pq.ParquetWriter, rows: pa.Table) -> None:
+    """Write rows in row groups, each with few more words in its dictionaries than it has: Arrow would write all that are there,
+    which may be a word for every transaction, to each of them."""
+    for start in range(0, rows.num_rows, ROW_GROUP_ROWS):
+        group = rows.slice(start, ROW_GROUP_ROWS)
+        for name in WORD_COLUMNS:
+            column: Any = group[name]
+            if any(len(chunk.dictionary) > group.num_rows for chunk in column.chunks):
+                own = column.combine_chunks().cast(pa.string()).dictionary_encode()
+                group = group.set_column(group.schema.get_field_index(name), group.schema.field(name), own)
+        file.write_table(group, row_group_size=ROW_GROUP_ROWS)
 
 
 def check_new(directory: Path, *, force: bool) -> None:

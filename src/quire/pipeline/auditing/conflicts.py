@@ -18,25 +18,25 @@ from quire.pipeline.auditing.total import first_inversion
 from quire.pipeline.compiled import compiled
 
 
-class Opposites(NamedTuple):
-    """How many pairs of destinations disagree; and for the first pair, two requests in the order in which one begins them."""
+class Opposite(NamedTuple):
+    """Two destinations that disagree, and of two requests that the one begins in this order, the other in the other, where the
+    one begins each of them, and then the other."""
 
-    pairs: int = 0
-    one: int = -1
-    other: int = -1
-    first: int = -1
-    second: int = -1
+    one: int
+    other: int
+    entries: tuple[int, int, int, int]
 
 
 def opposite_orders(
-    bounds: np.ndarray, request: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray, requests: int
-) -> Opposites:
+    bounds: np.ndarray, request: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray, requests: int,
+    own: np.ndarray,
+) -> list[Opposite]:  # fmt: skip
     """Compare the sequences of requests begun at each destination; those of destination d are at `bounds[d]` to
-    `bounds[d + 1]`."""
+    `bounds[d + 1]`. Of two requests in different orders the second is one of the `own`, where the one destination begins it."""
     edges, nodes = connect(bounds, request, op, kind, conflicts, requests)
     left = unsorted(edges, nodes, np.ones(nodes, np.bool_))
     if not left[:requests].any():
-        return Opposites()
+        return []
     left = unsorted(edges[:, ::-1].copy(), nodes, left)
     kept = np.flatnonzero(left[request])
     at: defaultdict[int, list[int]] = defaultdict(list)
@@ -47,14 +47,13 @@ def opposite_orders(
     for indices in at.values():
         for one, other in combinations(indices, 2):
             common[int(destination[one]), int(destination[other])].append((one, other))
-    found = Opposites()
+    found = []
     for pair in sorted(common):
         here, there = np.array(sorted(common[pair]), np.int64).T
         both = conflicts[kind[pair[0]]] & conflicts[kind[pair[1]]]
-        first, second = first_inversion(there.copy(), op[here], both)
-        if first >= 0 and not found.pairs:
-            found = Opposites(0, *pair, int(request[here[first]]), int(request[here[second]]))
-        found = found._replace(pairs=found.pairs + (first >= 0))
+        first, second = first_inversion(there.copy(), op[here], both, own[here])
+        if first >= 0:
+            found.append(Opposite(*pair, (int(here[first]), int(here[second]), int(there[first]), int(there[second]))))
     return found
 
 

@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from quire.pipeline.compiled import compiled
+
+_STEPS_MAX = 2_000_000_000
+"""The shortest cycle is searched for so long."""
+
+
+class Knots(NamedTuple):
+    """How many strongly connected components there are, and the edges of a shortest cycle."""
+
+    components: int
+    cycle: list[int]
+
+
+def find_knots(edges: np.ndarray, nodes: int, ranks: Callable[[], np.ndarray]) -> Knots:
+    """Edges may come twice: the first of equal ones counts. `ranks` of the nodes are asked for if there is a cycle; it is the
+    faster to find, the fewer edges go back in their order."""
+    begin, order = outgoing(edges, nodes)
+    component, count = strongly_connected(begin, edges[order, 1])
+    if not count:
+        return Knots(0, [])
+    inside = np.flatnonzero((component[edges[:, 0]] >= 0) & (component[edges[:, 0]] == component[edges[:, 1]]))
+    _, first = np.unique(edges[inside, 0] * nodes + edges[inside, 1], return_index=True)
+    kept = inside[first]
+    inner = edges[kept]
+    begin, order = outgoing(inner, nodes)
+    return Knots(int(count), kept[shortest(inner, begin, order, component, ranks(), _STEPS_MAX)].tolist())
 
 
 @compiled
@@ -75,9 +103,17 @@ def strongly_connected(begin: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, 
 
 
 @compiled
-def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, component: np.ndarray, steps_max: int) -> np.ndarray:
-    """The edges of the shortest cycle found, searching from every node of a component until `steps_max` steps are used up."""
+def shortest(
+    edges: np.ndarray, begin: np.ndarray, order: np.ndarray, component: np.ndarray, rank: np.ndarray, steps_max: int
+) -> np.ndarray:  # fmt: skip
+    """The edges of the shortest cycle. Every cycle goes back somewhere, whatever the `rank` of the nodes is; so it is searched
+    from those nodes from which an edge goes back, as long as that is affordable. It begins with its least node."""
     nodes = len(begin) - 1
+    goes_back = np.zeros(nodes, np.bool_)
+    for edge in range(len(edges)):
+        first, second = edges[edge]
+        if component[first] >= 0 and component[first] == component[second] and rank[first] >= rank[second]:
+            goes_back[first] = True
     best = np.empty(0, np.int64)
     queue = np.empty(nodes, np.int64)
     came = np.full(nodes, -1, np.int64)
@@ -85,7 +121,7 @@ def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, component:
     far = np.zeros(nodes, np.int64)
     steps = 0
     for source in range(nodes):
-        if component[source] < 0:
+        if not goes_back[source]:
             continue
         if len(best) == 2 or (len(best) and steps > steps_max):
             break
@@ -113,4 +149,8 @@ def shortest(edges: np.ndarray, begin: np.ndarray, order: np.ndarray, component:
             for step in range(length - 1, -1, -1):
                 best[step] = edge
                 edge = came[edges[edge, 0]]
-    return best
+    least = 0
+    for step in range(len(best)):
+        if edges[best[step], 0] < edges[best[least], 0]:
+            least = step
+    return np.concatenate((best[least:], best[:least]))

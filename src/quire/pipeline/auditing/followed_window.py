@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from quire.model.orders import Guarantee
+from quire.pipeline.auditing.calls import COLUMNS
 from quire.pipeline.auditing.checks import serialisable, significant
 from quire.pipeline.auditing.checks.serialisable import judge_transactions
-from quire.pipeline.auditing.checks.significant import COLUMNS, judge_calls, parse_conflicts
+from quire.pipeline.auditing.checks.significant import judge_calls, parse_conflicts
 from quire.pipeline.auditing.transactions import parse_versions
 from quire.pipeline.labels import Labelled
 from quire.trace.kinds import DELIVER, SEND, VIEW

@@ -105,7 +105,7 @@ class Together:
                 width = len(history.memberships) + 2
                 shared, kind = np.unique((membership[here] + 2) * width + membership[there] + 2, return_inverse=True)
                 meet = self._meet(np.stack(np.divmod(shared, width), axis=1) - 2, one, other)
-                before, after = first_inversion(there, kind.astype(np.int64), meet)
+                before, after = first_inversion(there, kind.astype(np.int64), meet, np.ones(len(there), np.bool_))
                 if before >= 0 and not found.pairs:
                     found = Disagreements(0, one, other, int(ids[here[before]]), int(ids[here[after]]))
                 found = found._replace(pairs=found.pairs + (before >= 0))

@@ -17,13 +17,14 @@ Source: Biswas and Enea, On the complexity of checking transactional consistency
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from quire.pipeline.auditing.transactions import TransactionHistory
 from quire.pipeline.causes import arrange
-from quire.pipeline.compiled import compiled
+from quire.pipeline.compiled import compiled, first_not_below, piece
 from quire.pipeline.labels import Labelled
 
 
@@ -58,8 +59,7 @@ class Sessions(msgspec.Struct):
 
 
 def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
-    txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
-    process = rows.processes()
+    txn = rows.codes["txn"]
     sends = np.flatnonzero((rows.kind == 0) & (txn >= 0))
     sends = sends[history.committed[txn[sends]]]
     codes, first = np.unique(txn[sends], return_index=True)
@@ -68,7 +68,7 @@ def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
     code, begin = codes[order], begin[order]
     number = np.full(len(history.committed), -1, np.int64)
     number[code] = np.arange(len(code))
-    homes, session = np.unique(process[begin], return_inverse=True)
+    homes, session = np.unique(rows.processes()[begin], return_inverse=True)
     start = np.searchsorted(session, np.arange(len(homes) + 1)).astype(np.int64)
     initial = len(code)
     read = history.read[history.source >= -1]
@@ -81,37 +81,55 @@ def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
     kept = kept[np.lexsort((read[kept], reader[kept]))]
     write = history.write[history.committed[txn[history.write]]]
     author = number[txn[write]]
-    written = np.unique(np.stack((session[author], obj[write], author), axis=1), axis=0)
-    return Sessions(number, code, start, session, reader[kept], wrote[kept], obj[read[kept]], read[kept], written)
+    written = np.stack((session[author], rows.of("object", write), author), axis=1)
+    written = written[np.lexsort((written[:, 2], written[:, 1], written[:, 0]))]
+    written = written[np.append(True, (written[1:] != written[:-1]).any(axis=1))[: len(written)]]
+    return Sessions(number, code, start, session, reader[kept], wrote[kept], rows.of("object", read[kept]), read[kept], written)
 
 
-def order_of(sessions: Sessions, level: Level) -> tuple[np.ndarray, np.ndarray]:
-    """The edges (a transaction, one that it precedes), and for each: the reason, the object, and the read that shows it (-1 if
-    none)."""
-    count = len(sessions.code)
-    inside = np.flatnonzero(sessions.session[1:] == sessions.session[:-1]) if count else np.empty(0, np.int64)
-    reads = np.stack((sessions.writer, sessions.reader), axis=1)
-    firsts = sessions.start[:-1]
-    edges = [
-        np.stack((inside, inside + 1), axis=1), np.stack((np.full(len(firsts), count), firsts), axis=1), reads,
-    ]  # fmt: skip
-    nothing = np.full(len(inside) + len(firsts), -1, np.int64)
-    read_numbers = np.arange(len(sessions.reader))
-    about = [
-        np.stack((np.full(len(nothing), SESSION), nothing, nothing), axis=1),
-        np.stack((np.full(len(reads), READ), sessions.object, read_numbers), axis=1),
-    ]
-    base = np.concatenate(edges)
-    depth = arrange(base[:, 1], base[:, 0], np.zeros(count + 1, np.int64)).depth
-    if (depth >= 0).all():
-        seen = _seen(sessions, level, depth)
-        edges.append(np.stack((seen[:, 0], sessions.writer[seen[:, 1]]), axis=1))
-        about.append(np.stack((np.full(len(seen), SEEN), sessions.object[seen[:, 1]], seen[:, 1]), axis=1))
-    every, said = np.concatenate(edges).astype(np.int64), np.concatenate(about).astype(np.int64)
-    keep = every[:, 0] != every[:, 1]
-    every, said = every[keep], said[keep]
-    _, once = np.unique(every[:, 0] * (count + 1) + every[:, 1], return_index=True)
-    return every[once].copy(), said[once].copy()
+class Orders:
+    """In what order the levels put the transactions."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        count = len(sessions.code)
+        self.nodes = count + 1
+        inside = np.flatnonzero(sessions.session[1:] == sessions.session[:-1]) if count else np.empty(0, np.int64)
+        firsts = sessions.start[:-1]
+        self._in_sessions = len(inside) + len(firsts)
+        self._base = np.concatenate((
+            np.stack((inside, inside + 1), axis=1), np.stack((np.full(len(firsts), count), firsts), axis=1),
+            np.stack((sessions.writer, sessions.reader), axis=1),
+        )).astype(np.int64)  # fmt: skip
+        self._depth = arrange(self._base[:, 1], self._base[:, 0], np.zeros(self.nodes, np.int64)).depth
+
+    def at(self, level: Level) -> Ordered:
+        """The order at this level. Where sessions and reads alone are a cycle, nothing can be said to have been seen."""
+        if (self._depth < 0).any():
+            return Ordered(self._sessions, self._base, self._in_sessions, np.empty(0, np.int64))
+        seen = _seen(self._sessions, level, self._depth)
+        edges = np.stack((seen[:, 0], self._sessions.writer[seen[:, 1]]), axis=1)
+        return Ordered(self._sessions, np.concatenate((self._base, edges)), self._in_sessions, seen[:, 1])
+
+
+class Ordered(NamedTuple):
+    """Pairs of transactions of which the first comes before the second: in a session, by a read, or because it was seen."""
+
+    sessions: Sessions
+    edges: np.ndarray
+    in_sessions: int
+    seen_by: np.ndarray
+    """Of the last of the pairs, the read that says so."""
+
+    def about(self, edge: int) -> tuple[int, int, int]:
+        """Why the first comes before the second, the object that it is about, and the read that says so (-1 for none)."""
+        if edge < self.in_sessions:
+            return SESSION, -1, -1
+        read = edge - self.in_sessions
+        if read < len(self.sessions.reader):
+            return READ, int(self.sessions.object[read]), read
+        read = int(self.seen_by[read - len(self.sessions.reader)])
+        return SEEN, int(self.sessions.object[read]), read
 
 
 def _seen(sessions: Sessions, level: Level, depth: np.ndarray) -> np.ndarray:
@@ -119,10 +137,10 @@ def _seen(sessions: Sessions, level: Level, depth: np.ndarray) -> np.ndarray:
     begin = np.searchsorted(sessions.reader, np.arange(len(sessions.code) + 1)).astype(np.int64)
     order = np.argsort(depth[:-1], kind="stable")
     objects = int(max(sessions.object.max(initial=0), sessions.written[:, 1].max(initial=0))) + 1
-    keys = sessions.written[:, 0] * objects + sessions.written[:, 1]
+    nodes = len(sessions.code) + 1
+    keys = (sessions.written[:, 0] * objects + sessions.written[:, 1]) * nodes + sessions.written[:, 2]
     found: np.ndarray = seen_writers(
-        int(level), order, begin, sessions.writer, sessions.object, sessions.session, sessions.start, keys,
-        sessions.written[:, 2].copy(), objects,
+        int(level), order, begin, sessions.writer, sessions.object, sessions.session, sessions.start, keys, objects
     )  # fmt: skip
     return found
 
@@ -130,11 +148,11 @@ def _seen(sessions: Sessions, level: Level, depth: np.ndarray) -> np.ndarray:
 @compiled
 def seen_writers(
     level: int, order: np.ndarray, begin: np.ndarray, writer: np.ndarray, obj: np.ndarray, session: np.ndarray,
-    start: np.ndarray, keys: np.ndarray, author: np.ndarray, objects: int,
+    start: np.ndarray, keys: np.ndarray, objects: int,
 ) -> np.ndarray:  # fmt: skip
     """Visit the transactions in an order in which every transaction comes after those it has seen."""
     sessions, count = len(start) - 1, len(session)
-    known = np.zeros((count if level == 2 else 0, sessions), np.int64)
+    known = np.zeros((count if level == 2 else 0, sessions), np.int32)
     upto = np.zeros(sessions, np.int64)
     found, size = np.empty((1024, 2), np.int64), 0
     for txn in order:
@@ -153,14 +171,14 @@ def seen_writers(
                     seen = writer[earlier]
                     if seen == count or seen == writer[at]:
                         continue
-                    if _last_writer(keys, author, session[seen] * objects + obj[at], seen + 1) == seen:
+                    if _last_writer(keys, session[seen] * objects + obj[at], seen + 1, count + 1) == seen:
                         found = _with_room(found, size)
                         found[size, 0], found[size, 1] = seen, at
                         size += 1
             for other in range(sessions):
                 if upto[other] == 0:
                     continue
-                last = _last_writer(keys, author, other * objects + obj[at], start[other] + upto[other])
+                last = _last_writer(keys, other * objects + obj[at], start[other] + upto[other], count + 1)
                 if last >= 0 and last != writer[at]:
                     found = _with_room(found, size)
                     found[size, 0], found[size, 1] = last, at
@@ -194,9 +212,8 @@ def _with_room(found: np.ndarray, size: int) -> np.ndarray:
     return bigger
 
 
-@compiled
-def _last_writer(keys: np.ndarray, author: np.ndarray, key: int, end: int) -> int:
-    """The last transaction before `end` that wrote the object of `key` in its session, or -1."""
-    low, high = np.searchsorted(keys, key), np.searchsorted(keys, key, side="right")
-    at = low + np.searchsorted(author[low:high], end) - 1
-    return author[at] if at >= low else -1
+@piece
+def _last_writer(keys: np.ndarray, key: int, end: int, nodes: int) -> int:
+    """The last transaction before `end` that wrote this, or -1."""
+    at = first_not_below(keys, 0, len(keys), key * nodes + end) - 1
+    return keys[at] - key * nodes if at >= 0 and keys[at] >= key * nodes else -1

@@ -86,10 +86,10 @@ def build(
 @compiled
 def too_early(
     bounds: np.ndarray, message: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray,
-    node_of: np.ndarray, before: np.ndarray,
+    node_of: np.ndarray, before: np.ndarray, own: np.ndarray, place: np.ndarray,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """How many messages stand, in their sequence, before a conflicting one that significantly precedes them; and for the first,
-    its index and that of the other. In a sequence whose kind is negative, all messages conflict."""
+    """In sequences of messages: how many of the `own` come before one that conflicts with them and significantly precedes them,
+    and of that with the least `place` its index and that of the other. Where a sequence's kind is negative, all conflict."""
     size = len(message)
     lowest = np.empty(size + 1, np.int64)
     visited = np.full(len(before), -1, np.int64)
@@ -105,7 +105,7 @@ def too_early(
             lowest[index] = min(lowest[index + 1], node) if node >= 0 else lowest[index + 1]
         for index in range(low, high):
             top = node_of[message[index]]
-            if top < 0:
+            if top < 0 or not own[index]:
                 continue
             bottom = far
             later = index + 1
@@ -132,7 +132,7 @@ def too_early(
                         stack[depth] = past
                         depth += 1
             if hit >= 0:
-                if count == 0:
+                if count == 0 or place[index] < place[first]:
                     first = index
                     for later in range(index + 1, high):
                         if node_of[message[later]] == hit:

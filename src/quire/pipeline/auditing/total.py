@@ -269,15 +269,15 @@ def disagreements(ids: np.ndarray, start: np.ndarray, size: int) -> Disagreement
 
 
 @compiled
-def first_inversion(there: np.ndarray, kind: np.ndarray, ordered: np.ndarray) -> tuple[int, int]:
-    """The first two messages that one member delivers in this order and another the other way round, among those whose kinds
-    have to be `ordered`. `there`: the other member's position of each message."""
+def first_inversion(there: np.ndarray, kind: np.ndarray, ordered: np.ndarray, own: np.ndarray) -> tuple[int, int]:
+    """Two messages in the order of one member that another has the other way round, where the order of their kinds
+    matters: `there` is where the other has each of them. The second is one of the `own`."""
     furthest = np.full(len(ordered), -1, np.int64)
     at = np.full(len(ordered), -1, np.int64)
     for index in range(len(there)):
         mine = kind[index]
         for other in range(len(ordered)):
-            if ordered[mine, other] and furthest[other] > there[index]:
+            if own[index] and ordered[mine, other] and furthest[other] > there[index]:
                 return at[other], index
         if there[index] > furthest[mine]:
             furthest[mine] = there[index]

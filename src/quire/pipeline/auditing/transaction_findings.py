@@ -65,6 +65,11 @@ def lacks(committed: bool, unsaid: int, reads: int) -> str:
     return ""
 
 
+def say_unknown(objects: int) -> str:
+    """That versions of so many objects have no known order."""
+    return f"the order of the versions of {objects} objects is not known" if objects else ""
+
+
 def find_wrong(rows: Labelled, history: TransactionHistory, *, ends: bool = True) -> Wrong:
     """Find reads that no order explains and, if `ends` is set, transactions that both committed and aborted."""
     txn = rows.codes["txn"]

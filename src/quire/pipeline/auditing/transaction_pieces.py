@@ -7,12 +7,16 @@ of the logical times at which they committed. If neither agrees with all edges, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from quire.pipeline.auditing.transactions import COLUMNS
+from quire.pipeline.auditing.total import identify
+from quire.pipeline.auditing.transaction_findings import lacks, say_unknown
+from quire.pipeline.auditing.transactions import COLUMNS, TransactionHistory, commit_ranks
 from quire.pipeline.columns import kinds, numbers, present
 from quire.pipeline.hashing import bytes_of, hash_texts
 from quire.pipeline.labels import Labelled, LabelledSlices
@@ -20,11 +24,60 @@ from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
 from quire.trace.kinds import DELIVER, SEND, VIEW
 
-ROWS_PER_PIECE = 2_500_000
+ROWS_PER_PIECE = 5_000_000
+"""Every piece reads the whole trace, and keeps its own part of it."""
 
+_AS_MET = ("txn",)
 _NOWHERE = -1
 _READ, _WRITE, _END = range(3)
 _OPERATIONS = {"r": _READ, "w": _WRITE, "commit": _END, "abort": _END}
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What a piece says of its objects that only means something together with what the others say."""
+
+    apart: bool = True
+    """Whether its objects can be judged without the others."""
+    backward: tuple[int, int] = (0, 0)
+    """How much each of the orders that may explain all does not explain."""
+    lacking: dict[int, int] = {}
+    """By transaction, how many more reads it asked for than say what they saw."""
+    committed: bool = False
+    reads: int = 0
+    unknown: int = 0
+    """Objects whose versions have no known order."""
+
+    def joined(self, other: Part) -> Part:
+        lacking = Counter(self.lacking)
+        for txn, count in other.lacking.items():
+            lacking[txn] += count
+        return Part(
+            self.apart and other.apart,
+            (self.backward[0] + other.backward[0], self.backward[1] + other.backward[1]),
+            dict(lacking), self.committed or other.committed, self.reads + other.reads, self.unknown + other.unknown,
+        )  # fmt: skip
+
+    @property
+    def why(self) -> str:
+        """Why nothing can be said to hold, if so."""
+        unsaid = sum(count for count in self.lacking.values() if count > 0)
+        return lacks(self.committed, unsaid, self.reads) or say_unknown(self.unknown)
+
+    @property
+    def settled(self) -> bool:
+        return self.apart and min(self.backward) == 0
+
+
+def part_of(history: TransactionHistory, backward: tuple[int, int], unknown: int = 0) -> Part:
+    lacking = np.flatnonzero(history.lacking)
+    return Part(
+        backward=backward, lacking=dict(zip(lacking.tolist(), history.lacking[lacking].tolist(), strict=True)),
+        committed=bool(history.committed.any()), reads=len(history.read), unknown=unknown,
+    )  # fmt: skip
+
+
+def count_pieces(groups: Sequence[RowGroup]) -> int:
+    return max(1, -(-sum(group.rows for group in groups) // ROWS_PER_PIECE))
 
 
 class PieceRows(NamedTuple):
@@ -32,28 +85,35 @@ class PieceRows(NamedTuple):
 
     rows: Labelled
     lamport: np.ndarray
-    """Their logical times; -1 if one is not recorded."""
+    """Their logical times; -1 where there is none."""
+    turns: Labelled
+    """Of some of the processes, those sends that are of another transaction than the one before; empty unless asked for."""
     apart: bool
     """Whether all events of each message are about objects of one piece: otherwise pieces cannot be judged apart."""
 
 
-def read_piece(world: World, groups: Sequence[RowGroup], pieces: int, piece: int) -> PieceRows:
-    slices, times, named = LabelledSlices(world, COLUMNS), [np.empty(0, np.int64)], [np.empty((0, 3), np.int64)]
+def read_piece(world: World, groups: Sequence[RowGroup], pieces: int, piece: int, *, turns: bool = False) -> PieceRows:
+    slices, times, named = LabelledSlices(world, COLUMNS, _AS_MET), [np.empty(0, np.int64)], [np.empty((0, 3), np.int64)]
+    sent = LabelledSlices(world, ("txn",), _AS_MET)
     apart = True
     with TraceReader(world.run) as reader:
         for own, table in reader.read_files(groups, ["kind", "origin", "seq", "lamport", *COLUMNS]):
             kind, at = kinds(table["kind"]), _by_word(table["object"], lambda words: hash_texts(*bytes_of(words)) % pieces)
-            op = _by_word(table["op"], _what)
-            op[~present(table["txn"])] = _NOWHERE
+            op, of_some = _by_word(table["op"], _what), present(table["txn"])
+            op[~of_some] = _NOWHERE
             says = ((op == _WRITE) & ((kind == SEND) | (kind == DELIVER))) | ((op == _READ) & ((kind == SEND) | (kind == VIEW)))
             apart = apart and not (says & (at == _NOWHERE)).any()
             origin, seq = (np.where(present(table[name]), numbers(table, name)[0], -1) for name in ("origin", "seq"))
             mine = says & ((origin * 31 + seq) % pieces == piece)
             named.append(np.stack((origin[mine], seq[mine], at[mine]), axis=1).astype(np.int64))
             wanted = (op == _END) | (says & (at == piece))
-            slices.add(own, table.drop_columns(["lamport"]), wanted)
             times.append(np.where(present(table["lamport"]), numbers(table, "lamport")[0], -1)[wanted])
-    return PieceRows(slices.labelled(), np.concatenate(times), apart and _are_about_one(np.concatenate(named)))
+            table = table.drop_columns(["lamport"])
+            slices.add(own, table, wanted)
+            if turns:
+                chosen = (kind == SEND) & of_some & (own[0].process % pieces == piece)
+                sent.add(own, table.drop_columns(["object", "op"]), _first_of_each(table["txn"], chosen))
+    return PieceRows(slices.labelled(), np.concatenate(times), sent.labelled(), apart and _are_about_one(np.concatenate(named)))
 
 
 def _what(operations: Any) -> np.ndarray:
@@ -69,23 +129,31 @@ def _by_word(column: Any, meaning: Callable[[Any], np.ndarray]) -> np.ndarray:
     return np.concatenate(found)
 
 
+def _first_of_each(column: Any, chosen: np.ndarray) -> np.ndarray:
+    """Which of the chosen rows have another word than the chosen one before. In every row group the first is taken for such."""
+    first, begin = np.zeros(len(chosen), np.bool_), 0
+    for chunk in column.chunks:
+        rows = np.flatnonzero(chosen[begin : begin + len(chunk)])
+        word = np.asarray(chunk.indices.fill_null(-1))[rows]
+        first[begin + rows] = np.append(True, word[1:] != word[:-1])[: len(rows)]
+        begin += len(chunk)
+    return first
+
+
 def _are_about_one(named: np.ndarray) -> bool:
-    """Whether all rows of each message belong to one piece."""
-    named = named[np.lexsort((named[:, 1], named[:, 0]))]
-    same = (named[1:, :2] == named[:-1, :2]).all(axis=1)
-    return not (same & (named[1:, 2] != named[:-1, 2])).any()
+    """Whether all rows of each message are of one piece."""
+    message, size = identify(named[:, 0], named[:, 1])
+    piece = np.empty(size, np.int64)
+    piece[message] = named[:, 2]
+    return bool((piece[message] == named[:, 2]).all())
 
 
-def backward(piece: PieceRows, edges: np.ndarray, committed: np.ndarray, ranks: np.ndarray | None) -> tuple[int, int]:
-    """How many edges point backwards in timestamp order (all of them if there are no timestamps), and in commit order."""
-    if not len(edges):
+def count_backward(piece: PieceRows, ranks: np.ndarray | None, pairs: np.ndarray) -> tuple[int, int]:
+    """How many of the pairs go back in the order of the timestamps (or all, where there are none), and in that of commits."""
+    if not len(pairs):
         return 0, 0
-    by_time = len(edges) if ranks is None else int((ranks[edges[:, 0]] >= ranks[edges[:, 1]]).sum())
-    rows = piece.rows
-    ends = np.flatnonzero(rows.codes["op"] == (rows.words["op"].index("commit") if "commit" in rows.words["op"] else -2))
-    txn, lamport = rows.codes["txn"][ends], piece.lamport[ends]
-    first = np.full(len(committed), np.iinfo(np.int64).max)
-    np.minimum.at(first, txn[txn >= 0], lamport[txn >= 0])
-    order = np.empty(len(first), np.int64)
-    order[np.lexsort((np.arange(len(first)), first))] = np.arange(len(first))
-    return by_time, int((order[edges[:, 0]] >= order[edges[:, 1]]).sum())
+    by_time, by_commit = (
+        len(pairs) if order is None else int((order[pairs[:, 0]] >= order[pairs[:, 1]]).sum())
+        for order in (ranks, commit_ranks(piece.rows, piece.lamport))
+    )
+    return by_time, by_commit

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from quire.model.errors import BadInput
 from quire.pipeline.auditing.total import identify
-from quire.pipeline.labels import Labelled
+from quire.pipeline.labels import Labelled, texts_of
 from quire.trace.kinds import DELIVER, SEND, VIEW
 
 COLUMNS = ("object", "op", "txn")
 TIMESTAMP, DELIVERED = "timestamp", "delivered"
 
-_TIMESTAMP = re.compile(r"([0-9]+)\.([0-9]+)")
+_TIMESTAMP = r"\A(?P<one>[0-9]+)\.(?P<other>[0-9]+)\z"
 
 
 class TransactionHistory(msgspec.Struct):
@@ -51,9 +53,10 @@ def find_transactions(rows: Labelled) -> TransactionHistory:
     aborted[txn[is_op("abort")]] = True
     reads = is_op("r")
     named = np.flatnonzero(is_op("w") & (sends | delivers) | reads & (sends | (rows.kind == VIEW)))
-    message = np.full(len(op), -1, np.int64)
-    message[named], size = identify(rows.origin[named], rows.seq[named])
-    # The first event of each write represents it, a send before any delivery; the events of a process are in local order.
+    numbers, size = identify(rows.origin[named], rows.seq[named])
+    message = np.full(len(op), -1, numbers.dtype)
+    message[named] = numbers
+    # The first event of each write stands for it, a send before any delivery; events of a process are in its order.
     writes = np.flatnonzero(is_op("w") & (sends | delivers))
     writes = writes[np.argsort(delivers[writes], kind="stable")]
     _, first = np.unique(message[writes], return_index=True)
@@ -83,41 +86,77 @@ def parse_versions(setting: object) -> str:
     return str(setting)
 
 
-def version_sequences(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The committed versions of each object in order: object, transaction and number of the sequence of each entry.
+class Versions(NamedTuple):
+    """The committed versions of each object one after the other."""
 
-    By timestamps, every object has one sequence; by deliveries, it has one at each process that delivered its writes.
-    """
-    obj, _, txn = (rows.codes[name].astype(np.int64) for name in COLUMNS)
-    names = rows.words["txn"]
-    ranks = None if versions == DELIVERED else timestamp_ranks(names)
-    if ranks is None and versions != TIMESTAMP:
+    object: np.ndarray
+    txn: np.ndarray
+    sequence: np.ndarray
+    """By timestamps every object has one sequence; by deliveries it has one at each process that delivered its writes."""
+
+
+def version_sequences(rows: Labelled, history: TransactionHistory, versions: str, ranks: np.ndarray | None) -> Versions:
+    """`ranks` are those of the transactions' timestamps, if all have some."""
+    obj, _, txn = (rows.codes[name] for name in COLUMNS)
+    names, objects = rows.words["txn"], max(1, len(rows.words["object"]))
+    if versions == DELIVERED or (ranks is None and versions != TIMESTAMP):
         w = rows.words["op"].index("w") if "w" in rows.words["op"] else -2
         found = np.flatnonzero((rows.kind == DELIVER) & (rows.codes["op"] == w) & (txn >= 0))
         found = found[history.committed[txn[found]] & (obj[found] >= 0)]
-        process = rows.processes()[found]
-        where = process * max(1, len(rows.words["object"])) + obj[found]
-        # A transaction's version is its last write of the object, so the last delivery counts.
+        where = rows.processes()[found].astype(np.int64) * objects + obj[found]
+        # What a transaction writes last is its version, so the last delivery counts.
         _, last = np.unique((where * len(names) + txn[found])[::-1], return_index=True)
         kept = np.sort(len(found) - 1 - last)
         kept = kept[np.argsort(where[kept], kind="stable")]
-        return obj[found[kept]], txn[found[kept]], where[kept]
+        return _versions(obj[found[kept]], txn[found[kept]], where[kept])
     if ranks is None:
-        name = next(name for name in names if _TIMESTAMP.fullmatch(name) is None)
+        name = names[int(np.flatnonzero(~np.asarray(pc.match_substring_regex(texts_of(names), _TIMESTAMP)))[0])]
         raise BadInput(f"settings.versions in run.json is {TIMESTAMP}, but transaction {name!r} is not named number.number")
     write = history.write[history.committed[txn[history.write]] & history.final]
     write = write[np.lexsort((ranks[txn[write]], obj[write]))]
-    return obj[write], txn[write], obj[write]
+    return _versions(obj[write], txn[write], obj[write])
+
+
+def _versions(*columns: np.ndarray) -> Versions:
+    return Versions(*(column.astype(np.int64) for column in columns))
+
+
+def commit_ranks(rows: Labelled, lamport: np.ndarray) -> np.ndarray:
+    """The place of each transaction in the order of the logical times at which they first committed."""
+    ends = np.flatnonzero(rows.codes["op"] == (rows.words["op"].index("commit") if "commit" in rows.words["op"] else -2))
+    txn, times = rows.codes["txn"][ends], lamport[ends]
+    count = len(rows.words["txn"])
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, txn[txn >= 0], times[txn >= 0])
+    ranks = np.empty(count, np.int64)
+    ranks[np.argsort(first, kind="stable")] = np.arange(count)
+    return ranks
 
 
 def timestamp_ranks(names: Sequence[str]) -> np.ndarray | None:
-    """The rank of each transaction by the timestamp in its name; None if some names are not timestamps."""
-    parsed = []
-    for name in names:
-        stamp = _TIMESTAMP.fullmatch(name)
-        if stamp is None:
-            return None
-        parsed.append((int(stamp[1]), int(stamp[2])))
-    ranks = np.zeros(len(parsed), np.int64)
-    ranks[sorted(range(len(parsed)), key=parsed.__getitem__)] = np.arange(len(parsed))
+    """The place of each transaction in the order of the timestamps that they are named by; None if some are named otherwise."""
+    parsed = _parse_timestamps(names)
+    if parsed is None:
+        return None
+    ranks = np.empty(len(names), np.int64)
+    ranks[np.lexsort(parsed[::-1])] = np.arange(len(names))
     return ranks
+
+
+def _parse_timestamps(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Both numbers of each name; None if one has no such name."""
+    parts: Any = pc.extract_regex(texts_of(names), _TIMESTAMP)
+    if parts.null_count:
+        return None
+    one, other = parts.flatten()
+    try:
+        return np.asarray(one.cast(pa.int64())), np.asarray(other.cast(pa.int64()))
+    except pa.ArrowInvalid:  # Numbers of more than 63 bits.
+        return _ranked(one), _ranked(other)
+
+
+def _ranked(numbers: Any) -> np.ndarray:
+    """Of each number its place among all."""
+    found = [int(number) for number in numbers.to_pylist()]
+    place = {number: at for at, number in enumerate(sorted(set(found)))}
+    return np.array([place[number] for number in found], np.int64)

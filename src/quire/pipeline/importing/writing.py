@@ -16,10 +16,8 @@ from quire.pipeline.importing.building import clock_times, lay_rows
 from quire.pipeline.importing.gathering import Source
 from quire.pipeline.importing.scratch import Scratch
 from quire.trace.kinds import DELIVER, KINDS, LOCAL, SEND
-from quire.trace.schema import EVENT, FILE, IMPLIED, IMPORTED, LINE, MESSAGE, ROW_GROUP_ROWS, SCHEMA, TEXT
-from quire.trace.store import open_trace
-
-_NAMES = ("group", "object", "op", "txn")
+from quire.trace.schema import EVENT, FILE, IMPLIED, IMPORTED, LINE, MESSAGE, SCHEMA, TEXT, WORD_COLUMNS
+from quire.trace.store import open_trace, write_rows
 
 
 class WriteTask(msgspec.Struct, tag="write"):
@@ -51,8 +49,7 @@ def write(task: WriteTask) -> Written:
     for process in task.processes:
         table = _table(task, process)
         with open_trace(Path(task.out) / f"p{process:05d}.parquet", IMPORTED) as file:
-            for start in range(0, table.num_rows, ROW_GROUP_ROWS):
-                file.write_table(_with_own_words(table.slice(start, ROW_GROUP_ROWS)), row_group_size=ROW_GROUP_ROWS)
+            write_rows(file, table)
         done.rows += table.num_rows
         links = int(flags(table, IMPLIED).sum())
         done.links += links
@@ -90,20 +87,10 @@ def _table(task: WriteTask, process: int) -> pa.Table:
     }
     if not task.clocked:
         columns[MESSAGE] = _only(_messages(records).take(pa.array(rows.record)), is_whole)
-    for name in _NAMES:
+    for name in WORD_COLUMNS:
         columns[name] = _only(taken[name], is_whole).dictionary_encode()
     arrays = [_cast(columns.get(field.name), field.type, count) for field in IMPORTED]
     return pa.table(arrays, schema=IMPORTED)
-
-
-def _with_own_words(rows: pa.Table) -> pa.Table:
-    """The rows with dictionaries reduced to the values that occur. Otherwise each row group would be written with the whole
-    dictionary, which may have a value for every transaction of the log."""
-    for name in _NAMES:
-        if rows[name].null_count < rows.num_rows:
-            column = rows[name].combine_chunks().cast(pa.string()).dictionary_encode()
-            rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
-    return rows
 
 
 def _messages(records: pa.Table) -> Any:

@@ -1,16 +1,22 @@
-"""The checks of isolation levels below serialisability: read committed, read atomic, transactional causal consistency."""
+"""Read committed, read atomic and transactional causal consistency: levels of isolation below serialisability.
+
+Each task judges some of the objects, where one order that all tasks know explains every read; otherwise one task judges the
+levels by their definitions.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 import msgspec
+import numpy as np
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Need, Question, TaskKind
-from quire.pipeline.auditing.cycles import outgoing, shortest, strongly_connected
+from quire.pipeline.auditing.cycles import find_knots
 from quire.pipeline.auditing.explanations import Explanation, Log
-from quire.pipeline.auditing.isolation import READ, SESSION, Level, find_sessions, order_of
+from quire.pipeline.auditing.isolation import READ, SESSION, Level, Ordered, Orders, Sessions, find_sessions
+from quire.pipeline.auditing.isolation_pieces import count_unexplained
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.transaction_findings import (
     Did,
@@ -21,17 +27,19 @@ from quire.pipeline.auditing.transaction_findings import (
     not_said,
     witness_of_transactions,
 )
-from quire.pipeline.auditing.transactions import COLUMNS, find_transactions
+from quire.pipeline.auditing.transaction_pieces import Part, PieceRows, count_pieces, part_of, read_piece
+from quire.pipeline.auditing.transactions import COLUMNS, commit_ranks, find_transactions
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World
 
-_SEARCH_STEPS_MAX = 2_000_000_000
 _INITIAL = "the initial state"
 
 
 class IsolationTask(msgspec.Struct, tag="isolation"):
     world: World
     groups: tuple[RowGroup, ...]
+    pieces: int = 1
+    piece: int = 0
 
 
 class LevelFound(msgspec.Struct, frozen=True):
@@ -49,14 +57,27 @@ class IsolationResult(msgspec.Struct, kw_only=True):
     why: str = ""
     wrong: Wrong = Wrong()
     levels: tuple[LevelFound, ...] = (LevelFound(),) * len(Level)
+    part: Part | None = None
+    """Of a piece."""
+
+    def joined(self, other: IsolationResult) -> IsolationResult:
+        """What was found in the objects of both. No level has a cycle, if that is settled."""
+        if self.part is None or other.part is None:
+            return self if self.part is None else other
+        part = self.part.joined(other.part)
+        return IsolationResult(
+            named=self.named or other.named, why=part.why, wrong=self.wrong.joined(other.wrong), part=part
+        )  # fmt: skip
 
     def violations(self, level: Level) -> int:
         return self.levels[level].cycles + self.wrong.count
 
 
 def judge_isolation(task: IsolationTask) -> IsolationResult:
-    """Read the whole trace, with the text columns, and judge it."""
-    return judge_levels(read_labelled(task.world, task.groups, COLUMNS))
+    """Read the whole trace with its words, or what is about the piece's objects, and judge it."""
+    if task.pieces > 1:
+        return judge_piece(read_piece(task.world, task.groups, task.pieces, task.piece, turns=True), first=task.piece == 0)
+    return judge_levels(read_labelled(task.world, task.groups, COLUMNS, times=True, as_met=("txn",)))
 
 
 def judge_levels(rows: Labelled) -> IsolationResult:
@@ -65,26 +86,48 @@ def judge_levels(rows: Labelled) -> IsolationResult:
         return IsolationResult(named=False)
     history = find_transactions(rows)
     sessions = find_sessions(rows, history)
-    names = [*(rows.words["txn"][code] for code in sessions.code.tolist()), _INITIAL]
-    levels = []
-    for level in Level:
-        edges, about = order_of(sessions, level)
-        begin, order = outgoing(edges, len(names))
-        component, count = strongly_connected(begin, edges[order, 1])
-        if not count:
-            levels.append(LevelFound())
-            continue
-        steps = shortest(edges, begin, order, component, _SEARCH_STEPS_MAX).tolist()
-        chain, did = [], []
-        for step in steps:
-            first, second = (names[end] for end in edges[step].tolist())
-            why, thing, read = about[step].tolist()
-            reader = names[int(sessions.reader[read])] if read >= 0 else ""
-            chain.append(_because(why, first, second, rows.words["object"][thing] if thing >= 0 else "", reader))
-            if read >= 0:
-                did.append(did_by(rows, int(sessions.event[read])))
-        levels.append(LevelFound(int(count), tuple(names[edges[step, 0]] for step in steps), tuple(chain), tuple(did)))
-    return IsolationResult(why=not_said(history), wrong=find_wrong(rows, history), levels=tuple(levels))
+    orders = Orders(sessions)
+    levels = tuple(_judge_level(rows, sessions, orders.at(level), orders.nodes) for level in Level)
+    return IsolationResult(why=not_said(history), wrong=find_wrong(rows, history), levels=levels)
+
+
+def _judge_level(rows: Labelled, sessions: Sessions, found: Ordered, nodes: int) -> LevelFound:
+    # The initial state comes first.
+    knots = find_knots(found.edges, nodes, lambda: np.append(commit_ranks(rows, rows.lamport)[sessions.code], -1))
+
+    def name(number: int) -> str:
+        return rows.words["txn"][int(sessions.code[number])] if number < len(sessions.code) else _INITIAL
+
+    names, chain, did = [], [], []
+    for step in knots.cycle:
+        first, second = map(name, found.edges[step].tolist())
+        why, thing, read = found.about(step)
+        reader = name(int(sessions.reader[read])) if read >= 0 else ""
+        names.append(first)
+        chain.append(_because(why, first, second, rows.words["object"][thing] if thing >= 0 else "", reader))
+        if read >= 0:
+            did.append(did_by(rows, int(sessions.event[read])))
+    return LevelFound(knots.components, tuple(names), tuple(chain), tuple(did))
+
+
+def judge_piece(piece: PieceRows, *, first: bool) -> IsolationResult:
+    """What some of the objects, and some of the sessions, say. How transactions ended is for the first piece to judge."""
+    if not piece.rows.words["txn"]:
+        return IsolationResult(named=False, part=Part())
+    if not piece.apart:
+        return IsolationResult(part=Part(apart=False))
+    history = find_transactions(piece.rows)
+    part = part_of(history, count_unexplained(piece, history))
+    return IsolationResult(why=part.why, wrong=find_wrong(piece.rows, history, ends=first), part=part)
+
+
+def _settled(found: IsolationResult) -> bool:
+    return found.part is None or found.part.settled
+
+
+def _cut(task: IsolationTask) -> list[IsolationTask]:
+    pieces = count_pieces(task.groups)
+    return [msgspec.structs.replace(task, pieces=pieces, piece=piece) for piece in range(pieces)]
 
 
 def _because(why: int, first: str, second: str, thing: str, reader: str) -> str:
@@ -109,7 +152,7 @@ def _make(question: Question) -> IsolationTask:
 
 
 _TRANSACTIONS = Need(lambda results: not results.of(IsolationResult).named, "no event names a transaction, in txn")
-_TASK = TaskKind(IsolationTask, IsolationResult, judge_isolation, _make)
+_TASK = TaskKind(IsolationTask, IsolationResult, judge_isolation, _make, _cut, _settled)
 
 
 def _check(guarantee: Guarantee, level: Level, holds: str) -> AuditCheck:

@@ -10,7 +10,6 @@ cycle, and each task can judge some of the objects on its own; otherwise one tas
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -18,7 +17,7 @@ import numpy as np
 
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.check import AuditCheck, Need, Question, TaskKind
-from quire.pipeline.auditing.cycles import outgoing, shortest, strongly_connected
+from quire.pipeline.auditing.cycles import find_knots
 from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.transaction_findings import (
@@ -27,14 +26,23 @@ from quire.pipeline.auditing.transaction_findings import (
     because_wrong,
     did_by,
     find_wrong,
-    lacks,
     not_said,
+    say_unknown,
     witness_of_transactions,
 )
-from quire.pipeline.auditing.transaction_pieces import ROWS_PER_PIECE, PieceRows, backward, read_piece
+from quire.pipeline.auditing.transaction_pieces import (
+    Part,
+    PieceRows,
+    count_backward,
+    count_pieces,
+    part_of,
+    read_piece,
+)
 from quire.pipeline.auditing.transactions import (
     COLUMNS,
     TransactionHistory,
+    Versions,
+    commit_ranks,
     find_transactions,
     parse_versions,
     timestamp_ranks,
@@ -43,10 +51,11 @@ from quire.pipeline.auditing.transactions import (
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World
 
-_SEARCH_STEPS_MAX = 2_000_000_000
-
 READ_FROM, OVERWROTE, READ_BEFORE = range(3)
 """Why A precedes B: B read A's write; B overwrote A's write; B wrote a version that A had not seen."""
+
+
+LAST_WRITE = -1
 
 
 class SerialisableTask(msgspec.Struct, tag="serialisable"):
@@ -65,36 +74,6 @@ class Step(msgspec.Struct, frozen=True):
     object: str
     why: int
     did: tuple[Did, ...]
-
-
-class Part(msgspec.Struct, frozen=True):
-    """What a piece reports about its objects for the joint verdict; it is conclusive only once all pieces are joined."""
-
-    apart: bool = True
-    """Whether its objects can be judged apart from the others."""
-    backward: tuple[int, int] = (0, 0)
-    """How many edges point backwards in each of the candidate orders."""
-    lacking: dict[int, int] = {}
-    """By transaction, the number of its read requests minus that of its reads that record what they saw."""
-    committed: bool = False
-    reads: int = 0
-    unknown: int = 0
-    """How many objects have versions in no known order."""
-
-    def joined(self, other: Part) -> Part:
-        lacking = Counter(self.lacking)
-        for txn, count in other.lacking.items():
-            lacking[txn] += count
-        return Part(
-            self.apart and other.apart,
-            (self.backward[0] + other.backward[0], self.backward[1] + other.backward[1]),
-            dict(lacking), self.committed or other.committed, self.reads + other.reads, self.unknown + other.unknown,
-        )  # fmt: skip
-
-    @property
-    def why(self) -> str:
-        unsaid = sum(count for count in self.lacking.values() if count > 0)
-        return lacks(self.committed, unsaid, self.reads) or _say_unknown(self.unknown)
 
 
 class SerialisableResult(msgspec.Struct, kw_only=True):
@@ -127,7 +106,7 @@ def judge_serialisable(task: SerialisableTask) -> SerialisableResult:
     """Read the trace with its text columns, or only the events of the piece's objects, and judge it."""
     if task.pieces > 1:
         return judge_piece(read_piece(task.world, task.groups, task.pieces, task.piece), task.versions, first=task.piece == 0)
-    return judge_transactions(read_labelled(task.world, task.groups, COLUMNS), task.versions)
+    return judge_transactions(read_labelled(task.world, task.groups, COLUMNS, times=True, as_met=("txn",)), task.versions)
 
 
 def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
@@ -138,15 +117,12 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
     obj = rows.codes["object"]
     if missing := int((obj[history.write] < 0).sum() + (obj[history.read] < 0).sum()):
         return SerialisableResult(why=f"{missing} reads and writes do not name their object")
-    edges, about = _graph(rows, history, versions)
-    begin, order = outgoing(edges, len(rows.words["txn"]))
-    component, count = strongly_connected(begin, edges[order, 1])
-    why = not_said(history) or _say_unknown(_count_unknown(rows, history, versions))
-    result = SerialisableResult(cycles=int(count), why=why, wrong=find_wrong(rows, history))
-    if count:
-        steps = shortest(edges, begin, order, component, _SEARCH_STEPS_MAX)
-        result.cycle = tuple(_step(rows, edges[edge], about[edge]) for edge in steps.tolist())
-    return result
+    sequences = version_sequences(rows, history, versions, timestamp_ranks(rows.words["txn"]))
+    edges, about = _graph(rows, history, sequences)
+    knots = find_knots(edges, len(rows.words["txn"]), lambda: commit_ranks(rows, rows.lamport))
+    why = not_said(history) or say_unknown(_count_unknown(rows, history, sequences))
+    cycle = tuple(_step(rows, history, edges[edge], about[edge]) for edge in knots.cycle)
+    return SerialisableResult(cycles=knots.components, why=why, wrong=find_wrong(rows, history), cycle=cycle)
 
 
 def judge_piece(piece: PieceRows, versions: str, *, first: bool) -> SerialisableResult:
@@ -157,81 +133,68 @@ def judge_piece(piece: PieceRows, versions: str, *, first: bool) -> Serialisable
     if not piece.apart:
         return SerialisableResult(part=Part(apart=False))
     history = find_transactions(rows)
-    edges, _ = _graph(rows, history, versions)
-    lacking = np.flatnonzero(history.lacking)
-    part = Part(
-        backward=backward(piece, edges, history.committed, timestamp_ranks(rows.words["txn"])),
-        lacking=dict(zip(lacking.tolist(), history.lacking[lacking].tolist(), strict=True)),
-        committed=bool(history.committed.any()), reads=len(history.read), unknown=_count_unknown(rows, history, versions),
-    )  # fmt: skip
+    ranks = timestamp_ranks(rows.words["txn"])
+    sequences = version_sequences(rows, history, versions, ranks)
+    edges, _ = _graph(rows, history, sequences)
+    part = part_of(history, count_backward(piece, ranks, edges), _count_unknown(rows, history, sequences))
     return SerialisableResult(why=part.why, wrong=find_wrong(rows, history, ends=first), part=part)
 
 
 def _settled(found: SerialisableResult) -> bool:
-    return found.part is None or (found.part.apart and min(found.part.backward) == 0)
+    return found.part is None or found.part.settled
 
 
 def _cut(task: SerialisableTask) -> list[SerialisableTask]:
-    pieces = 1 + sum(group.rows for group in task.groups) // ROWS_PER_PIECE
+    pieces = count_pieces(task.groups)
     return [msgspec.structs.replace(task, pieces=pieces, piece=piece) for piece in range(pieces)]
 
 
-def _say_unknown(objects: int) -> str:
-    return f"the order of the versions of {objects} objects is not known" if objects else ""
-
-
-def _count_unknown(rows: Labelled, history: TransactionHistory, versions: str) -> int:
-    """Count the objects whose version order is unknown: objects that were read, with several versions that follow no other.
-    (The order of versions makes no difference if nobody read them or, instead of them, an older one.)"""
-    txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
+def _count_unknown(rows: Labelled, history: TransactionHistory, versions: Versions) -> int:
+    """Objects whose versions have no known order: of one that was read, several versions have nothing before them. (In what
+    order versions come that nobody read, and that nobody read an older one instead of, makes no difference.)"""
     objects = max(1, len(rows.words["object"]))
-    of, writer, sequence = version_sequences(rows, history, versions)
     final = history.write[history.final]
-    every = np.unique(txn[final] * objects + obj[final])
-    every = every[history.committed[every // objects]]
-    later = np.flatnonzero(sequence[1:] == sequence[:-1]) + 1
-    first = np.setdiff1d(every, writer[later] * objects + of[later]) % objects
-    read = obj[history.read[history.source >= 0]]
+    final = final[history.committed[rows.codes["txn"][final]]]
+    own = rows.of("object", final)
+    later = np.flatnonzero(versions.sequence[1:] == versions.sequence[:-1]) + 1
+    keys = np.sort(versions.txn[later] * objects + versions.object[later])
+    mine = rows.of("txn", final) * objects + own
+    first = own[np.append(keys, -1)[np.searchsorted(keys, mine)] != mine]
+    read = rows.codes["object"][history.read[history.source >= 0]]
     return int(np.isin(np.flatnonzero(np.bincount(first, minlength=objects) > 1), read).sum())
 
 
-def _graph(rows: Labelled, history: TransactionHistory, versions: str) -> tuple[np.ndarray, np.ndarray]:
-    """The edges between transactions, and for each: the reason, the object, and the two events."""
-    txn, obj = rows.codes["txn"].astype(np.int64), rows.codes["object"].astype(np.int64)
+def _graph(rows: Labelled, history: TransactionHistory, versions: Versions) -> tuple[np.ndarray, np.ndarray]:
+    """Edges between transactions, some of them twice, and of each: why, which object, and the events of the first and of the
+    second (LAST_WRITE: where it wrote the object for the last time)."""
     objects = max(1, len(rows.words["object"]))
-    of, writer, sequence = version_sequences(rows, history, versions)
-    final = history.write[history.final]
-    final = final[np.argsort(txn[final] * objects + obj[final], kind="stable")]
-    final_key = txn[final] * objects + obj[final]
+    of, writer, sequence = versions
 
-    def edges(why: int, thing: np.ndarray, first: np.ndarray, second: np.ndarray, *did: np.ndarray) -> np.ndarray:
-        return np.stack((first, second, np.full(len(first), why), thing, *did), axis=1).astype(np.int64)
-
-    def written(transaction: np.ndarray, thing: np.ndarray) -> np.ndarray:
-        """The event of the transaction's last write of the object."""
-        found: np.ndarray = final[np.searchsorted(final_key, transaction * objects + thing)]
-        return found
+    def edges(
+        why: int, thing: np.ndarray, first: np.ndarray, second: np.ndarray, one: np.ndarray | int, other: np.ndarray | int
+    ) -> np.ndarray:  # fmt: skip
+        return np.stack(np.broadcast_arrays(first, second, why, thing, one, other), axis=1).astype(np.int32)
 
     follows = np.concatenate((sequence[1:] == sequence[:-1], [False])) if len(sequence) else np.zeros(0, np.bool_)
     older = np.flatnonzero(follows)
     thing, first, second = of[older], writer[older], writer[older + 1]
-    found = [edges(OVERWROTE, thing, first, second, written(first, thing), written(second, thing))]
-    source, reader, seen = history.source, txn[history.read], obj[history.read]
+    found = [edges(OVERWROTE, thing, first, second, LAST_WRITE, LAST_WRITE)]
+    source, reader, seen = history.source, rows.of("txn", history.read), rows.of("object", history.read)
     real, initial = np.flatnonzero(source >= 0), np.flatnonzero(source == -1)
     wrote = history.write[source[real]]
-    found.append(edges(READ_FROM, seen[real], txn[wrote], reader[real], wrote, history.read[real]))
-    # In every version sequence, a read of a version precedes the next version, and a read of the initial state the first one.
-    which, entry = _matches(txn[wrote] * objects + seen[real], writer * objects + of)
+    author = rows.of("txn", wrote)
+    found.append(edges(READ_FROM, seen[real], author, reader[real], wrote, history.read[real]))
+    # A read of a version comes before the next version, and one of nothing before the first: in every sequence.
+    which, entry = _matches(author * objects + seen[real], writer * objects + of)
     which, entry = real[which[follows[entry]]], entry[follows[entry]] + 1
     head = np.flatnonzero(~np.concatenate(([False], follows))[: len(follows)])
     blind, start = _matches(seen[initial], of[head])
     for read, following in ((which, entry), (initial[blind], head[start])):
         thing, second = seen[read], writer[following]
-        found.append(edges(READ_BEFORE, thing, reader[read], second, history.read[read], written(second, thing)))
+        found.append(edges(READ_BEFORE, thing, reader[read], second, history.read[read], LAST_WRITE))
     every = np.concatenate(found)
     every = every[(every[:, 0] != every[:, 1]) & history.committed[every[:, 0]] & history.committed[every[:, 1]]]
-    _, once = np.unique(every[:, 0] * len(history.committed) + every[:, 1], return_index=True)
-    return every[once, :2].copy(), every[once, 2:].copy()
+    return every[:, :2].astype(np.int64), every[:, 2:]
 
 
 def _matches(wanted: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -243,10 +206,14 @@ def _matches(wanted: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.repeat(np.arange(len(wanted)), counts), order[np.repeat(low, counts) + within]
 
 
-def _step(rows: Labelled, edge: np.ndarray, about: np.ndarray) -> Step:
+def _step(rows: Labelled, history: TransactionHistory, edge: np.ndarray, about: np.ndarray) -> Step:
     names, why, thing = rows.words["txn"], int(about[0]), int(about[1])
-    did = (did_by(rows, int(about[2])), did_by(rows, int(about[3])))
-    return Step(names[int(edge[0])], names[int(edge[1])], rows.words["object"][thing], why, did)
+    final, did = history.write[history.final], []
+    for txn, event in zip(edge.tolist(), about[2:].tolist(), strict=True):
+        if event == LAST_WRITE:
+            event = final[(rows.codes["txn"][final] == txn) & (rows.codes["object"][final] == thing)][0]
+        did.append(did_by(rows, int(event)))
+    return Step(names[int(edge[0])], names[int(edge[1])], rows.words["object"][thing], why, tuple(did))
 
 
 def _explain(results: Results, _: Log) -> Explanation:

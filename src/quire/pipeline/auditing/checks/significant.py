@@ -1,8 +1,9 @@
 """Significant order: conflicting requests begin in the order of significant precedence, and in the same order everywhere.
 
-Of two conflicting requests at an object of a member, the one that significantly precedes the other begins first. An instance
-that made calls receives the answers in that order. Two conflicting requests that share two destinations begin in the same
-order at both. One task reads the whole trace, because significant precedence may pass through any members and any time span.
+At an object of a member, of two conflicting requests the one that significantly precedes begins first; an instance that
+called receives answers in that order; and two conflicting requests that have two destinations in common begin in the
+same order at both. Each task judges a segment of the trace, where messages are delivered and instances end soon enough for that
+(`call_segments`); otherwise one task reads the whole trace.
 """
 
 from __future__ import annotations
@@ -15,51 +16,24 @@ import numpy as np
 from quire.model.errors import BadInput
 from quire.model.messages import MessageId
 from quire.model.orders import Guarantee
+from quire.pipeline.auditing.call_segments import CallPart, TimeSegment, arrange_segment, cut_by_time, read_segment
+from quire.pipeline.auditing.calls import COLUMNS, Began, Calls, Conflicts
 from quire.pipeline.auditing.check import AuditCheck, Need, Question, TaskKind
-from quire.pipeline.auditing.conflicts import opposite_orders
 from quire.pipeline.auditing.explanations import Explanation, Log
-from quire.pipeline.auditing.group_history import first_deliveries_of
 from quire.pipeline.auditing.results import Results
-from quire.pipeline.auditing.significance import (
-    OTHER,
-    RECEIVE,
-    SEND_REQUEST,
-    SEND_RESPONSE,
-    START,
-    build,
-    path,
-    sequence,
-    too_early,
-)
-from quire.pipeline.auditing.total import identify, labels
 from quire.pipeline.auditing.verdicts import LoggedEvent, Witness
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World, correct_members
-from quire.pipeline.merge import rebuild
-from quire.pipeline.numbering import count_sends
-from quire.trace.kinds import DELIVER, SEND
-
-COLUMNS = ("group", "object", "op", "txn")
-
-Conflicts = dict[str, dict[str, list[str]]]
-"""For each object and operation, the operations that conflict with it; an operation that is not listed conflicts with all."""
 
 
 class SignificantTask(msgspec.Struct, tag="significant"):
     world: World
     groups: tuple[RowGroup, ...]
     conflicts: Conflicts | None
-
-
-class Began(msgspec.Struct, frozen=True):
-    """A delivery of a request to an object, or of a response to an instance (then `where` is that instance)."""
-
-    member: int
-    pos: int
-    message: MessageId
-    where: str
-    op: str
-    request: bool
+    segments: tuple[TimeSegment, ...] = ()
+    """In which it may be cut."""
+    segment: TimeSegment | None = None
+    """The one to judge; None: the whole trace."""
 
 
 class SignificantResult(msgspec.Struct, kw_only=True):
@@ -74,7 +48,17 @@ class SignificantResult(msgspec.Struct, kw_only=True):
     seen: tuple[Began, ...] = ()
     """A delivery that was too early and the one it should have followed; or two at one destination and the same at another."""
     chain: tuple[MessageId, ...] = ()
-    """How the second delivery's message significantly precedes the first's: messages, each of which precedes the next."""
+    """How the second of them significantly precedes the first: messages, each of which precedes the next."""
+    part: CallPart | None = None
+    """Of a segment."""
+
+    def joined(self, other: SignificantResult) -> SignificantResult:
+        """What was found in both segments."""
+        if self.part is None or other.part is None:
+            return self if self.part is None else other
+        part = self.part.joined(other.part)
+        first = min((each for each in (self, other) if each.early), key=lambda each: each.seen[0].place(), default=None)
+        return _result(part, self.early + other.early, first.seen if first else (), first.chain if first else ())
 
     @property
     def violations(self) -> int:
@@ -94,172 +78,57 @@ def parse_conflicts(settings: Mapping[str, object]) -> Conflicts | None:
 
 
 def judge_significant(task: SignificantTask) -> SignificantResult:
-    """Read the whole trace, with the text columns, and judge it."""
+    """Read the whole trace with its words, or a segment of it, and judge it."""
     if task.conflicts is None:
         return SignificantResult(declared=False)
-    return judge_calls(read_labelled(task.world, task.groups, COLUMNS), task.conflicts, correct_members(task.world))
+    if task.segment is None:
+        rows = read_labelled(task.world, task.groups, COLUMNS, times=True, as_met=("txn",))
+        return judge_calls(rows, task.conflicts, correct_members(task.world))
+    found = read_segment(task.world, task.groups, task.segment)
+    calls, part = arrange_segment(found, task.segment, task.conflicts, task.world)
+    if not part.fits or _say_unnamed(part.instances, part.operations):
+        return _result(part)
+    calls.arrange_by_time()
+    early = calls.find_early()
+    part = msgspec.structs.replace(part, disagreeing=tuple(calls.find_disagreeing()))
+    return _result(part, early.deliveries, early.seen, early.chain)
 
 
 def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray | None = None) -> SignificantResult:
-    """The part of `judge_significant` that needs no files. Only the deliveries of correct members are judged. `first`: the
-    number of the first message that each process sends, if not 0."""
-    calls = _Calls(rows, declared, correct, np.zeros(len(correct), np.int64) if first is None else first)
-    result = SignificantResult(why=calls.why())
-    if not result.why:
-        calls.judge_precedence(result)
-        calls.judge_agreement(result)
-    return result
+    """The part that needs no files. Only what correct members deliver is judged. `first`: with which number each begins to
+    send, if not with 0."""
+    calls = Calls(rows, declared, correct, rows.lamport, np.ones(len(rows.kind), np.bool_))
+    why = _say_unnamed(*calls.unnamed()) or calls.arrange(np.zeros(len(correct), np.int64) if first is None else first)
+    if why:
+        return SignificantResult(why=why)
+    early = calls.find_early()
+    part = CallPart(disagreeing=tuple(calls.find_disagreeing()))
+    return msgspec.structs.replace(_result(part, early.deliveries, early.seen, early.chain), part=None)
 
 
-class _Calls:
-    """Sends and deliveries as arrays with one entry per event."""
-
-    def __init__(self, rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray) -> None:
-        self.rows = rows
-        self.first = first
-        self.index = index = np.flatnonzero(rows.kind <= DELIVER)
-        """The index of each of them among all events."""
-        self.start = np.searchsorted(index, rows.start).astype(np.int64)
-        self.process = rows.processes()[index]
-        self.kind, self.origin, self.seq = rows.kind[index], rows.origin[index], rows.seq[index]
-        self.group, self.object, self.op, self.txn = (rows.codes[name][index].astype(np.int64) for name in COLUMNS)
-        message, self.messages = identify(self.origin, self.seq)
-        self.message = message.astype(np.int64)
-        self.what = self._events()
-        self.judged = correct[self.process]
-        self.instance, self.instances = _dense(self.process, self.txn, np.ones(len(index), np.bool_))
-        begins = self.what == START
-        self.replica, self.replicas = _dense(self.object, self.process, begins)
-        objects = np.zeros(self.replicas, np.int64)
-        objects[self.replica[begins]] = self.object[begins]
-        kind_of, self.conflicts = _matrices(declared, rows.words["object"], rows.words["op"])
-        self.kind_of_replica = kind_of[objects]
-
-    def _events(self) -> np.ndarray:
-        """The role of each event in its instance: one of the constants of `significance`."""
-        what = np.full(len(self.kind), OTHER, np.int8)
-        sends = (self.kind == SEND) & (self.origin == self.process)
-        what[sends] = np.where(self.object[sends] >= 0, SEND_REQUEST, SEND_RESPONSE)
-        first = first_deliveries_of(self.start, self.kind == DELIVER, self.message, self.messages)
-        what[first] = np.where(self.object[first] >= 0, START, RECEIVE)
-        return what
-
-    def why(self) -> str:
-        """Why nothing can be judged; empty if it can."""
-        if missing := int((self.txn < 0).sum()):
-            return f"{missing} sends and deliveries do not name their instance in txn"
-        if missing := int((self.op < 0).sum()):
-            return f"{missing} sends and deliveries do not name their operation in op"
-        from_zero = self.seq - self.first[self.origin]
-        sent = count_sends(self.start, self.kind, self.origin, from_zero)
-        self.turn, exists, *stuck = rebuild(self.start, self.kind, self.origin, from_zero, sent)
-        if not exists:
-            return f"the logs contradict each other: a delivery of {stuck[0]}:{stuck[1]} happened before it was sent"
-        return ""
-
-    def judge_precedence(self, result: SignificantResult) -> None:
-        """Judge requests by the replica where they begin, and responses by the instance that receives them."""
-        begins, received = self.what == START, self.what == RECEIVE
-        nodes = 2 * len(self.index) + int(begins.sum()) * (self.conflicts.shape[1] + 1)
-        node_of, before, label = build(
-            sequence(self.start, self.turn), self.what, self.message, self.instance, self.replica, self.op,
-            self.conflicts, self.kind_of_replica, self.messages, self.instances, nodes,
-        )  # fmt: skip
-        requests = np.zeros(self.messages, np.bool_)
-        requests[self.message[self.what == SEND_REQUEST]] = True
-        all_conflict = np.full(self.instances, -1, np.int64)
-        for chosen, key, kinds in (
-            (begins, self.replica, self.kind_of_replica),
-            (received & ~requests[self.message], self.instance, all_conflict),
-        ):
-            events, bounds = self._by(key, chosen, len(kinds))
-            message = self.message[events]
-            count, one, other = too_early(bounds, message, self.op[events], kinds, self.conflicts, node_of, before)
-            if count and not result.early:
-                result.seen = (self._began(int(events[one])), self._began(int(events[other])))
-                way = path(int(node_of[message[other]]), int(node_of[message[one]]), before, label)
-                result.chain = tuple(labels(self.origin, self.seq, self.message, way))
-            result.early += int(count)
-
-    def judge_agreement(self, result: SignificantResult) -> None:
-        """Compare the order of requests at the replicas where they begin, for requests with several destinations."""
-        request = _whole_requests(self.group, self.origin, self.message, self.messages)
-        events, _ = self._by(self.replica, self.what == START, self.replicas)
-        # A replica begins a request once; ignore further messages of the same request there.
-        _, first = np.unique(self.replica[events] * self.messages + request[events], return_index=True)
-        events = events[np.sort(first)]
-        names, small = np.unique(request[events], return_inverse=True)
-        small = small.reshape(-1).astype(np.int64)
-        shared = np.bincount(small, minlength=len(names))[small] > 1
-        events, small = events[shared], small[shared]
-        bounds = np.searchsorted(self.replica[events], np.arange(self.replicas + 1))
-        found = opposite_orders(bounds, small, self.op[events], self.kind_of_replica, self.conflicts, len(names))
-        result.opposite = found.pairs
-        if found.pairs and not result.early:
-            chosen = [
-                events[(small == each) & (self.replica[events] == at)][0]
-                for at in (found.one, found.other)
-                for each in (found.first, found.second)
-            ]
-            result.seen = tuple(self._began(int(event)) for event in chosen)
-
-    def _by(self, key: np.ndarray, chosen: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The chosen events of correct members, sorted by key and then by time; and the index at which each key begins."""
-        events = np.flatnonzero(chosen & self.judged)
-        events = events[np.argsort(key[events], kind="stable")]
-        return events, np.searchsorted(key[events], np.arange(count + 1))
-
-    def _began(self, event: int) -> Began:
-        at, request = int(self.index[event]), bool(self.what[event] == START)
-        return Began(
-            member=self.rows.process(at),
-            pos=self.rows.pos(at),
-            message=MessageId(int(self.origin[event]), int(self.seq[event])),
-            where=self.rows.word("object" if request else "txn", at),
-            op=self.rows.word("op", at),
-            request=request,
-        )
+def _result(
+    part: CallPart, early: int = 0, seen: tuple[Began, ...] = (), chain: tuple[MessageId, ...] = ()
+) -> SignificantResult:  # fmt: skip
+    """What was found, as far as anything can be said."""
+    if why := _say_unnamed(part.instances, part.operations):
+        return SignificantResult(why=why, part=part)
+    if not early and part.disagreeing:
+        seen = min(part.disagreeing, key=lambda each: each.pair()).seen
+    return SignificantResult(early=early, opposite=len(part.disagreeing), seen=seen, chain=chain, part=part)
 
 
-def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int]:
-    """Dense codes for the chosen pairs of values, in the pairs' order; and how many codes there are."""
-    numbers = np.full(len(one), -1, np.int64)
-    names, found = np.unique(one[chosen] * (int(other.max(initial=0)) + 1) + other[chosen], return_inverse=True)
-    numbers[chosen] = found.reshape(-1)
-    return numbers, len(names)
+def _say_unnamed(instances: int, operations: int) -> str:
+    if instances:
+        return f"{instances} sends and deliveries do not name their instance in txn"
+    return f"{operations} sends and deliveries do not name their operation in op" if operations else ""
 
 
-def _whole_requests(group: np.ndarray, origin: np.ndarray, message: np.ndarray, size: int) -> np.ndarray:
-    """For each event, the request that its message is part of, named by the first message with the same group."""
-    own = np.arange(size)
-    grouped = group >= 0
-    key = group[grouped] * (int(origin.max(initial=0)) + 1) + origin[grouped]
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    own[message[grouped]] = message[grouped][first][which.reshape(-1)]
-    whole: np.ndarray = own[message]
-    return whole
+def _settled(found: SignificantResult) -> bool:
+    return found.part is None or found.part.settled
 
 
-def _matrices(declared: Conflicts, objects: list[str], operations: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """For each object the number of its kind, and for each kind the conflict matrix of the operations. Objects that declare the
-    same conflicts are of one kind."""
-    kinds: dict[str, int] = {}
-    found: list[np.ndarray] = []
-    kind_of = np.zeros(max(1, len(objects)), np.int64)
-    for at, name in enumerate(objects):
-        lists = declared.get(name, {})
-        key = repr(sorted((op, sorted(against)) for op, against in lists.items()))
-        if key not in kinds:
-            kinds[key] = len(found)
-            matrix = np.ones((len(operations), len(operations)), np.bool_)
-            for i, one in enumerate(operations):
-                for j, other in enumerate(operations):
-                    if one in lists and other in lists:
-                        matrix[i, j] = other in lists[one] or one in lists[other]
-            found.append(matrix)
-        kind_of[at] = kinds[key]
-    nothing = np.ones((1, len(operations), len(operations)), np.bool_)
-    return kind_of, np.stack(found) if found else nothing
+def _cut(task: SignificantTask) -> list[SignificantTask]:
+    return [msgspec.structs.replace(task, segment=segment) for segment in task.segments] or [task]
 
 
 def _explain(results: Results, _: Log) -> Explanation:
@@ -303,8 +172,8 @@ def _what(began: Began) -> str:
 
 
 def _make(question: Question) -> SignificantTask:
-    layout = question.layout
-    return SignificantTask(layout.world, layout.groups, parse_conflicts(question.info.settings))
+    layout, conflicts = question.layout, parse_conflicts(question.info.settings)
+    return SignificantTask(layout.world, layout.groups, conflicts, () if conflicts is None else cut_by_time(layout))
 
 
 CONFLICTS = Need(
@@ -316,7 +185,7 @@ SIGNIFICANT = AuditCheck(
     guarantee=Guarantee.SIGNIFICANT,
     holds="conflicting requests began in their significant order, and everywhere alike",
     needs=(CONFLICTS,),
-    tasks=(TaskKind(SignificantTask, SignificantResult, judge_significant, _make),),
+    tasks=(TaskKind(SignificantTask, SignificantResult, judge_significant, _make, _cut, _settled),),
     count=lambda results: results.of(SignificantResult).violations,
     undecided=lambda results: results.of(SignificantResult).why,
     explain=_explain,

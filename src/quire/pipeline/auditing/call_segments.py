@@ -1,0 +1,184 @@
+"""Calls of objects in segments of logical time: each is judged with what happens shortly before it and after it.
+
+Whether one message significantly precedes another is decided by what happens between the two sends. So if every message is
+delivered within a *reach* of its send, and every instance ends within a reach of its beginning, whatever is to be known of a
+delivery happens near it, and the segment in which it is can tell:
+
+- a delivery that comes too early is at most one reach after its send, and so is the one that it should have followed, which was
+  sent before it and delivered after it: both sends, both deliveries, and all between them, lie within one reach of the former;
+- an instance that ended there began at most one reach before that;
+- if two destinations begin two requests in different orders, all four deliveries lie within four reaches of each other.
+
+So a segment is read with four reaches on either side. It tells whether its own events keep to the reach; if those of all
+segments do, their findings together are those of the trace, and otherwise one task judges all of it. Names of instances, and
+those that the messages of one request share, are not used again later (docs/trace.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from quire.pipeline.auditing.calls import COLUMNS, UNSENT, Calls, Conflicts, Disagreeing
+from quire.pipeline.auditing.significance import SEND_RESPONSE, START
+from quire.pipeline.columns import kinds, numbers
+from quire.pipeline.labels import Labelled, LabelledSlices
+from quire.pipeline.layout import Layout, RowGroup, World, correct_members, cut, overlapping
+from quire.pipeline.reading import TraceReader
+from quire.trace.kinds import DELIVER, SEND
+
+ROWS_PER_SEGMENT = 2_500_000
+REACHES_PER_SEGMENT = 64
+
+_SIDE = 4
+"""How many reaches are read on either side of a segment."""
+
+
+class TimeSegment(msgspec.Struct, frozen=True):
+    """From `low` up to before `high`; None is no bound."""
+
+    number: int
+    low: int | None
+    high: int | None
+    reach: int
+
+
+class Sent(msgspec.Struct, frozen=True, order=True):
+    """The numbers of the messages that a process sends in a segment, from the first to the last."""
+
+    process: int
+    segment: int
+    first: int
+    last: int
+
+
+class CallPart(msgspec.Struct, frozen=True):
+    """What a segment says that only means something together with what the others say."""
+
+    fits: bool = True
+    """Whether its events keep to the reach, and its logical times are right."""
+    instances: int = 0
+    operations: int = 0
+    """How many events do not name them."""
+    sent: tuple[Sent, ...] = ()
+    disagreeing: tuple[Disagreeing, ...] = ()
+
+    def joined(self, other: CallPart) -> CallPart:
+        """Of two destinations that disagree in both, what is seen first counts."""
+        first: dict[tuple[str, int, str, int], Disagreeing] = {}
+        for each in sorted((*self.disagreeing, *other.disagreeing), key=lambda each: (each.pair(), each.seen[1].pos)):
+            first.setdefault(each.pair(), each)
+        return CallPart(
+            self.fits and other.fits, self.instances + other.instances, self.operations + other.operations,
+            (*self.sent, *other.sent), tuple(first.values()),
+        )  # fmt: skip
+
+    @property
+    def settled(self) -> bool:
+        """Whether the segments suffice: nothing can be said, or all fit, and each process numbers its messages from 0 on."""
+        return bool(self.instances or self.operations) or (self.fits and self._is_numbered())
+
+    def _is_numbered(self) -> bool:
+        following: dict[int, int] = {}
+        for sent in sorted(self.sent):
+            if sent.first != following.get(sent.process, 0):
+                return False
+            following[sent.process] = sent.last + 1
+        return True
+
+
+def cut_by_time(layout: Layout, pieces: int | None = None) -> tuple[TimeSegment, ...]:
+    """The segments of the trace; none where it cannot be cut."""
+    pieces = pieces or -(-layout.rows // ROWS_PER_SEGMENT)
+    if not layout.timed or pieces < 2:
+        return ()
+    low, high = min(group.low or 0 for group in layout.groups), max(group.high or 0 for group in layout.groups)
+    reach = max(1, (high - low) // pieces // REACHES_PER_SEGMENT)
+    bounds: list[int | None] = [None, *cut(layout, pieces), None]
+    return tuple(TimeSegment(number, *edges, reach) for number, edges in enumerate(pairwise(bounds)))
+
+
+class SegmentRows(NamedTuple):
+    rows: Labelled
+    """Sends and deliveries."""
+    times: np.ndarray
+    own: np.ndarray
+    """Which of them are of the segment itself."""
+    ordered: bool
+
+
+def read_segment(world: World, groups: Sequence[RowGroup], segment: TimeSegment) -> SegmentRows:
+    low = None if segment.low is None else segment.low - _SIDE * segment.reach
+    high = None if segment.high is None else segment.high + _SIDE * segment.reach
+    slices, times, ordered = LabelledSlices(world, COLUMNS, as_met=("txn",)), [np.empty(0, np.int64)], True
+    with TraceReader(world.run) as reader:
+        for own, table in reader.read_files(overlapping(groups, low, high), ["kind", "origin", "seq", "lamport", *COLUMNS]):
+            lamport, known = numbers(table, "lamport")
+            ordered = ordered and bool(known.all() and (lamport[1:] > lamport[:-1]).all())
+            wanted = (kinds(table["kind"]) <= DELIVER) & _within(lamport, low, high)
+            slices.add(own, table.drop_columns(["lamport"]), wanted)
+            times.append(lamport[wanted])
+    every = np.concatenate(times)
+    return SegmentRows(slices.labelled(), every, _within(every, segment.low, segment.high), ordered)
+
+
+def _within(times: np.ndarray, low: int | None, high: int | None) -> np.ndarray:
+    inside = np.ones(len(times), np.bool_)
+    if low is not None:
+        inside &= times >= low
+    if high is not None:
+        inside &= times < high
+    return inside
+
+
+def arrange_segment(found: SegmentRows, segment: TimeSegment, declared: Conflicts, world: World) -> tuple[Calls, CallPart]:
+    """The calls of a segment, and what it says of itself; those can be judged if it fits and all events have their names."""
+    calls = Calls(found.rows, declared, correct_members(world), found.times, found.own)
+    instances, operations = calls.unnamed()
+    if instances or operations:
+        return calls, CallPart(instances=instances, operations=operations)
+    sent = _find_sent(calls, segment)
+    if not found.ordered or sent is None or not calls.are_times_right() or not _keeps_to(calls, segment.reach):
+        return calls, CallPart(fits=False)
+    return calls, CallPart(sent=tuple(sent))
+
+
+def _find_sent(calls: Calls, segment: TimeSegment) -> list[Sent] | None:
+    """What each process sends in the segment; None if a number near it is left out or comes again."""
+    sent = []
+    for process, (low, high) in enumerate(pairwise(calls.start.tolist())):
+        events = low + np.flatnonzero((calls.kind[low:high] == SEND) & (calls.origin[low:high] == process))
+        if (np.diff(calls.seq[events]) != 1).any():
+            return None
+        own = calls.seq[events[calls.own[events]]]
+        if len(own):
+            sent.append(Sent(process, segment.number, int(own[0]), int(own[-1])))
+    return sent
+
+
+def _keeps_to(calls: Calls, reach: int) -> bool:
+    """Whether the own deliveries, the ends of instances and the messages of one request are near what they follow."""
+    delivered = calls.kind == DELIVER
+    if (calls.group[delivered] >= 0).any():
+        return False
+    requests, sent = calls.are_requests(), calls.sent_at()
+    begin = delivered & ((calls.what == START) | requests[calls.message])
+    began = np.full(calls.instances, UNSENT, np.int64)
+    np.minimum.at(began, calls.instance[begin], calls.times[begin])
+    first = np.full(calls.messages, UNSENT, np.int64)
+    shared, request = np.flatnonzero(calls.group >= 0), calls.requests()
+    np.minimum.at(first, request[shared], calls.times[shared])
+    follows = (
+        (delivered & calls.own, sent[calls.message]),
+        ((calls.what == SEND_RESPONSE) & calls.own, began[calls.instance]),
+        ((calls.group >= 0) & calls.own, first[request]),
+    )
+    return all(_is_near(calls.times[chosen], cause[chosen], reach) for chosen, cause in follows)
+
+
+def _is_near(times: np.ndarray, causes: np.ndarray, reach: int) -> bool:
+    return bool(((causes <= times) & (causes >= times - reach)).all())

@@ -1,0 +1,272 @@
+"""Calls of objects as arrays: what each event is to the instance that it belongs to, and what is begun in a wrong order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from quire.model.messages import MessageId
+from quire.pipeline.auditing.conflicts import opposite_orders
+from quire.pipeline.auditing.group_history import first_deliveries_of
+from quire.pipeline.auditing.significance import (
+    OTHER,
+    RECEIVE,
+    SEND_REQUEST,
+    SEND_RESPONSE,
+    START,
+    build,
+    path,
+    sequence,
+    too_early,
+)
+from quire.pipeline.auditing.total import identify, labels
+from quire.pipeline.labels import Labelled
+from quire.pipeline.merge import merge_by_lamport, rebuild
+from quire.pipeline.numbering import count_sends
+from quire.trace.kinds import DELIVER, SEND
+
+COLUMNS = ("group", "object", "op", "txn")
+
+UNSENT = np.iinfo(np.int64).max
+"""The logical time at which a message was sent of which no send is recorded."""
+
+Conflicts = dict[str, dict[str, list[str]]]
+"""For each object, each operation with those that conflict with it; what is not listed conflicts with all."""
+
+
+class Began(msgspec.Struct, frozen=True):
+    """A delivery: of a request at an object, or of a response to an instance (then `where` is that instance)."""
+
+    member: int
+    pos: int
+    message: MessageId
+    where: str
+    op: str
+    request: bool
+
+    def place(self) -> tuple[bool, int, int]:
+        """Where it comes among all: requests before responses, and each by the member and its log."""
+        return not self.request, self.member, self.pos
+
+
+class Early(NamedTuple):
+    """How many deliveries come before one that significantly precedes them; the first of them, the one that it should have
+    followed, and messages each of which precedes the next, from the latter to the former."""
+
+    deliveries: int = 0
+    seen: tuple[Began, ...] = ()
+    chain: tuple[MessageId, ...] = ()
+
+
+class Disagreeing(msgspec.Struct, frozen=True):
+    """Two destinations that begin two requests in different orders: the first at the one, the second there, and the same two at
+    the other."""
+
+    seen: tuple[Began, Began, Began, Began]
+
+    def pair(self) -> tuple[str, int, str, int]:
+        one, _, other, _ = self.seen
+        return one.where, one.member, other.where, other.member
+
+
+class Calls:
+    """Sends and deliveries as arrays, one entry an event."""
+
+    def __init__(self, rows: Labelled, declared: Conflicts, correct: np.ndarray, times: np.ndarray, own: np.ndarray) -> None:
+        """`times` are the logical times of all events, or nothing; `own` those events that are to be judged."""
+        self.rows = rows
+        self.index = index = np.flatnonzero(rows.kind <= DELIVER)
+        """Where each of them is among all events."""
+        self.start = np.searchsorted(index, rows.start).astype(np.int64)
+        self.process = rows.processes()[index]
+        self.kind, self.origin, self.seq = rows.kind[index], rows.origin[index], rows.seq[index]
+        self.group, self.object, self.op, self.txn = (rows.codes[name][index].astype(np.int64) for name in COLUMNS)
+        message, self.messages = identify(self.origin, self.seq)
+        self.message = message.astype(np.int64)
+        self.what = self._events()
+        self.times = times[index] if len(times) else times
+        self.own = own[index]
+        self.judged = correct[self.process]
+        self.instance, self.instances = _instances(self.txn, self.process, len(rows.words["txn"]))
+        begins = self.what == START
+        self.replica, self.replicas = _dense(self.object, self.process, begins)
+        objects = np.zeros(self.replicas, np.int64)
+        objects[self.replica[begins]] = self.object[begins]
+        kind_of, self.conflicts = _matrices(declared, rows.words["object"], rows.words["op"])
+        self.kind_of_replica = kind_of[objects]
+
+    def _events(self) -> np.ndarray:
+        """What each is to its instance."""
+        what = np.full(len(self.kind), OTHER, np.int8)
+        sends = (self.kind == SEND) & (self.origin == self.process)
+        what[sends] = np.where(self.object[sends] >= 0, SEND_REQUEST, SEND_RESPONSE)
+        first = first_deliveries_of(self.start, self.kind == DELIVER, self.message, self.messages)
+        what[first] = np.where(self.object[first] >= 0, START, RECEIVE)
+        return what
+
+    def unnamed(self) -> tuple[int, int]:
+        """How many of the own events do not name their instance, and how many not their operation."""
+        return int((self.own & (self.txn < 0)).sum()), int((self.own & (self.op < 0)).sum())
+
+    def sent_at(self) -> np.ndarray:
+        """For each message the logical time of its first send, or UNSENT."""
+        sends = np.flatnonzero((self.what == SEND_REQUEST) | (self.what == SEND_RESPONSE))[::-1]
+        sent = np.full(self.messages, UNSENT, np.int64)
+        sent[self.message[sends]] = self.times[sends]
+        return sent
+
+    def arrange(self, first: np.ndarray) -> str:
+        """Find an order in which every cause comes first: that of logical times, if they are right, else one that is rebuilt.
+        `first`: with which number each process begins to send. Returns why there is no such order, if so."""
+        from_zero = self.seq - first[self.origin]
+        sent = count_sends(self.start, self.kind, self.origin, from_zero)
+        if self.are_times_right():
+            self.turn = merge_by_lamport(self.start, self.times)
+            return ""
+        self.turn, exists, stuck = rebuild(self.start, self.kind, self.origin, from_zero, sent)
+        if exists:
+            return ""
+        origin, number = stuck[stuck[:, 0] >= 0][0, :2].tolist()
+        return f"the logs contradict each other: a delivery of {origin}:{number} happened before it was sent"
+
+    def arrange_by_time(self) -> None:
+        self.turn = merge_by_lamport(self.start, self.times)
+
+    def are_times_right(self) -> bool:
+        """Whether logical times ascend at every process, and every delivery comes after its send."""
+        if not len(self.times):
+            return not len(self.index)
+        begins = np.zeros(len(self.times) + 1, np.bool_)
+        begins[self.start] = True
+        delivered = self.kind == DELIVER
+        sent = self.sent_at()[self.message[delivered]]
+        ascend = (self.times[1:] > self.times[:-1]) | begins[1:-1]
+        return bool(ascend.all() and ((sent == UNSENT) | (sent < self.times[delivered])).all())
+
+    def are_requests(self) -> np.ndarray:
+        """Which messages are requests, as their sends say."""
+        requests = np.zeros(self.messages, np.bool_)
+        requests[self.message[self.what == SEND_REQUEST]] = True
+        return requests
+
+    def find_early(self) -> Early:
+        """Requests by the replica where they begin, responses by the instance that receives them."""
+        begins, received = self.what == START, self.what == RECEIVE
+        nodes = 2 * len(self.index) + int(begins.sum()) * (self.conflicts.shape[1] + 1)
+        node_of, before, label = build(
+            sequence(self.start, self.turn), self.what, self.message, self.instance, self.replica, self.op,
+            self.conflicts, self.kind_of_replica, self.messages, self.instances, nodes,
+        )  # fmt: skip
+        all_conflict = np.full(self.instances, -1, np.int64)
+        found = Early()
+        for chosen, key, kinds in (
+            (begins, self.replica, self.kind_of_replica),
+            (received & ~self.are_requests()[self.message], self.instance, all_conflict),
+        ):
+            events, bounds = self._by(key, chosen, len(kinds))
+            message = self.message[events]
+            count, one, other = too_early(
+                bounds, message, self.op[events], kinds, self.conflicts, node_of, before, self.own[events], events
+            )
+            if count and not found.deliveries:
+                way = path(int(node_of[message[other]]), int(node_of[message[one]]), before, label)
+                found = Early(
+                    0, (self._began(int(events[one])), self._began(int(events[other]))),
+                    tuple(labels(self.origin, self.seq, self.message, way)),
+                )  # fmt: skip
+            found = found._replace(deliveries=found.deliveries + int(count))
+        return found
+
+    def requests(self) -> np.ndarray:
+        """For each event the request that its message belongs to, by the number of its first message."""
+        return _whole_requests(self.group, self.origin, self.message, self.messages)
+
+    def find_disagreeing(self) -> list[Disagreeing]:
+        """Whole requests by the replicas where they begin, if those are several."""
+        request = self.requests()
+        events, _ = self._by(self.replica, self.what == START, self.replicas)
+        # A replica begins a request once; a second message of it there says nothing.
+        _, first = np.unique(self.replica[events] * self.messages + request[events], return_index=True)
+        events = events[np.sort(first)]
+        names, small = np.unique(request[events], return_inverse=True)
+        small = small.reshape(-1).astype(np.int64)
+        shared = np.bincount(small, minlength=len(names))[small] > 1
+        events, small = events[shared], small[shared]
+        bounds = np.searchsorted(self.replica[events], np.arange(self.replicas + 1))
+        found = opposite_orders(
+            bounds, small, self.op[events], self.kind_of_replica, self.conflicts, len(names), self.own[events]
+        )
+        return [
+            Disagreeing(tuple(self._began(int(events[entry])) for entry in each.entries))  # type: ignore[arg-type]
+            for each in found
+        ]
+
+    def _by(self, key: np.ndarray, chosen: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The chosen events that are judged, ordered by their key and then as they happened; and where each key begins."""
+        events = np.flatnonzero(chosen & self.judged)
+        events = events[np.argsort(key[events], kind="stable")]
+        return events, np.searchsorted(key[events], np.arange(count + 1))
+
+    def _began(self, event: int) -> Began:
+        at, request = int(self.index[event]), bool(self.what[event] == START)
+        return Began(
+            member=self.rows.process(at),
+            pos=self.rows.pos(at),
+            message=MessageId(int(self.origin[event]), int(self.seq[event])),
+            where=self.rows.word("object" if request else "txn", at),
+            op=self.rows.word("op", at),
+            request=request,
+        )
+
+
+def _instances(txn: np.ndarray, process: np.ndarray, names: int) -> tuple[np.ndarray, int]:
+    """A number for each instance; and how many numbers there may be."""
+    home = np.full(names + 1, -1, np.int64)
+    home[txn] = process  # Of those without a name it does not matter: then nothing is judged.
+    if (home[txn] == process).all():
+        return txn, names
+    return _dense(txn, process, np.ones(len(txn), np.bool_))
+
+
+def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int]:
+    """A small number for each pair of values where chosen, ascending as they do; and how many there are."""
+    numbers = np.full(len(one), -1, np.int64)
+    names, found = np.unique(one[chosen] * (int(other.max(initial=0)) + 1) + other[chosen], return_inverse=True)
+    numbers[chosen] = found.reshape(-1)
+    return numbers, len(names)
+
+
+def _whole_requests(group: np.ndarray, origin: np.ndarray, message: np.ndarray, size: int) -> np.ndarray:
+    """For each event the request that its message belongs to: the first message of those that share its group."""
+    own = np.arange(size)
+    grouped = group >= 0
+    key = group[grouped] * (int(origin.max(initial=0)) + 1) + origin[grouped]
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    own[message[grouped]] = message[grouped][first][which.reshape(-1)]
+    whole: np.ndarray = own[message]
+    return whole
+
+
+def _matrices(declared: Conflicts, objects: Sequence[str], operations: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """For each object the number of its kind, and for each kind which operations conflict. Objects with the same list of
+    conflicts are of one kind."""
+    kinds: dict[str, int] = {}
+    found: list[np.ndarray] = []
+    kind_of = np.zeros(max(1, len(objects)), np.int64)
+    for at, name in enumerate(objects):
+        lists = declared.get(name, {})
+        key = repr(sorted((op, sorted(against)) for op, against in lists.items()))
+        if key not in kinds:
+            kinds[key] = len(found)
+            matrix = np.ones((len(operations), len(operations)), np.bool_)
+            for i, one in enumerate(operations):
+                for j, other in enumerate(operations):
+                    if one in lists and other in lists:
+                        matrix[i, j] = other in lists[one] or one in lists[other]
+            found.append(matrix)
+        kind_of[at] = kinds[key]
+    nothing = np.ones((1, len(operations), len(operations)), np.bool_)
+    return kind_of, np.stack(found) if found else nothing

@@ -21,7 +21,7 @@ from quire.pipeline.slices import EventSlices, event_columns
 
 
 class Words(Sequence[str]):
-    """Words in Arrow's memory, as there may be millions: each becomes an object of Python's when it is asked for."""
+    """Values in Arrow's memory, as there may be millions; a Python string is made only when one is asked for."""
 
     def __init__(self, texts: Any) -> None:
         self.texts = texts
@@ -57,9 +57,9 @@ class Labelled(msgspec.Struct):
     """The logical times; empty unless requested."""
     ordered: bool
     codes: dict[str, np.ndarray]
-    """For each column that was asked for: the codes of its words, -1 where there is none."""
+    """For each requested column, the codes of its values; -1 for null."""
     words: Mapping[str, Sequence[str]]
-    """The words of each column by their codes."""
+    """For each column, the values by code."""
     at: np.ndarray = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
     """The position of each event, if some events were left out; else empty."""
 
@@ -69,7 +69,7 @@ class Labelled(msgspec.Struct):
         return self.words[name][code] if code >= 0 else ""
 
     def of(self, name: str, events: np.ndarray) -> np.ndarray:
-        """The codes of these events, with which can be reckoned."""
+        """The codes of these events as int64, so that products of them do not overflow."""
         chosen: np.ndarray = self.codes[name][events].astype(np.int64)
         return chosen
 
@@ -87,8 +87,8 @@ class Labelled(msgspec.Struct):
 def read_labelled(
     world: World, groups: Sequence[RowGroup], names: Sequence[str], *, times: bool = False, as_met: Sequence[str] = ()
 ) -> Labelled:
-    """All events of these row groups, which must be whole logs, with the words of these columns. Words of the columns `as_met`
-    are numbered in the order in which they are met, which takes less time than to sort them."""
+    """All events of these row groups, which must be complete logs, with the text columns of these names. The values of columns
+    `as_met` are numbered in the order in which they are met, which takes less time than sorting them."""
     slices = LabelledSlices(world, names, as_met)
     with TraceReader(world.run) as reader:
         for own, table in reader.read_files(groups, [*event_columns(times=times, dests=False), *names]):
@@ -106,7 +106,7 @@ class LabelledSlices:
         self._at: list[np.ndarray] = []
 
     def add(self, groups: Sequence[RowGroup], table: pa.Table, wanted: np.ndarray | None = None) -> None:
-        """Take what a file holds, or those rows that are wanted. The words are numbered alike whichever these are."""
+        """Add a file's events, or only the rows that are wanted; values are numbered alike whichever these are."""
         for name, pieces in self._pieces.items():
             pieces += _coded(table[name], wanted)
         if wanted is not None:
@@ -115,7 +115,7 @@ class LabelledSlices:
         self._slices.add(groups, table, every=True)
 
     def labelled(self) -> Labelled:
-        """All that was added. Nothing can be added after it."""
+        """All that was added; call it once, at the end."""
         events = self._slices.events()
         codes: dict[str, np.ndarray] = {}
         words: dict[str, Sequence[str]] = {}
@@ -128,7 +128,7 @@ class LabelledSlices:
 
 
 class _Words(NamedTuple):
-    """A column of a row group as indices into its dictionary; -1, which is the last index of any list, where it is null."""
+    """A column of a row group as indices into its dictionary; null is -1, which as a Python index means the last entry."""
 
     indices: np.ndarray
     dictionary: Any
@@ -149,7 +149,7 @@ def _indices(chunk: Any) -> np.ndarray:
 
 
 def _number(pieces: Sequence[_Words], *, as_met: bool) -> tuple[np.ndarray, Words]:
-    """The words of all pieces in order, and the code of each row's."""
+    """The code of each row's value, and the values of all pieces, sorted unless they stay as they are met."""
     if not pieces:
         return np.empty(0, np.int32), Words(pa.array([], pa.string()))
     every: Any = pa.concat_arrays([piece.dictionary.cast(pa.string()) for piece in pieces]).dictionary_encode()

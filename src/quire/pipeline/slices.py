@@ -109,7 +109,7 @@ class EventSlices:
         self._sizes[process] += part.rows
 
     def events(self) -> Events:
-        """All that was added. Nothing can be added after it."""
+        """All that was added; call it once, at the end."""
         parts = self._parts
         if not self._pos:
             for part in parts:
@@ -134,8 +134,8 @@ class EventSlices:
 
 
 def _gather(parts: Sequence[_Part], name: str, kind: type) -> np.ndarray:
-    """A column in one writable array: the kernels would be compiled once more for any other kind of array. The parts lose it,
-    so that nothing is kept twice for longer than it must."""
+    """A column in one writable array; for a read-only one, the kernels would be compiled again. The parts lose it, so that
+    little is in memory twice."""
     chunks: Chunks = [chunk for part in parts for chunk in getattr(part, name)]
     for part in parts:
         setattr(part, name, [])

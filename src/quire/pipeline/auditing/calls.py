@@ -34,11 +34,11 @@ UNSENT = np.iinfo(np.int64).max
 """The logical time at which a message was sent of which no send is recorded."""
 
 Conflicts = dict[str, dict[str, list[str]]]
-"""For each object, each operation with those that conflict with it; what is not listed conflicts with all."""
+"""For each object and operation, the operations that conflict with it; an operation that is not listed conflicts with all."""
 
 
 class Began(msgspec.Struct, frozen=True):
-    """A delivery: of a request at an object, or of a response to an instance (then `where` is that instance)."""
+    """A delivery of a request to an object, or of a response to an instance (then `where` is that instance)."""
 
     member: int
     pos: int
@@ -73,13 +73,13 @@ class Disagreeing(msgspec.Struct, frozen=True):
 
 
 class Calls:
-    """Sends and deliveries as arrays, one entry an event."""
+    """Sends and deliveries as arrays with one entry per event."""
 
     def __init__(self, rows: Labelled, declared: Conflicts, correct: np.ndarray, times: np.ndarray, own: np.ndarray) -> None:
         """`times` are the logical times of all events, or nothing; `own` those events that are to be judged."""
         self.rows = rows
         self.index = index = np.flatnonzero(rows.kind <= DELIVER)
-        """Where each of them is among all events."""
+        """The index of each of them among all events."""
         self.start = np.searchsorted(index, rows.start).astype(np.int64)
         self.process = rows.processes()[index]
         self.kind, self.origin, self.seq = rows.kind[index], rows.origin[index], rows.seq[index]
@@ -99,7 +99,7 @@ class Calls:
         self.kind_of_replica = kind_of[objects]
 
     def _events(self) -> np.ndarray:
-        """What each is to its instance."""
+        """The role of each event in its instance: one of the constants of `significance`."""
         what = np.full(len(self.kind), OTHER, np.int8)
         sends = (self.kind == SEND) & (self.origin == self.process)
         what[sends] = np.where(self.object[sends] >= 0, SEND_REQUEST, SEND_RESPONSE)
@@ -153,7 +153,7 @@ class Calls:
         return requests
 
     def find_early(self) -> Early:
-        """Requests by the replica where they begin, responses by the instance that receives them."""
+        """Judge requests by the replica where they begin, and responses by the instance that receives them."""
         begins, received = self.what == START, self.what == RECEIVE
         nodes = 2 * len(self.index) + int(begins.sum()) * (self.conflicts.shape[1] + 1)
         node_of, before, label = build(
@@ -185,7 +185,7 @@ class Calls:
         return _whole_requests(self.group, self.origin, self.message, self.messages)
 
     def find_disagreeing(self) -> list[Disagreeing]:
-        """Whole requests by the replicas where they begin, if those are several."""
+        """Compare the order of requests at the replicas where they begin, for requests with several destinations."""
         request = self.requests()
         events, _ = self._by(self.replica, self.what == START, self.replicas)
         # A replica begins a request once; a second message of it there says nothing.
@@ -205,7 +205,7 @@ class Calls:
         ]
 
     def _by(self, key: np.ndarray, chosen: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The chosen events that are judged, ordered by their key and then as they happened; and where each key begins."""
+        """The chosen events of correct members, sorted by key and then by time; and the index at which each key begins."""
         events = np.flatnonzero(chosen & self.judged)
         events = events[np.argsort(key[events], kind="stable")]
         return events, np.searchsorted(key[events], np.arange(count + 1))
@@ -232,7 +232,7 @@ def _instances(txn: np.ndarray, process: np.ndarray, names: int) -> tuple[np.nda
 
 
 def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int]:
-    """A small number for each pair of values where chosen, ascending as they do; and how many there are."""
+    """Dense codes for the chosen pairs of values, in the pairs' order; and how many codes there are."""
     numbers = np.full(len(one), -1, np.int64)
     names, found = np.unique(one[chosen] * (int(other.max(initial=0)) + 1) + other[chosen], return_inverse=True)
     numbers[chosen] = found.reshape(-1)
@@ -240,7 +240,7 @@ def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.n
 
 
 def _whole_requests(group: np.ndarray, origin: np.ndarray, message: np.ndarray, size: int) -> np.ndarray:
-    """For each event the request that its message belongs to: the first message of those that share its group."""
+    """For each event, the request that its message is part of, named by the first message with the same group."""
     own = np.arange(size)
     grouped = group >= 0
     key = group[grouped] * (int(origin.max(initial=0)) + 1) + origin[grouped]
@@ -251,8 +251,8 @@ def _whole_requests(group: np.ndarray, origin: np.ndarray, message: np.ndarray, 
 
 
 def _matrices(declared: Conflicts, objects: Sequence[str], operations: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """For each object the number of its kind, and for each kind which operations conflict. Objects with the same list of
-    conflicts are of one kind."""
+    """For each object the number of its kind, and for each kind the conflict matrix of the operations. Objects that declare the
+    same conflicts are of one kind."""
     kinds: dict[str, int] = {}
     found: list[np.ndarray] = []
     kind_of = np.zeros(max(1, len(objects)), np.int64)

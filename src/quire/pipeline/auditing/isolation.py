@@ -214,6 +214,6 @@ def _with_room(found: np.ndarray, size: int) -> np.ndarray:
 
 @piece
 def _last_writer(keys: np.ndarray, key: int, end: int, nodes: int) -> int:
-    """The last transaction before `end` that wrote this, or -1."""
+    """The last transaction before `end` that wrote the object of `key` in its session, or -1."""
     at = first_not_below(keys, 0, len(keys), key * nodes + end) - 1
     return keys[at] - key * nodes if at >= 0 and keys[at] >= key * nodes else -1

@@ -88,8 +88,8 @@ def too_early(
     bounds: np.ndarray, message: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray,
     node_of: np.ndarray, before: np.ndarray, own: np.ndarray, place: np.ndarray,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """In sequences of messages: how many of the `own` come before one that conflicts with them and significantly precedes them,
-    and of that with the least `place` its index and that of the other. Where a sequence's kind is negative, all conflict."""
+    """How many of the `own` messages stand, in their sequence, before a conflicting one that significantly precedes them; and
+    for that with the least `place`, its index and that of the other. In a sequence whose kind is negative, all conflict."""
     size = len(message)
     lowest = np.empty(size + 1, np.int64)
     visited = np.full(len(before), -1, np.int64)

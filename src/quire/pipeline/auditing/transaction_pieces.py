@@ -34,18 +34,18 @@ _OPERATIONS = {"r": _READ, "w": _WRITE, "commit": _END, "abort": _END}
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a piece says of its objects that only means something together with what the others say."""
+    """What a piece reports about its objects for the joint verdict; it is conclusive only once all pieces are joined."""
 
     apart: bool = True
-    """Whether its objects can be judged without the others."""
+    """Whether its objects can be judged apart from the others."""
     backward: tuple[int, int] = (0, 0)
     """How much each of the orders that may explain all does not explain."""
     lacking: dict[int, int] = {}
-    """By transaction, how many more reads it asked for than say what they saw."""
+    """By transaction, the number of its read requests minus that of its reads that record what they saw."""
     committed: bool = False
     reads: int = 0
     unknown: int = 0
-    """Objects whose versions have no known order."""
+    """How many objects have versions in no known order."""
 
     def joined(self, other: Part) -> Part:
         lacking = Counter(self.lacking)
@@ -85,7 +85,7 @@ class PieceRows(NamedTuple):
 
     rows: Labelled
     lamport: np.ndarray
-    """Their logical times; -1 where there is none."""
+    """Their logical times; -1 if one is not recorded."""
     turns: Labelled
     """Of some of the processes, those sends that are of another transaction than the one before; empty unless asked for."""
     apart: bool
@@ -141,7 +141,7 @@ def _first_of_each(column: Any, chosen: np.ndarray) -> np.ndarray:
 
 
 def _are_about_one(named: np.ndarray) -> bool:
-    """Whether all rows of each message are of one piece."""
+    """Whether all rows of each message belong to one piece."""
     message, size = identify(named[:, 0], named[:, 1])
     piece = np.empty(size, np.int64)
     piece[message] = named[:, 2]
@@ -149,7 +149,7 @@ def _are_about_one(named: np.ndarray) -> bool:
 
 
 def count_backward(piece: PieceRows, ranks: np.ndarray | None, pairs: np.ndarray) -> tuple[int, int]:
-    """How many of the pairs go back in the order of the timestamps (or all, where there are none), and in that of commits."""
+    """How many pairs point backwards in timestamp order (all of them if there are no timestamps), and in commit order."""
     if not len(pairs):
         return 0, 0
     by_time, by_commit = (

@@ -87,12 +87,12 @@ def parse_versions(setting: object) -> str:
 
 
 class Versions(NamedTuple):
-    """The committed versions of each object one after the other."""
+    """The committed versions of each object in order."""
 
     object: np.ndarray
     txn: np.ndarray
     sequence: np.ndarray
-    """By timestamps every object has one sequence; by deliveries it has one at each process that delivered its writes."""
+    """By timestamps, every object has one sequence; by deliveries, it has one at each process that delivered its writes."""
 
 
 def version_sequences(rows: Labelled, history: TransactionHistory, versions: str, ranks: np.ndarray | None) -> Versions:
@@ -134,7 +134,7 @@ def commit_ranks(rows: Labelled, lamport: np.ndarray) -> np.ndarray:
 
 
 def timestamp_ranks(names: Sequence[str]) -> np.ndarray | None:
-    """The place of each transaction in the order of the timestamps that they are named by; None if some are named otherwise."""
+    """The rank of each transaction by the timestamp in its name; None if some names are not timestamps."""
     parsed = _parse_timestamps(names)
     if parsed is None:
         return None

@@ -1,4 +1,4 @@
-"""Read committed, read atomic and transactional causal consistency: levels of isolation below serialisability.
+"""The checks of isolation levels below serialisability: read committed, read atomic, transactional causal consistency.
 
 Each task judges some of the objects, where one order that all tasks know explains every read; otherwise one task judges the
 levels by their definitions.
@@ -74,7 +74,7 @@ class IsolationResult(msgspec.Struct, kw_only=True):
 
 
 def judge_isolation(task: IsolationTask) -> IsolationResult:
-    """Read the whole trace with its words, or what is about the piece's objects, and judge it."""
+    """Read the whole trace, with the text columns, or the rows of the piece's objects, and judge it."""
     if task.pieces > 1:
         return judge_piece(read_piece(task.world, task.groups, task.pieces, task.piece, turns=True), first=task.piece == 0)
     return judge_levels(read_labelled(task.world, task.groups, COLUMNS, times=True, as_met=("txn",)))

@@ -150,8 +150,8 @@ def _cut(task: SerialisableTask) -> list[SerialisableTask]:
 
 
 def _count_unknown(rows: Labelled, history: TransactionHistory, versions: Versions) -> int:
-    """Objects whose versions have no known order: of one that was read, several versions have nothing before them. (In what
-    order versions come that nobody read, and that nobody read an older one instead of, makes no difference.)"""
+    """Count the objects whose version order is unknown: objects that were read, with several versions that follow no other.
+    (The order of versions makes no difference if nobody read them or, instead of them, an older one.)"""
     objects = max(1, len(rows.words["object"]))
     final = history.write[history.final]
     final = final[history.committed[rows.codes["txn"][final]]]
@@ -165,8 +165,8 @@ def _count_unknown(rows: Labelled, history: TransactionHistory, versions: Versio
 
 
 def _graph(rows: Labelled, history: TransactionHistory, versions: Versions) -> tuple[np.ndarray, np.ndarray]:
-    """Edges between transactions, some of them twice, and of each: why, which object, and the events of the first and of the
-    second (LAST_WRITE: where it wrote the object for the last time)."""
+    """The edges between transactions, some of them twice, and for each: the reason, the object, and the two events (LAST_WRITE:
+    the transaction's last write of the object)."""
     objects = max(1, len(rows.words["object"]))
     of, writer, sequence = versions
 

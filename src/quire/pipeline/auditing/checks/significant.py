@@ -1,8 +1,8 @@
 """Significant order: conflicting requests begin in the order of significant precedence, and in the same order everywhere.
 
-At an object of a member, of two conflicting requests the one that significantly precedes begins first; an instance that
-called receives answers in that order; and two conflicting requests that have two destinations in common begin in the
-same order at both. Each task judges a segment of the trace, where messages are delivered and instances end soon enough for that
+Of two conflicting requests at an object of a member, the one that significantly precedes the other begins first. An instance
+that made calls receives the answers in that order. Two conflicting requests that share two destinations begin in the same
+order at both. Each task judges a segment of the trace, where messages are delivered and instances end soon enough for that
 (`call_segments`); otherwise one task reads the whole trace.
 """
 
@@ -48,7 +48,7 @@ class SignificantResult(msgspec.Struct, kw_only=True):
     seen: tuple[Began, ...] = ()
     """A delivery that was too early and the one it should have followed; or two at one destination and the same at another."""
     chain: tuple[MessageId, ...] = ()
-    """How the second of them significantly precedes the first: messages, each of which precedes the next."""
+    """How the second delivery's message significantly precedes the first's: messages, each of which precedes the next."""
     part: CallPart | None = None
     """Of a segment."""
 
@@ -78,7 +78,7 @@ def parse_conflicts(settings: Mapping[str, object]) -> Conflicts | None:
 
 
 def judge_significant(task: SignificantTask) -> SignificantResult:
-    """Read the whole trace with its words, or a segment of it, and judge it."""
+    """Read the whole trace, with the text columns, or a segment of it, and judge it."""
     if task.conflicts is None:
         return SignificantResult(declared=False)
     if task.segment is None:
@@ -95,8 +95,8 @@ def judge_significant(task: SignificantTask) -> SignificantResult:
 
 
 def judge_calls(rows: Labelled, declared: Conflicts, correct: np.ndarray, first: np.ndarray | None = None) -> SignificantResult:
-    """The part that needs no files. Only what correct members deliver is judged. `first`: with which number each begins to
-    send, if not with 0."""
+    """The part of `judge_significant` that needs no files. Only the deliveries of correct members are judged. `first`: the
+    number of the first message that each process sends, if not 0."""
     calls = Calls(rows, declared, correct, rows.lamport, np.ones(len(rows.kind), np.bool_))
     why = _say_unnamed(*calls.unnamed()) or calls.arrange(np.zeros(len(correct), np.int64) if first is None else first)
     if why:

@@ -1,4 +1,4 @@
-"""What happens at a node, recorded by whoever drives it: in local order, at growing logical times."""
+"""Records the events of a node for its driver, in local order and with increasing logical times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EventRecorder(ABC):
 
     @abstractmethod
     def time_ns(self) -> int:
-        """The time that is recorded."""
+        """The time to record for events."""
 
     def record_send(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> None:
         lamport = self.tick(count)
@@ -24,7 +24,7 @@ class EventRecorder(ABC):
             self.log.send(origin, seq, count, lamport, self.time_ns(), self.log.address(address), size)
 
     def defer_send(self, origin: int, seq: int, address: Address, size: int, count: int = 1) -> int:
-        """Record a send of which it will be known later whom it went to: `settle` what is returned then."""
+        """Record a send whose destinations will be known later: pass the returned record to `settle` then."""
         lamport = self.tick(count)
         if self.log is None:
             return -1
@@ -45,15 +45,15 @@ class EventRecorder(ABC):
             self.log.view(who, number, lamport, self.time_ns(), self.log.address(address))
 
     def record_packet(self, name: str, fanout: int, header_bytes: int, payload_bytes: int) -> None:
-        """A packet leaves at the present logical time, which goes with it: `tick` first."""
+        """Record a packet that leaves at the current logical time, which it carries: call `tick` first."""
         if self.log is not None:
             self.log.packet(name, fanout, self.clock, self.time_ns(), header_bytes, payload_bytes)
 
     def tick(self, count: int = 1) -> int:
-        """The logical time of the next event, or of the first of so many."""
+        """Advance the clock by `count` events, and return the logical time of the first of them."""
         first, self.clock = self.clock + 1, self.clock + count
         return first
 
     def heard(self, lamport: int) -> None:
-        """Something came that left at this logical time."""
+        """Advance the clock past that of a received packet, which left at this logical time."""
         self.clock = max(self.clock, lamport)

@@ -1,7 +1,7 @@
-"""Runs that hold many executions, one after the other: where each of them is.
+"""The index of executions in a run that holds several, one after the other.
 
-Executions that share a run share its processes. At every process the events of one come after those of the one before, and
-their logical times do not overlap; so those of an execution are the events from one logical time to before another.
+Executions that share a run share its processes. At every process, the events of one execution come after those of the previous
+one, and their logical times do not overlap; so an execution is a range of logical times.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 from quire.model.errors import BadInput
 
 EXECUTIONS = "executions.parquet"
-"""Beside run.json, if the run holds several."""
+"""The index file, beside run.json, if the run holds several executions."""
 
 _TYPES: dict[str, pa.DataType] = {"label": pa.string(), "events": pa.int64(), "begin": pa.int64(), "end": pa.int64()}
 _SCHEMA = pa.schema(_TYPES)
 
 
 class Executions(msgspec.Struct, frozen=True):
-    """In order. Execution i has the events with `begins[i]` <= logical time < `begins[i + 1]`."""
+    """The executions, in order. Execution i has the events with `begins[i]` <= logical time < `begins[i + 1]`."""
 
     labels: tuple[str, ...]
     events: np.ndarray
@@ -42,7 +42,7 @@ def write_executions(directory: Path, labels: Sequence[str], events: np.ndarray,
 
 
 def read_executions(directory: Path) -> Executions | None:
-    """The executions of a run; None if it is one by itself."""
+    """The executions of a run; None if it is a single one."""
     path = directory / EXECUTIONS
     if not path.is_file():
         return None

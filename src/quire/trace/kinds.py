@@ -1,7 +1,7 @@
-"""Kinds of events, apart from the columns, because those need Arrow and whoever only names kinds does not."""
+"""The kinds of events; separate from the schema, so that using them does not require Arrow."""
 
 from __future__ import annotations
 
 SEND, DELIVER, PACKET, VIEW, LOCAL, RECEIVE = range(6)
 KINDS = ("send", "deliver", "packet", "view", "local", "receive")
-"""Kinds of events by their codes above; the file holds the word."""
+"""The names of the kinds, indexed by the codes above; files hold the name."""

@@ -1,6 +1,6 @@
-"""How long messages took: one summary, for the table of a run, for its report and for sweeps.
+"""Latency statistics of messages, used by the table of a run, by its report and by sweeps.
 
-Durations are kept to four digits, so that a trace of any length has some ten thousand different ones at most. The longest and
+Durations are rounded to four digits, so that a trace of any length has at most some ten thousand distinct ones. The maximum and
 the mean are exact.
 """
 
@@ -20,7 +20,7 @@ _POWERS = 10 ** np.arange(19, dtype=np.int64)
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """In milliseconds."""
+    """A summary of latencies, in milliseconds."""
 
     p50: float
     p99: float
@@ -29,7 +29,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Latencies:
-    """How often each duration occurred, in nanoseconds."""
+    """A histogram of durations in nanoseconds."""
 
     def __init__(self) -> None:
         self.values: Integers = np.empty(0, np.int64)
@@ -42,7 +42,7 @@ class Latencies:
         return bool(len(self.values))
 
     def add(self, durations: Integers, counts: Integers | None = None) -> None:
-        """Take each of the durations once, or so many times."""
+        """Add each of the durations once, or `counts` times."""
         if not len(durations):
             return
         often = np.ones(len(durations), np.int64) if counts is None else counts
@@ -54,7 +54,7 @@ class Latencies:
         np.add.at(self.counts, index, weights)
 
     def drain(self, durations: array[int]) -> None:
-        """Take all of the durations, and empty the array."""
+        """Add all of the durations, and empty the array."""
         self.add(np.array(durations, dtype=np.int64))
         del durations[:]
 
@@ -62,7 +62,7 @@ class Latencies:
         return int(self.counts.sum())
 
     def quantile(self, hundredths: int) -> int:
-        """The smallest duration that at least so many hundredths of all do not exceed."""
+        """The smallest duration that at least this percentage of all durations do not exceed."""
         reached = np.cumsum(self.counts)
         rank = -(-int(reached[-1]) * hundredths // 100)
         return min(int(self.values[np.searchsorted(reached, rank)]), self._longest)
@@ -84,7 +84,7 @@ class Latencies:
 def _dot(durations: Integers, often: Integers) -> int:
     if float(durations.max()) * float(often.sum()) < 2.0**62:
         return int(np.dot(durations, often))
-    return sum((durations.astype(object) * often.astype(object)).tolist())  # In Python's integers, which have no end.
+    return sum((durations.astype(object) * often.astype(object)).tolist())  # In Python's integers, which do not overflow.
 
 
 def _rounded(durations: Integers) -> Integers:

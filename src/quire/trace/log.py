@@ -1,6 +1,6 @@
-"""A process's events as they happen: records in local order, and what their numbers mean.
+"""The in-memory event log of one process: packed records in local order, and the names that records refer to by number.
 
-Nothing is spread out into rows here (`rows` does that), and nothing is written to a file (`parts` does that).
+Records are not expanded into rows here (`rows` does that), nor written to a file (`parts` does that).
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from quire.trace.views import Happening, ViewMember, members_word
 
 
 class Address(msgspec.Struct, frozen=True, array_like=True):
-    """Whom messages go to, and what they do there. Records name an address by its number, so that one that is
-    used again and again costs nothing."""
+    """Where messages go, and what they do there. Records refer to an address by number, so reusing one costs nothing."""
 
     group: str | None = None
-    """The group that they are addressed to; None: these processes alone."""
+    """The group that they are addressed to; None if they go to individual processes."""
     dests: tuple[int, ...] | None = ()
-    """The processes that must deliver them; of a view, its members. None: the sender does not know."""
+    """The processes that must deliver them; for a view, its members. None if the sender does not know."""
     object: str | None = None
     op: str | None = None
     txn: str | None = None
 
 
 class Names:
-    """What the numbers in a process's records mean: addresses and types of packets, each in the order of their numbers."""
+    """The addresses and packet types that a process's records refer to by number."""
 
     def __init__(self, addresses: Iterable[Address] = (), packet_types: Iterable[str] = ()) -> None:
         self.addresses: list[Address] = []
@@ -42,14 +41,14 @@ class Names:
             self.packet_type(name)
 
     def address(self, address: Address) -> int:
-        """The number of an address, which is new where it was never asked for."""
+        """The number of an address; a new address gets the next number."""
         number = self._address_numbers.setdefault(address, len(self.addresses))
         if number == len(self.addresses):
             self.addresses.append(address)
         return number
 
     def packet_type(self, name: str) -> int:
-        """The code of a type of packet, likewise."""
+        """The number of a packet type; a new one gets the next number."""
         code = self._packet_codes.setdefault(name, len(self.packet_types))
         if code == len(self.packet_types):
             self.packet_types.append(name)
@@ -57,11 +56,11 @@ class Names:
 
 
 NAMES_OFTEN = 64
-"""The first names are those that a process uses all the time; it may know their numbers by heart."""
+"""How many of the first names keep their numbers forever: a process uses them all the time, and may store the numbers."""
 
 
 class EventLog:
-    """The events of one process in local order. `addresses` are those that it will use often, numbered from 0."""
+    """The events of one process in local order. `addresses`: those that it will use often, numbered from 0."""
 
     def __init__(self, process: int, addresses: Iterable[Address] = ()) -> None:
         self.process = process
@@ -70,32 +69,32 @@ class EventLog:
         self.packet_type = self.names.packet_type
         self._records = array("q")
         self._taken = 0
-        """How many records are here no more."""
+        """How many records were taken out."""
         self._deferred: dict[int, None] = {}
         """Sends whose address is not known yet, by the number of their record, in order."""
         # Copying packed bytes is four times as fast as having an array take eight integers.
         self.write = self._records.frombytes
-        """Takes the bytes of `pack_record`."""
+        """Appends the bytes of `pack_record`."""
 
     def send(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> None:
         """`count` messages numbered from `first` were sent; the first has logical time `lamport`."""
         self.write(pack_record(SEND, origin, first, count, lamport, time_ns, address, size))
 
     def defer_send(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> int:
-        """The same where a better address will be known later: `settle` what is returned when it is. Until then this
-        record, and all after it, stay here."""
+        """Like `send`, if the final address will be known later: pass the returned record to `settle` then. Until then this
+        record and all after it are not taken out."""
         record = self._taken + len(self._records) // RECORD_FIELDS
         self._deferred[record] = None
         self.send(origin, first, count, lamport, time_ns, address, size)
         return record
 
     def settle(self, record: int, address: int) -> None:
-        """Say whom the messages of a deferred send go to."""
+        """Set the address of a deferred send."""
         del self._deferred[record]
         self._records[(record - self._taken) * RECORD_FIELDS + ADDRESS] = address
 
     def settle_rest(self) -> None:
-        """Nobody will ever know better whom the rest went to."""
+        """Give up on the remaining deferred sends: their addresses stay as they are."""
         self._deferred.clear()
 
     def deliver(self, origin: int, first: int, count: int, lamport: int, time_ns: int, address: int, size: int) -> None:
@@ -134,19 +133,18 @@ class EventLog:
         self.write(pack_record(PACKET, fanout, payload_bytes, 1, lamport, time_ns, self.packet_type(name), header_bytes))
 
     def pending(self) -> int:
-        """How many records are here that nothing is to be said about any more."""
+        """How many records are final and can be taken out."""
         if self._deferred:
             return next(iter(self._deferred)) - self._taken
         return len(self._records) // RECORD_FIELDS
 
     def reached(self, lamport: int) -> int:
-        """Everything that is still to be taken, or comes after this logical time, has a greater logical time than what is
-        returned."""
+        """A lower bound: all records not yet taken out, and all events after logical time `lamport`, have greater times."""
         return min(lamport, self._records[LAMPORT] - 1) if self._records else lamport
 
     def renew_names(self) -> bool:
-        """Number all but the first names anew, so that those that are never used again are forgotten; False where records
-        that are here still have the old numbers."""
+        """Renumber all but the first names, so that unused ones are forgotten; False if records here still use the old
+        numbers."""
         if self._records:
             return False
         old = self.names
@@ -155,7 +153,7 @@ class EventLog:
         return True
 
     def take(self) -> bytes:
-        """The pending records, packed; from then on they are here no more."""
+        """Take out the pending records, packed."""
         pending = self.pending()
         records = self._records[: pending * RECORD_FIELDS].tobytes()
         del self._records[: pending * RECORD_FIELDS]

@@ -1,7 +1,7 @@
-"""What a process of a group that changes does, as rows of a trace: its views, its sends and its deliveries.
+"""Records the views, sends and deliveries of a process in a group with changing membership.
 
-The recorder sees every effect of the member before it is carried out, so that logical time is right on whatever leaves
-afterwards. What a process is given to catch up, before it is a member, is state and no delivery.
+The recorder sees every effect of the member before it is performed, so that packets leave with the right logical time. What a
+process receives to catch up, before it is a member, is state transfer and not a delivery.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ GROUP = "all"
 
 _EVERYTHING = 1 << VIEW_BITS
 _NUMBERS_MAX = 1_000_000
-"""Names that are smaller numbers stand for themselves."""
+"""Process names that are numbers below this are used as the process's number."""
 
 
 def number_of(name: str) -> int:
-    """The number by which logs know a process of this name."""
+    """The number in logs of the process with this name."""
     if name.isdecimal() and name.isascii() and str(int(name)) == name and int(name) < _NUMBERS_MAX:
         return int(name)
     return _NUMBERS_MAX + int.from_bytes(sha256(name.encode()).digest()[:5], "big")
 
 
 def promises(rules: GroupSettings) -> frozenset[Guarantee]:
-    """What a group with these rules promises of its trace."""
+    """The guarantees that the trace of a group with these rules must satisfy."""
     uniform = {Guarantee.UNIFORM} if rules.uniform else set()
     return registry.find(rules.protocol).protocol.promises | {Guarantee.VIRTUAL_SYNCHRONY, Guarantee.ONCE} | uniform
 
@@ -48,8 +48,8 @@ def _members(view: View) -> tuple[ViewMember, ...]:
 
 
 class MembershipRecorder:
-    """Of one process, from its start. `began` is called when it is in a view for the first time, or again after a restart, and
-    with every view, with its members."""
+    """Records one process from its start. `began` is called with the members of every view: when the process is first in one,
+    or again after a restart, and with each later view."""
 
     def __init__(
         self, process: Process, log: EventLog, time_ns: Callable[[], int], began: Callable[[tuple[ViewMember, ...]], None]
@@ -69,17 +69,17 @@ class MembershipRecorder:
         self._sent = 0
         """How many of its messages in this view are recorded."""
         self._replayed: tuple[int, ...] = ()
-        """Of each member of the view, how many of its messages the journal knew to be delivered when the process resumed."""
+        """For each member of the view, how many of its messages the journal had as delivered when the process resumed."""
         self._delivered_from = log.address(Address(GROUP))
-        # Later than whatever an earlier process of this name has recorded.
+        # Greater than any logical time recorded by an earlier process of this name.
         process.lamport = max(process.lamport, time_ns())
         self._resume()
         process.on_effect = self.saw
         process.on_packet = self._packet_left
 
     def _resume(self) -> None:
-        """Where a process goes on after a restart, and how much of what it delivered in that view its journal knows. All of it
-        is in the trace, because it was recorded before it was written there, and its replay is no delivery."""
+        """After a restart, record the view in which the process resumes, and how many deliveries in it its journal has. These
+        are already in the trace, because they were recorded before they were journalled, so their replay is not a delivery."""
         core = self._process.member.core
         if core.mode != "frozen" or core.view.epoch == 1:
             return
@@ -97,10 +97,10 @@ class MembershipRecorder:
             assert isinstance(effect, Send)
             data = effect.packet
             if isinstance(data, Data) and data.epoch == self._epoch and data.run.origin == self._rank:
-                # What this process passes on, others have sent.
+                # Only its own messages: those it forwards were sent by others.
                 self._record_send(data.run, data.session, data.number)
         elif kind is Save:
-            # Who is alone in a view sends to nobody, and may deliver what it has written only when it is started again.
+            # A process alone in a view sends to nobody, and may deliver what it has journalled only after a restart.
             assert isinstance(effect, Save)
             record = effect.record
             if isinstance(record, Sent) and record.data.epoch == self._epoch:
@@ -131,7 +131,7 @@ class MembershipRecorder:
         incarnation = effect.view.incarnation(self._name) or 0
         if effect.joined:
             self._incarnation = incarnation
-        # A view may name the process that was here before: what that one sent, it has recorded.
+        # A view may name an earlier incarnation of the process, which has recorded its own sends.
         self._sent = 0 if incarnation == self._incarnation else _EVERYTHING
         self._epoch, self._replayed, self._rank = effect.view.epoch, (), effect.view.rank(self._name)
         members = _members(effect.view)
@@ -154,7 +154,7 @@ class MembershipRecorder:
         entry, run = effect.entry, effect.entry.run
         origin = number_of(entry.origin)
         if origin == self._number:
-            self._record_send(run, entry.session, entry.number)  # Without a journal, who is alone has not told of it before.
+            self._record_send(run, entry.session, entry.number)  # Not recorded yet if it is alone and has no journal.
         first, size = entry.epoch << VIEW_BITS | run.first, run.payload_bytes() // run.count
         lamport = self._tick(run.count)
         self._log.deliver(origin, first, run.count, lamport, self._time_ns(), self._delivered_from, size)
@@ -169,6 +169,6 @@ class MembershipRecorder:
         self._log.packet(name, copies, lamport, self._time_ns(), size - payload, payload)
 
     def _tick(self, count: int = 1) -> int:
-        """The logical time of the next event, or of the first of so many."""
+        """Advance the clock by `count` events, and return the logical time of the first of them."""
         self._process.lamport += count
         return self._process.lamport - count + 1

@@ -1,4 +1,4 @@
-"""How much a member of a hierarchy forwards for others, as it records it itself."""
+"""The relay load of a member of a hierarchy: how much it forwards for others, as it records itself."""
 
 from __future__ import annotations
 

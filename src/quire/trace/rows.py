@@ -1,4 +1,4 @@
-"""Records spread out into the rows of a trace: one row for each message of a run."""
+"""Expands records into the rows of a trace: one row for each message of a record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AnyArray: TypeAlias = "pa.Array[Any]"
 
 
 def spread(run: str, process: int, first_pos: int, names: Names, records: Integers) -> pa.Table:
-    """The rows of a process's records, of which the first has this position at the process."""
+    """The rows of a process's records; `first_pos` is the position of the first."""
     counts = records[:, COUNT]
     rows = int(counts.sum())
     record_of = np.repeat(np.arange(len(records)), counts)
@@ -59,7 +59,7 @@ def _destinations(address: Integers, present: Flags, addresses: Sequence[Address
     lengths = np.zeros(len(address), dtype=np.int64)
     lengths[present] = sizes[used]
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    # Each row's list starts in `flat` where its address does; the rows' lists follow each other in the column.
+    # Each row's list starts in `flat` where its address's does; in the column, the lists are concatenated.
     starts = (np.cumsum(sizes) - sizes)[used]
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1][present], sizes[used])
     elements = _numbers(flat[np.repeat(starts, sizes[used]) + within], np.ones(len(within), dtype=bool), np.int32)
@@ -68,15 +68,15 @@ def _destinations(address: Integers, present: Flags, addresses: Sequence[Address
 
 
 def _labels(address: Integers, present: Flags, labels: Sequence[str | None]) -> AnyArray:
-    """What the addresses say in one column, null where an address says nothing."""
+    """A text column from the rows' addresses; null if an address has no value."""
     vocabulary = {label: code for code, label in enumerate(dict.fromkeys(label for label in labels if label is not None))}
     codes = np.array([-1 if label is None else vocabulary[label] for label in labels] or [-1], dtype=np.int64)
     found = codes[np.where(present, address, 0)]
     return _words(found, present & (found >= 0), tuple(vocabulary), np.int32)
 
 
-# Columns are made from their buffers. `pa.array` would first import pandas to ask whether it was given something of its
-# own, and that takes longer than most runs.
+# Columns are made from buffers, because `pa.array` would first import pandas to check its argument's type, which takes longer
+# than most runs.
 
 _NUMBER_TYPES = {np.int32: pa.int32(), np.int64: pa.int64()}
 _WORD_TYPES = {np.int8: pa.dictionary(pa.int8(), pa.string()), np.int32: pa.dictionary(pa.int32(), pa.string())}

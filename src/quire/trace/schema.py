@@ -1,7 +1,7 @@
-"""The columns of a trace, how they are stored, and the description of a run.
+"""The schema of a trace: its columns, how they are stored in Parquet, and the description of a run.
 
-Rows of one process are in local order, so a reader never has to sort; row groups are small and the numbers are
-delta-encoded, so it can skip most of a file by its statistics and decode the rest fast.
+The rows of a process are in local order, so readers never have to sort; row groups are small and numbers are delta-encoded, so
+readers can skip most of a file by its statistics and decode the rest fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from quire.model.orders import Guarantee
 
 FORMAT = 1
-"""Raised when a reader of older traces would misread newer ones."""
+"""The version of the format; incremented when a reader of older traces would misread newer ones."""
 
 ROW_GROUP_ROWS = 65_536
 
@@ -42,10 +42,10 @@ SCHEMA = pa.schema(
 )
 
 EVENT, IMPLIED, TEXT, LINE, FILE, MESSAGE = "event", "implied", "text", "line", "file", "message"
-"""Columns that only imported traces have. Where an event is known to have followed others, but not by which messages, its
-process has deliveries in front of it that are `implied`: they are rows, but no events. `event` numbers the events of a
-process, and an implied delivery has the number of the event that it belongs to. The others are what the log said, where it
-said so, and what it calls the message."""
+"""Columns that only imported traces have. If an event is known to follow others, but not by which messages, deliveries marked
+`implied` precede it at its process: they are rows, but no events. `event` numbers the events of a process; an implied delivery
+has the number of the event that it belongs to. The other columns are the log's text, its line and file, and its name for the
+message."""
 
 IMPORTED = pa.schema(
     [
@@ -70,19 +70,19 @@ DICTIONARY_COLUMNS = (
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended. `complete`: every message reached every member that was to deliver it."""
+    """How a run ended. `complete`: whether every message reached all its destinations."""
 
     complete: bool
     messages: int
     deliveries: int
     crashed: tuple[int, ...] = ()
-    """Processes whose deliveries need not agree with the others': they crashed, or what they did is not known to the end."""
+    """Processes that are exempt from agreement: they crashed, or their records do not reach the end."""
     notes: tuple[str, ...] = ()
-    """What a reader should know of how the trace came about."""
+    """Notes for readers about how the trace was made."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """run.json: what ran, and what it promised. Only what follows from the command that made the run, so that the
+    """The content of run.json: what ran, and what it promised. It depends only on the command that made the run, so that the
     same command gives the same bytes."""
 
     format: int = FORMAT

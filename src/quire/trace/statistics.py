@@ -1,8 +1,8 @@
-"""What a run cost and how long it took, computed from its records in bulk, for every driver that makes runs.
+"""Statistics of a run (packets, bytes, latency, a digest of the deliveries), computed from its records, for all drivers.
 
-Packets are counted twice over: as multicasts, where one transmission reaches everybody, and point to point, where each
-copy is one. Latency is taken per message; the driver says from when to when. The digest covers every member's sequence of
-deliveries, message by message, so that neither batches nor times enter into it.
+Packets are counted in two ways: as multicasts, where one transmission reaches everybody, and point to point, where each copy
+counts. Latency is measured per message; the driver defines from when to when. The digest covers every member's sequence of
+deliveries, message by message, so it does not depend on batching or times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MULTICASTS = "multicasts"
 
 
 class RunLatency(msgspec.Struct, frozen=True):
-    """Origin: from submission to delivery there. Remote: at the other members, since the sending or since the packet came."""
+    """Latencies. Origin: from submission to delivery at the origin. Remote: at other members, since the send or the receipt."""
 
     origin: Latency | None
     remote: Latency | None
@@ -32,7 +32,7 @@ class RunLatency(msgspec.Struct, frozen=True):
 
 
 class RoleArrivals(msgspec.Struct, frozen=True):
-    """How many members have a role, and how many packets come to one of them."""
+    """How many members have a role, and how many packets arrive at one of them."""
 
     members: int
     mean: float
@@ -40,14 +40,14 @@ class RoleArrivals(msgspec.Struct, frozen=True):
 
 
 class Arrivals(msgspec.Struct, frozen=True):
-    """Packets that come to members over the network."""
+    """Packets that arrive at members over the network."""
 
     per_site: tuple[int, ...]
     per_role: dict[str, RoleArrivals]
 
 
 def arrivals_of(per_site: Sequence[int], roles: Sequence[str]) -> Arrivals:
-    """What comes to each member, and to each role among those with these roles."""
+    """The arrivals per member and per role, given each member's count and role."""
     by_role = {role: [count for count, own in zip(per_site, roles, strict=True) if own == role] for role in sorted(set(roles))}
     per_role = {role: RoleArrivals(len(counts), sum(counts) / len(counts), max(counts)) for role, counts in by_role.items()}
     return Arrivals(tuple(per_site), per_role)
@@ -58,7 +58,7 @@ def per_message(total: int | None, messages: int) -> float | None:
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What any driver says of a run; each adds what only it knows."""
+    """The part of a run's summary that all drivers share; each driver adds its own."""
 
     run: str
     protocol: str
@@ -74,11 +74,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     header_bytes: int
     header_bytes_point_to_point: int
     header_bytes_per_message: float
-    """Of all copies together, over all hops."""
+    """The header bytes of all copies together, over all hops."""
     header_entries_per_message: float | None
-    """Counts of messages in the headers of all copies; None where nobody counted them."""
+    """The number of message counters in the headers of all copies; None if not counted."""
     arrivals: Arrivals | None
-    """Packets that come to each member, where members pass on what is for others."""
+    """Packets that arrive at each member, if members forward messages for others."""
     wall_s: float
     digest: str
     trace: str | None
@@ -97,7 +97,7 @@ class Statistics:
         self.origin = Latencies()
         self.remote = Latencies()
         self.sent = np.zeros(members, np.int64)
-        # Four bytes a pair, because large groups have many pairs; no member sends as much as that could not hold.
+        # Four bytes per pair, because large groups have many pairs; no member sends more messages than that can count.
         self.delivered = np.zeros((members, members), np.int32)
         """How many messages each member (row) delivered of each origin (column)."""
         self.due = np.zeros((members, members), np.int32)
@@ -138,12 +138,12 @@ class Statistics:
         self.header_bytes_point_to_point += int((packets[:, HEADER] * packets[:, FANOUT]).sum())
 
     def packet_counts(self) -> dict[str, int]:
-        """Transmissions by type of packet, and all together, on a network where one reaches everybody."""
+        """Multicast transmissions by packet type, and in total."""
         counts = {name: self.packets[name] for name in sorted(self.packets)}
         return {**counts, MULTICASTS: sum(counts.values())}
 
     def copy_counts(self) -> dict[str, int]:
-        """Packets by type, point to point."""
+        """Point-to-point packets by type."""
         return {name: self.copies[name] for name in sorted(self.copies)}
 
     def latency(self, remote_since: Literal["sending", "receipt"] = "sending") -> RunLatency:

@@ -1,7 +1,7 @@
-"""Run directories on disk: written whole or not at all, read by their descriptions and footers.
+"""Run directories on disk: written atomically, and opened by reading run.json and the Parquet footers.
 
-Reading here never touches rows: it opens what a directory says about itself and refuses, in one sentence, what is
-not a trace. Rows are read by the pipeline, where the data is.
+Opening a run never reads rows: it reads the description and the footers, and refuses, with one sentence, anything that is not a
+trace. Rows are read by the pipeline.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from quire.trace.schema import DELTA_COLUMNS, DICTIONARY_COLUMNS, EVENT, FORMAT,
 from quire.trace.tables import Integers
 
 REPORT = "report.html"
-"""The report of a run, or of a sweep, in its directory. It goes when they are replaced."""
+"""The report of a run or a sweep, in its directory. It is removed when they are replaced."""
 REPORT_MARK = b'<meta name="generator" content="quire">'
-"""What a report of ours has in its first lines."""
+"""The mark in the first lines of reports that Quire wrote."""
 
 _STATISTICS = ("process", "pos", "lamport", EVENT)
 _DESCRIPTION = "run.json"
@@ -41,7 +41,7 @@ _OWN_NAME = re.compile(r"p\d{5,}\.parquet")
 
 
 class RunWriter:
-    """Writes one run directory. It appears under its name only when the `with` block ends without an exception."""
+    """Writes one run directory, which appears under its name only when the `with` block ends without an exception."""
 
     def __init__(self, directory: Path, run: str, *, force: bool = False) -> None:
         self._staging = Staging(directory, run_parts, _WHAT, force=force)
@@ -60,7 +60,7 @@ class RunWriter:
         with self._staging:
             if kind is not None or self._info is None:
                 for file in self._files.values():
-                    with suppress(OSError):  # What was not written before will not be now.
+                    with suppress(OSError):  # Writing has failed already.
                         file.close()
                 return
             with writing(self._target):
@@ -90,14 +90,14 @@ class RunWriter:
             write_rows(file, rows)
 
     def close(self, process: int) -> None:
-        """Nothing more comes of this process. A large group has more files than may be open at once."""
+        """Close the file of a process that is complete. A large group has more files than may be open at once."""
         file = self._files.get(process)
         if file is not None:
             with writing(self._target):
                 file.close()
 
     def finish(self, info: RunInfo) -> None:
-        """Say what ran; without it the directory is not kept."""
+        """Set the description of the run; without it, the directory is not kept."""
         self._info = info
 
 
@@ -133,19 +133,18 @@ def check_new(directory: Path, *, force: bool) -> None:
 
 
 def run_parts(directory: Path) -> list[str]:
-    """The files of which the run in this directory consists; raises BadInput where there is none, and where there is something
-    else among its traces."""
+    """The files of the run in this directory; raises BadInput if there is none, or if other files are among its traces."""
     info = read_info(directory)
     traces = sorted(path for path in (directory / "trace").glob("*.parquet") if not path.is_dir())
     for path in traces:
-        if not _OWN_NAME.fullmatch(path.name):  # One of ours may be damaged.
+        if not _OWN_NAME.fullmatch(path.name):  # Our own files are accepted even if they are damaged.
             _open_file(path, info)
     index = [EXECUTIONS] if (directory / EXECUTIONS).is_file() else []
     return [_DESCRIPTION, *report_parts(directory), *index, *(f"trace/{path.name}" for path in traces)]
 
 
 def report_parts(directory: Path) -> list[str]:
-    """The report in this directory, if there is one of ours."""
+    """The report in this directory, if Quire wrote one."""
     return [REPORT] if is_report(directory / REPORT) else []
 
 
@@ -159,7 +158,7 @@ def is_report(path: Path) -> bool:
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The smallest and the largest value of a column; None where the file does not say."""
+    """The smallest and the largest value of a column; None if the footer does not record them."""
 
     low: int | None
     high: int | None
@@ -172,7 +171,7 @@ class StoredRows(msgspec.Struct, frozen=True):
     pos: Bounds
     lamport: Bounds
     event: Bounds | None = None
-    """The numbers of its events, where they are not their positions."""
+    """The bounds of its event numbers, if these differ from positions."""
 
 
 class TraceFile(msgspec.Struct, frozen=True):
@@ -189,7 +188,7 @@ class StoredRun(msgspec.Struct, frozen=True):
 
 
 def open_run(directory: Path) -> StoredRun:
-    """The run in this directory; raises BadInput in one sentence if it is not one, or not a whole one."""
+    """The run in this directory; raises BadInput, with a message of one sentence, if it is not a complete run."""
     info = read_info(directory)
     paths = sorted((directory / "trace").glob("*.parquet"))
     if not paths:
@@ -223,7 +222,7 @@ def _open_file(path: Path, info: RunInfo) -> TraceFile:
     return file
 
 
-# A command looks at a run before it starts Spark, its job looks again, and so does a report after it.
+# Cached, because a command opens a run before it starts Spark, its job opens it again, and so does a report after it.
 @lru_cache(maxsize=1 << 13)
 def _read_footer(path: Path, _version: tuple[int, int, int]) -> TraceFile:
     try:
@@ -256,7 +255,7 @@ def _check_columns(path: Path, found: pa.Schema) -> None:
 
 
 def is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a column of this type can hold what another does: libraries differ in how they write words and numbers."""
+    """Whether a column of this type can stand for another: libraries differ in how they store text and numbers."""
     if found == wanted:
         return True
     if isinstance(wanted, pa.DictionaryType):

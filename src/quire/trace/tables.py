@@ -1,4 +1,4 @@
-"""Records in bulk, as tables of integers, for whatever reads them: `records` has the columns."""
+"""Packed records as NumPy tables of integers, for reading in bulk; `records` defines the columns."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ Integers = npt.NDArray[np.int64]
 
 
 def as_records(data: bytes) -> Integers:
-    """Packed records as a table, one a row."""
+    """Packed records as a table with one record per row."""
     return np.frombuffer(data, np.int64).reshape(-1, RECORD_FIELDS)

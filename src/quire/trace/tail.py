@@ -1,7 +1,7 @@
-"""The end of a process's log in memory, for whoever follows the process while it runs: as much as has room.
+"""The end of a process's log, kept in bounded memory for clients that follow the process while it runs.
 
-Records are handed over as they are, with what their numbers mean. Who asks too late is told so, and goes on with the first that
-is left.
+Records are handed over packed, with the names that they refer to. A client that asks too late is told so, and continues with
+the oldest record that is left.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """Consecutive records of a process."""
 
     description: PartDescription | None
-    """None: it does not record anything yet."""
+    """None if the process does not record anything yet."""
     first: int = 0
     """The number of the first record here, from 0."""
     rows: int = 0
-    """For how many rows of the trace those before it stand."""
+    """How many rows of the trace the records before it stand for."""
     until: int = 0
-    """The number after that of the last record here."""
+    """The number after the last record here."""
     ahead: int = 0
     """How many records there are after these."""
     lamport: int = 0
-    """Where there are none: everything that comes later has a greater logical time than this."""
+    """If there are none: all later records have greater logical times than this."""
     names: NewNames = NewNames()
-    """What the numbers in these records mean, and no others."""
+    """The names that these records refer to, and no others."""
     records: bytes = b""
 
     def meaning(self) -> Names:
-        """What the numbers in these records mean."""
+        """The names that these records refer to."""
         return Names(self.names.addresses, self.names.packet_types)
 
 
 class TraceTail:
-    """Filled by whoever records. `flush` is called first whenever somebody asks, and `lamport` says the logical time."""
+    """Filled by the recorder. `flush` is called before each excerpt; `lamport` returns the current logical time."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self.description: PartDescription | None = None
@@ -55,7 +55,7 @@ class TraceTail:
         self.lamport: Callable[[], int] = lambda: 0
         self._kept_bytes = kept_bytes
         self._chunks: deque[tuple[int, bytes, Names]] = deque()
-        """Records, the number of rows before them, and what their numbers mean."""
+        """Chunks: the number of rows before it, the records, and the names that they refer to."""
         self._first = self._next = self._rows = 0
         self._bytes = 0
 
@@ -63,7 +63,7 @@ class TraceTail:
         self.description = description
 
     def append(self, names: Names, records: bytes) -> None:
-        """More records. The names may become more, but what they mean stays."""
+        """Add records. Names may be added later, but must not change."""
         self._chunks.append((self._rows, records, names))
         self._next += len(records) // RECORD_BYTES
         self._rows += _rows_of(records)
@@ -74,7 +74,7 @@ class TraceTail:
             self._first += len(gone) // RECORD_BYTES
 
     def excerpt(self, since: int) -> Excerpt:
-        """What is here from record `since` on; a bounded part of it."""
+        """The records from number `since` on, up to a bounded size."""
         self.flush()
         chosen: list[tuple[bytes, Names]] = []
         first, rows, at, size = self._next, self._rows, self._first, 0
@@ -97,12 +97,12 @@ class TraceTail:
 
 
 def _rows_of(records: bytes) -> int:
-    """For how many rows of the trace packed records stand."""
+    """How many rows of the trace packed records stand for."""
     return sum(array("q", records)[COUNT::RECORD_FIELDS])
 
 
 def numbered_anew(pieces: Iterable[tuple[bytes, Names]]) -> tuple[NewNames, bytes]:
-    """Records, with numbers for the names that they use, so that whoever asks need not know what came before."""
+    """Renumber the names that records use, so that the excerpt can be read without what came before."""
     used, result = Names(), []
     for piece, names in pieces:
         records, known = array("q", piece), dict[tuple[bool, int], int]()

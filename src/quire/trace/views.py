@@ -1,9 +1,9 @@
-"""How a trace tells of views and sessions: rows of the kind `view` and words of messages, both ways.
+"""How a trace encodes views and sessions: formats and parses `view` rows and the operation words of messages.
 
-A view is a numbered set of members that its members agree on. A process comes back after a crash or an exclusion under a
-later *incarnation*. Views are few and messages are many: so what a view has to say is in words of its own row, and the
-operation that a message carries costs one word for as long as a session's operations and its sender's messages are counted
-in step.
+A view is a numbered set of members that its members agree on. A process that comes back after a crash or an exclusion has a
+later *incarnation*. Views are few and messages are many: so a view is described in text columns of its own row, and the
+operations that messages carry share one word as long as the session's operation numbers and the sender's message numbers
+advance together.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from enum import StrEnum
 from typing import NamedTuple
 
 VIEW_BITS = 32
-"""Members of a view number their messages from 0 in each. In a log a message has the number `view << VIEW_BITS | number`;
-whoever makes a run of all logs counts each process's messages on instead."""
+"""Members number their messages from 0 in each view. In a log, a message has the number `view << VIEW_BITS | number`; when a
+run is made from the logs, each process's messages are numbered consecutively instead."""
 
 
 class Happening(StrEnum):
-    """What a `view` row tells of the process at which it is, as the word in the column `op`."""
+    """What a `view` row says about its process: the value of the column `op`."""
 
     INSTALL = "install"
     """It installed a view."""
     RESUME = "resume"
-    """It was restarted, and goes on in a view with what its journal gave back."""
+    """It was restarted, and continues in a view with the state from its journal."""
     EXCLUDED = "excluded"
-    """It learned that the others go on without it."""
+    """It learned that the others continue without it."""
     LEFT = "left"
-    """It left because it wanted to, and the others know."""
+    """It left voluntarily, and the others know."""
     CRASH = "crash"
     """It stopped at once."""
     BLOCKED = "blocked"
     """It waits for a majority."""
     UNBLOCKED = "unblocked"
-    """It waits no more."""
+    """It no longer waits."""
     CUT = "cut"
     """From now on it cannot reach some others."""
     HEALED = "healed"
@@ -49,19 +49,19 @@ class ViewMember(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """What a message carries: the operation of this number of a session, from 1 on."""
+    """An operation that a message carries: its session, and its number in the session, from 1 on."""
 
     session: str
     number: int
 
 
 def members_word(members: Iterable[ViewMember]) -> str:
-    """The members of a view in the order of seniority, as one word of a trace: `0.1 1.1 2.4`."""
+    """The members of a view, in order of seniority, as the text in a trace: `0.1 1.1 2.4`."""
     return " ".join(f"{process}.{incarnation}" for process, incarnation in members)
 
 
 def parse_members(word: str) -> tuple[ViewMember, ...]:
-    """The members in a word. Raises ValueError where it is none."""
+    """Parse the members of a view. Raises ValueError if the text is invalid."""
     found = [re.fullmatch(r"(\d+)\.(\d+)", each, re.ASCII) for each in word.split()]
     if None in found:
         raise ValueError(f"{word!r} does not name the members of a view, like '0.1 1.1 2.4'")
@@ -77,6 +77,6 @@ def operation_word(operation: Operation, seq: int) -> str:
 
 
 def parse_operation_word(word: str) -> Operation | None:
-    """The session and the number of the operation that the message 0 of the sender would carry; None if it is no such word."""
+    """The session, and the number of the operation that the sender's message 0 would carry; None if it is no such word."""
     found = re.fullmatch(r"(.*)([+-]\d{1,18})", word, re.ASCII | re.DOTALL)
     return None if found is None else Operation(found[1], int(found[2]))

@@ -1,11 +1,12 @@
-"""A page, or a table, about processes that are running: what they show of themselves, gathered and put into words.
+"""The live view of running processes, as a web page or as tables in a terminal: status, events, latency and verdicts.
 
-sources.py    where it comes from: processes that can be looked at, or the parts that they write
-member.py     one process as it was heard last, and how it went: bounded, whatever it does
-series.py     numbers over time, fine for minutes and coarse for a day
-recent.py     the last events of the trace, for the diagram, and how long messages took
-happenings.py what happened, in sentences
-scene.py      everything together; snapshot.py says what the page is told of it
-page.py       the page; server.py serves it, and text.py draws the same in a terminal
-verdict.py    which orders hold in what was delivered so far; followed*.py have the kernels of the audit judge it
+sources.py      the input: processes that can be observed, or the trace parts that they write; heard.py is a batch of it
+member.py       one watched process: its last status and its history, in bounded memory
+series.py       numbers over time, fine-grained for minutes and coarse for a day
+recent.py       the last events of a trace, for the diagram, and the latency of messages
+happenings.py   what happened, in sentences
+scene.py        all watched processes together; snapshot.py is what the page receives of it
+page.py         the page; server.py serves it, and text.py shows the same in a terminal
+verdict.py      which orders hold so far; followed*.py feed the kernels of the audit
+left_behind.py  members that the others continue without, and how long judging waits for them
 """

@@ -1,7 +1,7 @@
-"""Records of processes, as they are heard, for the followers of the audit.
+"""Feeds the records of running processes, as they arrive, to the audit's live checks.
 
-Processes are heard one after the other, some from their start and some from later on. So judging begins with a logical time
-that all have come to: what was sent before it is not judged, and whatever is sent from then on is seen everywhere.
+Processes are first heard from at different times, some from their start and some later. So judging begins at a logical time
+that all of them have reached: messages sent before it are not judged, and every message sent after it is seen everywhere.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ _TIMES_MAX = 4096
 
 
 class Judged(msgspec.Struct, kw_only=True):
-    """What can be said by now."""
+    """The findings so far."""
 
     why: str = ""
-    """Why nothing more can be said."""
+    """Why judging has stopped; empty while it goes on."""
     messages: int = 0
     deliveries: int = 0
     violated: dict[Guarantee, tuple[int, str]] = {}
-    """What does not hold: how often, and the first time in words."""
+    """The violated guarantees: how often, and the first violation as a sentence."""
 
 
 class Strand(Protocol):
-    """Follows some of what is promised."""
+    """Checks some of the promised guarantees while the run goes on."""
 
     def add(self, process: int) -> None: ...
     def take(self, heard: Heard, began: int) -> None:
-        """`began`: from which logical time on everything is judged."""
+        """Add a process's next records. `began`: the logical time from which on everything is judged."""
 
     def gone(self, process: int) -> None:
-        """It is not waited for."""
+        """Do not wait for the process any more."""
 
     def awaited(self, process: int) -> None:
-        """It is waited for again."""
+        """Wait for the process again."""
 
     def judge(self, judged: Judged) -> None:
-        """Judge as far as that is possible, and say what was found."""
+        """Judge as far as possible, and add the findings to `judged`."""
 
     def oldest_waiting(self) -> int | None:
-        """The logical time of the first that is heard and not judged."""
+        """The logical time of the oldest event that is not judged yet."""
 
 
 class Followed:
-    """`strands`: who follows what. `lives_once`: whether a process that is started again is another one to them."""
+    """The live checks of one run. `strands`: the checks; `lives_once`: whether a restarted process counts as a new one."""
 
     def __init__(self, strands: tuple[Strand, ...], *, lives_once: bool) -> None:
         self._strands = strands
         self._lives_once = lives_once
         self._waiting: list[Heard] | None = []
-        """What was heard before it is known where to begin."""
+        """Records that arrived before it is known where judging begins."""
         self._began = 0
         self._incarnations: dict[int, int] = {}
         self._gone: set[int] = set()
         self._left_behind = LeftBehind()
         self._times: list[tuple[int, int]] = []
-        """When what had which logical time happened, to say how far judging lags."""
+        """Pairs of logical and wall-clock time, from which the lag of judging is computed."""
 
     def must_begin_anew(self, heard: Heard) -> bool:
-        """Whether some of what this process did was passed over: it was not waited for any more, or not known yet."""
+        """Whether some of this process's events were missed, because it was not waited for, or not known yet."""
         if self._waiting is not None:
             return False
         known = self._incarnations.get(heard.process)
@@ -84,7 +84,8 @@ class Followed:
                 strand.gone(process)
 
     def take(self, heard: Heard, present: frozenset[int] | None) -> None:
-        """`present`: those who are heard now; None: that is not known yet. Judging begins when each of them was heard."""
+        """Add a process's next records. `present`: the processes heard from at present, None if not known yet. Judging begins
+        when each of them was heard from."""
         if self._waiting is None:
             self._take(heard)
             return
@@ -111,7 +112,7 @@ class Followed:
         return judged
 
     def lag_s(self) -> float:
-        """How long before the last that was heard the first happened that is not judged."""
+        """The time between the oldest event that is not judged and the last one heard."""
         waiting = [oldest for strand in self._strands if (oldest := strand.oldest_waiting()) is not None]
         if not waiting or not self._times:
             return 0.0
@@ -137,13 +138,13 @@ class Followed:
 
 
 def _resumes(heard: Heard) -> bool:
-    """Whether the process goes on with what its journal gave back: it may deliver again what it had not written down."""
+    """Whether the process was restarted from its journal: it may then repeat deliveries that the journal had not recorded."""
     views = heard.records[heard.records[:, KIND] == VIEW]
     return any(heard.names.addresses[number].op == Happening.RESUME for number in views[:, ADDRESS].tolist())
 
 
 def judged_of(identity: RunIdentity) -> tuple[Guarantee, ...]:
-    """What is judged of a run while it goes on: of stores and objects, what they promise; else all orders."""
+    """The guarantees that are checked while a run goes on: for stores and objects, what they promise; otherwise all orders."""
     if Guarantee.SERIALISABLE in identity.promises:
         return (Guarantee.SERIALISABLE,)
     if Guarantee.SIGNIFICANT in identity.promises:
@@ -152,7 +153,7 @@ def judged_of(identity: RunIdentity) -> tuple[Guarantee, ...]:
 
 
 def follow(identity: RunIdentity, names: Mapping[int, str]) -> Followed:
-    """Follows everything that is judged of this run. The kernels come with the pipeline, which need not be installed."""
+    """The live checks for this run. The kernels come with the pipeline, which need not be installed."""
     from quire.watch.followed_orders import FollowedOrders
     from quire.watch.followed_words import FollowedWords
 

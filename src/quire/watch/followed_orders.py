@@ -1,4 +1,4 @@
-"""Orders of messages, followed by the kernels of the audit, which know processes by indices and no names."""
+"""Checks message orders of a live run with the audit's kernels, and translates between process numbers, indices and names."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class FollowedOrders:
 
 
 def prepare() -> None:
-    """Have the kernels compiled, or loaded, by judging the smallest run that there is."""
+    """Compile or load the kernels in advance, by judging a minimal run."""
     follower = Follower(views=False, total=True)
     one, other = follower.add_process(), follower.add_process()
     everybody = follower.address((one, other))

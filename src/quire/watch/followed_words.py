@@ -1,4 +1,4 @@
-"""What transactions and calls of objects promise, followed in the words that their records have."""
+"""Checks the guarantees of transactions and of object calls on a live run, from the text columns of its records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FollowedWords:
         self._window = follow_words(judged, identity.settings, identity.members)
 
     def add(self, process: int) -> None:
-        """All processes are known from the beginning."""
+        """Nothing to do: all processes are known from the beginning."""
 
     def take(self, heard: Heard, began: int) -> None:
         events = []
@@ -35,7 +35,7 @@ class FollowedWords:
         self._window.gone(process)
 
     def awaited(self, process: int) -> None:
-        """Transactions and calls are judged again when it is heard again."""
+        """Nothing to do: it is waited for again as soon as it is heard from."""
 
     def judge(self, judged: Judged) -> None:
         self._window.advance()

@@ -1,4 +1,4 @@
-"""What happened, in sentences: several processes tell of the same, each from its side, and it becomes one sentence."""
+"""Describes what happened in sentences: reports of several processes about the same thing are merged into one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.trace.views import Happening
 HAPPENINGS_MAX = 200
 _REPORTS_MAX = 64
 _NEAR_NS = 15_000_000_000
-"""A loss explains a view that begins so long after it at most."""
+"""A reported loss explains a view only if the view begins within this time after it."""
 
 _RECORDED = {
     Happening.BLOCKED: "{who} waits for a majority",
@@ -32,12 +32,12 @@ class Sentence(msgspec.Struct, kw_only=True):
 
 
 class _View(msgspec.Struct):
-    """What is known of a view by now."""
+    """What is known about a view so far."""
 
     number: int
     members: tuple[str, ...]
     installed: dict[str, int]
-    """Who has installed it, and when."""
+    """The processes that have installed it, and when."""
     pauses_ns: dict[str, int]
 
 
@@ -58,10 +58,10 @@ class Happenings:
         self._kept: OrderedDict[str, Sentence] = OrderedDict()
         self._views: OrderedDict[int, _View] = OrderedDict()
         self._reports: OrderedDict[str, list[tuple[int, str, str]]] = OrderedDict()
-        """Of somebody who was reported lost: when, by whom, and why."""
+        """For each process reported lost: when, by whom, and why."""
 
     def told(self, who: str, event: Observation) -> None:
-        """A process says what happened."""
+        """A process reports what happened."""
         match event.kind:
             case "view" if event.view is not None:
                 self.installed(who, event.view, event.peers, event.time_ns)
@@ -88,7 +88,7 @@ class Happenings:
                 pass
 
     def recorded(self, who: str, what: Happening, view: int, time_ns: int) -> None:
-        """The trace of a process says what happened to it in a view."""
+        """The trace of a process records what happened to it in a view."""
         if what in _RECORDED:
             text = _RECORDED[what].format(who=who, view=view)
             self._add(f"{what} {who} {time_ns}", Sentence(time_ns=time_ns, kind=what.value, text=text, view=view))
@@ -101,13 +101,13 @@ class Happenings:
             _bound(self._views, _REPORTS_MAX)
         view.installed.setdefault(who, time_ns)
         self._retell(view)
-        # Of a process that was reached late, earlier views may become known after later ones.
+        # If a process is reached late, earlier views may become known after later ones.
         later = min((each for each in self._views if each > number), default=None)
         if later is not None:
             self._retell(self._views[later])
 
     def paused(self, who: str, number: int, pause_ns: int) -> None:
-        """Around the beginning of a view a process delivered nothing for so long."""
+        """A process delivered nothing for this long around the beginning of a view."""
         view = self._views.get(number)
         if view is not None and who not in view.pauses_ns:
             view.pauses_ns[who] = pause_ns
@@ -123,11 +123,11 @@ class Happenings:
         )
 
     def latest(self, count: int = HAPPENINGS_MAX) -> list[Sentence]:
-        """The last, newest first."""
+        """The last sentences, newest first."""
         return sorted(self._kept.values(), key=lambda each: -each.time_ns)[:count]
 
     def views(self) -> list[tuple[int, tuple[str, ...], int]]:
-        """The views: number, members, and when the first member installed it."""
+        """The views: number, members, and when it was first installed."""
         return [(view.number, view.members, min(view.installed.values())) for view in self._views.values()]
 
     def _report(self, peer: str, time_ns: int, who: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""What is heard of a process."""
+"""A batch of records that arrived from a process."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from quire.trace.tables import Integers
 
 
 class Heard(NamedTuple):
-    """What a process did next."""
+    """A process's next records."""
 
     process: int
     incarnation: int
     records: Integers
     names: Names
     reached: int
-    """Everything later has a greater logical time."""
+    """All later events of the process have a greater logical time."""
     from_the_start: bool

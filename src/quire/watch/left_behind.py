@@ -1,8 +1,8 @@
-"""Members that the others have left behind: they were excluded, or they left, and their processes still answer.
+"""Stops the live verdict from waiting for members that were excluded or left, and whose processes still answer.
 
-Such a process does nothing more that the others could see, and its logical time stands still. If judging waited for it, there
-would be no verdict on anybody else for as long as it runs. So it is waited for as long as an excluded member needs to learn
-that and to come back, and no longer, until it is in a later view. What it did in between is left to the audit.
+Such a process does nothing that the others could see, and its logical time stands still. If judging waited for it, there would
+be no verdict on anyone else for as long as it runs. So it is waited for only as long as an excluded member needs to notice and
+come back; after that, nothing it does counts until it is in a later view. What it did in between is left to the audit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from quire.trace.views import Happening
 from quire.watch.heard import Heard
 
 WAIT_NS = 2_000_000_000
-"""How long such a member is waited for, by the clocks of those who go on."""
+"""How long such a member is waited for, by the clocks of the members that go on."""
 
 
 class LeftBehind:
@@ -21,12 +21,12 @@ class LeftBehind:
         self._views: dict[int, int] = {}
         """The last view that each process has installed."""
         self._without: dict[int, tuple[int, int]] = {}
-        """Who is still waited for: since which view the others go on without it, and when that view was installed."""
+        """Left-behind members still waited for: the first view without them, and when it was installed."""
         self._let_go: dict[int, int] = {}
-        """Who was let go: nothing counts of what it does before it installs a later view than this."""
+        """Members no longer waited for: their events do not count until they install a later view than this."""
 
     def counted(self, heard: Heard) -> Heard | None:
-        """What counts of what a process did next; None: nothing."""
+        """The part of a process's next records that counts; None if nothing does."""
         since = self._let_go.get(heard.process)
         if since is None:
             return heard
@@ -37,7 +37,7 @@ class LeftBehind:
         return heard._replace(records=heard.records[returned:])
 
     def learn(self, heard: Heard) -> tuple[list[int], list[int]]:
-        """What a process did next. Returns who is not waited for from now on, and who is again."""
+        """Learn from a process's next records. Returns the processes not to wait for any more, and those to wait for again."""
         again = []
         for at, view, members in _installed(heard):
             self._views[heard.process] = view
@@ -58,7 +58,7 @@ class LeftBehind:
 
 
 def _installed(heard: Heard) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Which record, which view, and its members."""
+    """The views that were installed: index of the record, number, and members."""
     found = []
     for at in (heard.records[:, KIND] == VIEW).nonzero()[0].tolist():
         address = heard.names.addresses[heard.records[at, ADDRESS]]

@@ -1,4 +1,4 @@
-"""One process that is watched: how it stood last, and how it went. Whatever it does, this stays small."""
+"""One watched process: its last known status and its recent history, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ MEASURES = ("delivered", "sent", "latency", "unread", "unsettled")
 
 
 class WatchedProcess:
-    """`key`: what tells it from others, and `name`: what it calls itself."""
+    """A watched process. `key` identifies it; `name` is its own name."""
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.name = key
         self.status: Status | None = None
         self.missing = "it has not been reached yet"
-        """Why it cannot be looked at now; empty: it can."""
+        """Why it cannot be observed at present; empty if it can."""
         self.tried = False
-        """Whether it was heard, or could not be reached."""
+        """Whether there was an attempt to reach it, successful or not."""
         self.process: int | None = None
-        """By which number traces know it."""
+        """Its number in traces."""
         self.recent = Recent()
         self.series = {measure: Series() for measure in MEASURES}
         self.lasting: tuple[HeldBack, ...] = ()
-        """What is held back now and was so when it was asked before: everything waits for a moment."""
+        """What is held back now and already was at the previous look; anything may be held back for a moment."""
         self._counted: tuple[float, int, int] | None = None
 
     def stands(self, at_s: float, status: Status) -> None:
-        """It said how things stand."""
+        """It reported its status."""
         before = () if self.status is None or self.missing else self.status.waiting
         held = {(each.origin, each.first) for each in before}
         self.lasting = tuple(each for each in status.waiting if (each.origin, each.first) in held)
@@ -49,14 +49,14 @@ class WatchedProcess:
             self.series["latency"].add(at_s, latency_s)
 
     def is_missing(self, why: str) -> bool:
-        """It cannot be looked at; whether that is news."""
+        """It cannot be observed; returns whether that is new."""
         news = not self.missing and self.status is not None
         self.tried = True
         self.missing = why
         return news
 
     def begin_trace(self, process: int) -> None:
-        """What follows is of this process."""
+        """A trace begins, of the process with this number."""
         self.process = process
 
     def traced(self, excerpt: Excerpt, sends: Sends) -> None:

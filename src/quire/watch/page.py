@@ -1,4 +1,4 @@
-"""The page about what runs: parts without numbers, which its script fills with what the server sends."""
+"""The HTML of the live page: an empty skeleton, which its script fills with the data that the server sends."""
 
 from __future__ import annotations
 

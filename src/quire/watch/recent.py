@@ -1,7 +1,7 @@
-"""The last events of a process's trace: what the diagram draws of them, and how long messages took to come.
+"""The last events of a process's trace, for the diagram, and the latency of the last messages.
 
-A run of messages is one event. Of a process that does much, the last few hundred events are some milliseconds, which is what
-the diagram then shows.
+A range of consecutive messages is one event. For a busy process, the last few hundred events span some milliseconds, and that
+is what the diagram then shows.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from quire.trace.tables import Integers
 from quire.trace.views import VIEW_BITS, Happening, parse_operation_word
 
 MARKS_MAX = 160
-"""Of one process."""
+"""The most events of one process that are kept for the diagram."""
 _SENDS_MAX = 512
 _MEASURED_MAX = 200
-"""So many deliveries of each look are measured."""
+"""How many deliveries of each look are measured."""
 _OFFSETS_MAX = 256
 
 
@@ -37,11 +37,11 @@ class Mark(msgspec.Struct, frozen=True):
     lamport: int
     size: int
     happening: tuple[str, int, tuple[int, ...], str] | None = None
-    """What happened, in which view, who else is concerned, and under which incarnation."""
+    """What happened, in which view, which other processes are concerned, and the incarnation."""
 
 
 class Sends:
-    """When each process sent its last messages; and, where views number them anew, by which number applications know them."""
+    """When each process sent its last messages; and, if views restart the numbering, the application's numbers of them."""
 
     def __init__(self) -> None:
         self._sent: dict[int, deque[tuple[int, int]]] = {}
@@ -58,7 +58,7 @@ class Sends:
         return sent[bisect_right(sent, (seq, 1 << 62)) - 1][1]
 
     def learn_offset(self, origin: int, seq: int, word: str | None) -> None:
-        """A word of a trace says which operation of a session the message carries."""
+        """Learn the offset from a trace's word, which says which operation of a session the message carries."""
         operation = None if word is None else parse_operation_word(word)
         if operation is not None:
             if len(self._offsets) >= _OFFSETS_MAX:
@@ -66,29 +66,29 @@ class Sends:
             self._offsets[origin, seq >> VIEW_BITS] = operation.number - 1
 
     def number(self, origin: int, seq: int) -> int:
-        """The number by which its application knows the message."""
+        """The application's number for the message."""
         offset = self._offsets.get((origin, seq >> VIEW_BITS))
         return seq & ((1 << VIEW_BITS) - 1) if offset is None else seq + offset
 
 
 class Recent:
-    """Of one process."""
+    """The last events and latencies of one process."""
 
     def __init__(self) -> None:
         self.marks: deque[Mark] = deque(maxlen=MARKS_MAX)
         self.latencies_ns: dict[int, deque[int]] = {}
-        """By origin, how long its last messages took from there to here."""
+        """By origin, the latencies of its last messages to this process."""
         self.delivered_at_ns = 0
-        """When something was delivered last."""
+        """The time of the last delivery."""
         self.installs: deque[tuple[int, tuple[int, ...], int, int]] = deque(maxlen=64)
-        """Views: the number, the members, when, and when something had been delivered last before."""
+        """Installed views: number, members, time, and the time of the last delivery before it."""
         self.happened: deque[tuple[Happening, int, int]] = deque(maxlen=64)
-        """What else happened to it: in which view, and when."""
+        """Other events of the process: what, in which view, and when."""
         self.pauses_ns: dict[int, int] = {}
-        """By view: how long nothing was delivered around its beginning."""
+        """By view, how long nothing was delivered around its beginning."""
 
     def take(self, records: Integers, rows: int, names: Names, sends: Sends) -> None:
-        """Take consecutive records, before which there were so many rows."""
+        """Add consecutive records; `rows` is the number of rows before them."""
         pos, measured = rows, 0
         tail = len(records) - MARKS_MAX
         for index, record in enumerate(records.tolist()):
@@ -136,6 +136,6 @@ class Recent:
         return str(address.op), record[FIRST], address.dests or (), address.txn or ""
 
     def latency_s(self) -> float | None:
-        """The middle one of the last messages."""
+        """The median latency of the last messages."""
         every = sorted(each for latencies in self.latencies_ns.values() for each in latencies)
         return every[len(every) // 2] / 1e9 if every else None

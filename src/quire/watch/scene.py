@@ -1,4 +1,4 @@
-"""Everything that is watched, together: processes, what happened, how long messages took, and what the orders are worth."""
+"""The state of the live view: all watched processes, what happened, message latencies, and the verdict on the orders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROCESSES_MAX = 256
 
 
 class Judge(Protocol):
-    """Follows what is delivered, and says which orders hold."""
+    """Checks which orders hold in what is delivered."""
 
     def begin(self, description: PartDescription) -> None: ...
     def take(self, excerpt: Excerpt, *, missed: bool) -> None: ...
@@ -26,7 +26,7 @@ class Judge(Protocol):
 
 
 class Scene:
-    """Fed by sources, in one event loop. `changed` is set by everything that is new."""
+    """Updated by the sources, in one event loop. `changed` is set by every update."""
 
     def __init__(self, judge: Judge | None = None) -> None:
         self.processes: dict[str, WatchedProcess] = {}
@@ -42,14 +42,14 @@ class Scene:
             self.changed.set()
 
     def expects(self) -> bool:
-        """Whether some process has yet to be heard for the first time."""
+        """Whether some process has not been heard from yet."""
         return any(not each.tried for each in self.processes.values())
 
     def find(self, key: str) -> WatchedProcess:
         return self.processes[key]
 
     def name_of(self, number: int) -> str:
-        """The name of a process that traces know by this number."""
+        """The name of the process with this number in traces."""
         return next((each.name for each in self.processes.values() if each.process == number), str(number))
 
     def stands(self, key: str, status: Status) -> None:
@@ -60,7 +60,7 @@ class Scene:
         self.changed.set()
 
     def _learn_view(self, process: WatchedProcess, status: Status) -> None:
-        """Where somebody began to watch after the view had begun, its members are known all the same."""
+        """Learn the members of the current view from the status, in case watching began after the view was installed."""
         assert status.view is not None
         if all(number != status.view.number for number, _, _ in self.happenings.views()):
             self.happenings.installed(process.name, status.view.number, status.view.members, time.time_ns())
@@ -78,7 +78,7 @@ class Scene:
         self.changed.set()
 
     def begin(self, key: str, description: PartDescription) -> None:
-        """The trace of a process begins, perhaps of another start of it."""
+        """The trace of a process begins, possibly after a restart."""
         process = self.processes[key]
         process.begin_trace(description.process)
         process.name = description.name or str(description.process)
@@ -86,7 +86,7 @@ class Scene:
             self.judge.begin(description)
 
     def traced(self, key: str, excerpt: Excerpt, *, missed: bool) -> None:
-        """Some more of its trace. `missed`: what came before it is gone."""
+        """The next part of a process's trace. `missed`: whether records before it were lost."""
         process = self.processes[key]
         process.traced(excerpt, self.sends)
         for number, members, time_ns, _ in process.recent.installs:
@@ -95,7 +95,7 @@ class Scene:
             self.happenings.paused(process.name, number, pause_ns)
         process.recent.installs.clear()
         if process.status is None:
-            # Nobody but its trace tells of it.
+            # It reports no status, so its trace is the only source.
             for what, view, time_ns in process.recent.happened:
                 self.happenings.recorded(process.name, what, view, time_ns)
         process.recent.happened.clear()

@@ -1,4 +1,4 @@
-"""A number over time: every look for some minutes, and for a day one of the largest for each minute. It never grows further."""
+"""A time series in bounded memory: every sample for some minutes, and for a day the largest sample of each minute."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MINUTE_S = 60.0
 
 
 class Series:
-    """Points are (seconds, value), in order of time."""
+    """Points are (seconds, value), ordered by time."""
 
     def __init__(self) -> None:
         self.fine: deque[tuple[float, float]] = deque(maxlen=FINE)

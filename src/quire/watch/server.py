@@ -1,4 +1,4 @@
-"""The page's server, for a browser on this machine. It sends what is new to every page that is open, twice a second."""
+"""The web server of the live page, for browsers on this machine. It sends updates to every open page twice a second."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from quire.watch.sources import Source
 from quire.watch.verdict import LiveJudge
 
 PAGE_S = 0.5
-"""How long a page waits for what is new, so that much that is new costs no more."""
+"""The minimum time between two updates of a page, so that many changes cost no more than few."""
 
 
 class Watching:
-    """Follows sources. Use it in `async with`."""
+    """Follows the sources. Use it in `async with`."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
@@ -57,7 +57,7 @@ class Watching:
 
 
 class PageServer:
-    """Serves the page of what is watched. `ready` is called with its address, once."""
+    """Serves the live page and its updates."""
 
     def __init__(self, watching: Watching, address: HttpAddress) -> None:
         self._watching = watching
@@ -66,7 +66,7 @@ class PageServer:
         self._made: tuple[float, bytes] = (0.0, b"")
 
     async def serve(self, ready: Callable[[HttpAddress], None]) -> None:
-        """Serve until it is cancelled. Raises BadInput where the address cannot be listened at."""
+        """Serve until cancelled; calls `ready` once with the address. Raises BadInput if the address cannot be bound."""
         await self._server.start()
         ready(self._server.address)
         try:
@@ -88,7 +88,7 @@ class PageServer:
                 raise Refusal(404, "there is one page: /")
 
     def _state(self) -> bytes:
-        """What all pages are told, made once for all of them."""
+        """The update for all pages, encoded once for all of them."""
         now = asyncio.get_running_loop().time()
         if now - self._made[0] >= PAGE_S * 0.9:
             self._made = now, msgspec.json.encode(self._watching.snapshot())

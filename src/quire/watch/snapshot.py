@@ -1,4 +1,4 @@
-"""What the page is told: how things stand now, as one value of bounded size, and once how they went."""
+"""The data that the page receives: the current state, as one value of bounded size, and once, when it opens, the history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quire.watch.verdict import Standing
 HAPPENINGS_SHOWN = 60
 VIEWS_SHOWN = 40
 DRAWN_MAX = 12
-"""So many processes are in the diagram: more of them cannot be told apart."""
+"""The most processes in the diagram: more would be hard to tell apart."""
 MARKS_DRAWN = 420
 
 
@@ -41,7 +41,7 @@ def snapshot(scene: Scene, verdict: Standing | None) -> dict[str, Any]:
 
 
 def history(scene: Scene) -> dict[str, Any]:
-    """The numbers of every process over time, for a page that has just been opened."""
+    """The time series of every process, for a page that has just been opened."""
     return {
         process.key: {
             measure: {"fine": list(series.fine), "coarse": list(series.coarse)} for measure, series in process.series.items()
@@ -94,7 +94,7 @@ def _process(scene: Scene, process: WatchedProcess) -> dict[str, Any]:
 
 
 def _waits(processes: list[WatchedProcess]) -> list[dict[str, Any]]:
-    """Who waits for whom: one arrow a pair, with the first reason and how much waits."""
+    """Which processes wait for which: one arrow per pair, with the first reason and how many messages wait."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for process in processes:
         if process.missing:
@@ -109,7 +109,7 @@ def _waits(processes: list[WatchedProcess]) -> list[dict[str, Any]]:
 
 
 def _trace(scene: Scene, processes: list[WatchedProcess]) -> dict[str, Any] | None:
-    """The last events, in the form of the report's diagram; None where no process shows any."""
+    """The last events, in the format of the report's diagram; None if no process provides any."""
     drawn = [each for each in processes if each.process is not None and each.recent.marks]
     drawn = sorted(drawn, key=lambda each: -each.recent.marks[-1].time_ns)[:DRAWN_MAX]
     drawn.sort(key=processes.index)

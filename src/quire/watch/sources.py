@@ -1,6 +1,6 @@
-"""Where everything comes from: processes that can be looked at, or the parts that they write while they run.
+"""The sources of the live view: processes that can be observed over HTTP, or the trace parts that they write.
 
-A source never ends by itself: a process that does not answer may do so again, as another start of it.
+A source never ends by itself: a process that does not answer may answer again later, also after a restart.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from quire.trace.tail import Excerpt, numbered_anew
 from quire.watch.scene import Scene
 
 LOOK_S = 0.5
-"""How often a process is asked how things stand."""
+"""The interval at which a process is asked for its status."""
 _AHEAD_MAX = 8
-"""How often in a row it is asked for more of its trace."""
+"""The most requests in a row for more of its trace."""
 
 
 class Source(Protocol):
     async def follow(self, scene: Scene) -> None:
-        """Tell the scene everything, for ever."""
+        """Feed the scene, forever."""
 
 
 class ObservedProcess:
-    """A process with `observe`."""
+    """A process that can be observed over HTTP."""
 
     def __init__(self, address: HttpAddress, token: str | None = None) -> None:
         self._address, self._token = address, token
@@ -84,12 +84,12 @@ class ObservedProcess:
                             last_ns = event.time_ns
                             scene.told(self.key, event)
             except (Unanswered, msgspec.DecodeError):
-                pass  # Whoever looks says so.
+                pass  # Reported by `_look`.
             await asyncio.sleep(LOOK_S)
 
 
 async def _observations(pieces: AsyncIterator[bytes]) -> AsyncIterator[Observation]:
-    """Server-sent events, of which only the data counts."""
+    """Parse server-sent events; only their data is used."""
     rest = b""
     async for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
@@ -99,10 +99,10 @@ async def _observations(pieces: AsyncIterator[bytes]) -> AsyncIterator[Observati
 
 
 class RecordedRun:
-    """The parts that the processes of a run write, in a directory, or where `quire run` is about to put it."""
+    """The trace parts that the processes of a run write, in a directory, or where `quire run` is about to create the run."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadInput where there is nothing to follow."""
+        """Raises BadInput if there is nothing to follow."""
         if (path / "run.json").exists():
             raise BadInput(f"the run in {path} has ended; `quire report {path}` shows it")
         if live_logs(path) is None and not path.parent.is_dir():
@@ -131,7 +131,7 @@ class RecordedRun:
             until = reached[stem] = part.reach(since)
             pieces = [each for each in part.read(since.bytes, until.bytes) if isinstance(each, Piece)]
         except OSError:
-            return  # The run has ended meanwhile, and its parts were put away.
+            return  # The run has ended meanwhile, and its parts were removed.
         rows = since.rows
         for piece in pieces:
             first = counts[stem]

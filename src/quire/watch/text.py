@@ -1,4 +1,4 @@
-"""The same as tables in a terminal, drawn again and again, for a machine without a browser."""
+"""The live view as tables in a terminal, redrawn continuously, for a machine without a browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HAPPENINGS_SHOWN = 8
 
 
 async def watch_text(watching: Watching, console: Console, *, once: bool = False) -> None:
-    """Draw until it is cancelled; or `once`, when everybody was heard or could not be reached."""
+    """Draw until cancelled; with `once`, draw once every process was heard from or could not be reached."""
     if once:
         while watching.scene.expects():
             await asyncio.sleep(0.05)

@@ -1,6 +1,6 @@
-"""A verdict that keeps up: which orders hold in what was delivered so far, by the kernels of the audit, and with which lag.
+"""The live verdict: which orders hold in what was delivered so far, by the audit's kernels, and how far judging lags.
 
-Judging is done in a thread of its own, which has the lowest priority: where there is no time for it, it lags, and says so.
+Judging runs in its own thread with the lowest priority: if there is no time for it, it lags, and reports by how much.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from quire.watch.heard import Heard
 from quire.watch.member import WatchedProcess
 
 QUEUE_MAX = 2048
-"""So many excerpts wait at most; what comes beyond that is left out, and judging begins anew."""
+"""The most excerpts that wait; further ones are dropped, and judging starts over."""
 
 PATIENCE_S = 5.0
-"""How long processes are waited for that were never heard."""
+"""How long to wait for processes that have never been heard from."""
 
 SAYS = {
     Guarantee.INTEGRITY: "nobody delivered a message twice, or one that nobody sent to it",
@@ -40,19 +40,19 @@ SAYS = {
 
 
 class Standing(msgspec.Struct, kw_only=True):
-    """What can be said by now."""
+    """The verdict so far."""
 
     why: str = "nothing was delivered yet"
-    """Why there is no verdict; empty where there is one."""
+    """Why there is no verdict; empty if there is one."""
     messages: int = 0
     deliveries: int = 0
     lag_s: float = 0.0
     since: float = 0.0
-    """From when on everything is judged."""
+    """The time from which on everything is judged."""
     judged: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
     violated: dict[str, tuple[int, str]] = {}
-    """Orders that do not hold: how often, and the first time in words."""
+    """The violated orders: how often, and the first violation as a sentence."""
 
     @property
     def verdict(self) -> str:
@@ -76,14 +76,14 @@ class Standing(msgspec.Struct, kw_only=True):
 
 
 class LiveJudge:
-    """Follows the processes of one group: the first of which anything is heard. Use it in `with`."""
+    """Judges the processes of one group: the first group that is heard from. Use it in `with`."""
 
     def __init__(self) -> None:
         self.standing = Standing()
         self.on_violation: Callable[[str, str], None] = lambda *_: None
-        """Called in another thread with an order that does not hold, and why, once for each."""
+        """Called from the judging thread with each violated order and the reason, once per order."""
         self.expects: Callable[[], bool] = lambda: False
-        """Whether some of the processes have yet to be heard for the first time."""
+        """Whether some of the processes have not been heard from yet."""
         self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue(QUEUE_MAX)
         self._thread = threading.Thread(target=self._work, name="quire-verdict", daemon=True)
         self._over = False
@@ -92,19 +92,19 @@ class LiveJudge:
         self._names: dict[int, str] = {}
         self._heard_first = 0.0
         self._present: set[int] = set()
-        """The processes that are heard at present."""
+        """The processes that are heard from at present."""
 
     def __enter__(self) -> LiveJudge:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for the thread: an interpreter that ends while a thread is in compiled code of the kernels is aborted."""
+        """Wait for the thread: an interpreter that exits while a thread runs compiled kernel code would abort."""
         self._over = True
         self._queue.put(None)
         self._thread.join()
 
-    # What the scene tells, in its event loop.
+    # Called by the scene, in its event loop.
 
     def begin(self, description: PartDescription) -> None:
         self._names[description.process] = description.name or str(description.process)
@@ -122,7 +122,7 @@ class LiveJudge:
             described.process, described.incarnation, as_records(excerpt.records), excerpt.meaning(),
             0 if excerpt.ahead else excerpt.lamport, excerpt.first == 0,
         )  # fmt: skip
-        # Whether all were heard by now, and not when the thread comes to it: then others may still be in the queue.
+        # Decided now, not when the thread processes it: by then, others may still be in the queue.
         now = time.monotonic()
         self._heard_first = self._heard_first or now
         self._present.add(described.process)
@@ -142,7 +142,7 @@ class LiveJudge:
         except queue.Full:
             self._followed = None
 
-    # What the thread does.
+    # Run by the judging thread.
 
     def _work(self) -> None:
         try:
@@ -161,7 +161,7 @@ class LiveJudge:
 
     def _follow(self, heard: Heard, *, missed: bool, present: frozenset[int] | None) -> None:
         if self._followed is None or missed or self._followed.must_begin_anew(heard):
-            # What is missing may explain anything: what comes from here on is judged by itself.
+            # Missing records could explain anything, so start over, and judge only what comes from here on.
             assert self._described is not None
             self._followed = follow(self._described.identity, self._names)
             self.standing.since = time.time()
@@ -181,6 +181,6 @@ class LiveJudge:
 
 
 def _lower_priority() -> None:
-    """Of this thread alone, where the system can."""
+    """Lower the priority of this thread alone, if the system supports it."""
     if hasattr(os, "setpriority"):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

@@ -1,4 +1,4 @@
-"""What identifies a run, and one process's part of it. Nothing here knows what the run is for, or who started it."""
+"""The description of a trace part: which run it belongs to, and which process wrote it; independent of the kind of run."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _SECOND_NS = 1_000_000_000
 
 
 class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What all processes of a run agree on, each by itself, before the first of them does anything."""
+    """What all processes of a run know in advance, without communication."""
 
     run: str
-    """The same at all processes of a run; other runs have other names."""
+    """The run's name, the same at all its processes; other runs have other names."""
     group: str
     protocol: str
     options: dict[str, object]
     members: int
-    """How many processes there are from the beginning; their numbers begin at 0."""
+    """How many processes there are from the beginning, numbered from 0."""
     open: bool = False
-    """Whether other processes come and go, under greater numbers."""
+    """Whether further processes, with greater numbers, may come and go."""
     views: bool = False
-    """Whether members agree on numbered views, in each of which they number their messages from 0 (`membership_recorder`)."""
+    """Whether members agree on numbered views, and number their messages from 0 in each (`membership_recorder`)."""
     restarts: bool = False
-    """Whether a process may be started again and go on, so that there are several parts of it."""
+    """Whether a process may be restarted and continue, so that it has several parts."""
     relays: tuple[int, ...] = ()
-    """Processes that neither send nor deliver: a run is whole without their parts."""
+    """Processes that neither send nor deliver: a run is complete without their parts."""
     promises: tuple[Guarantee, ...]
-    """What the trace must satisfy."""
+    """The guarantees that the trace must satisfy."""
     groups: dict[str, tuple[int, ...]] = {}
-    """The groups that there are from the beginning, by name."""
+    """The groups that exist from the beginning, by name."""
     settings: dict[str, object] = {}
-    """What else the trace needs to be judged, or a reader may want to know."""
+    """Further settings that are needed to judge the trace, or that may interest a reader."""
 
 
 class Clock(msgspec.Struct, frozen=True):
-    """One moment by both clocks of a host. Two of them tell whether the time of day was set between them."""
+    """One moment by both clocks of a host. Two such readings reveal whether the wall clock was set between them."""
 
     host: str
     wall_ns: int
@@ -59,24 +59,24 @@ class Clock(msgspec.Struct, frozen=True):
 
 
 class PartDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run, and which process of it. A process that is started again is another incarnation and leaves another part.
+    """The description of a part. A restarted process is a new incarnation and writes a new part.
 
-    Runs of the same group have the same identity. What tells them apart is which incarnations were linked to each other.
+    Runs of the same group have the same identity; they are distinguished by which incarnations were linked to each other.
     """
 
     format: int = PART_FORMAT
     identity: RunIdentity
     process: int
     incarnation: int
-    """When the process was started, in nanoseconds; no other start of it has the same number."""
+    """When the process was started, in nanoseconds; unique among the starts of this process."""
     peers: dict[int, int] = {}
     """The incarnations of the processes with which it was linked when it began to record."""
     met: tuple[tuple[int, int], ...] = ()
-    """With whom else it had to do later: each process, and under which incarnation."""
+    """Further processes that it was in contact with later, each with its incarnation."""
     name: str = ""
-    """By which its group knows it, where that is not its number."""
+    """Its name in the group, if that is not its number."""
     clock: Clock
-    """The time at which it began to record; times in the log are by the wall clock of this host."""
+    """When it began to record; times in the log are by this host's wall clock."""
     versions: dict[str, str]
 
     @property
@@ -86,19 +86,19 @@ class PartDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process says at its end. A log without it is of a process that is running, or has crashed."""
+    """What a process records when it ends. A log without it belongs to a process that is running or has crashed."""
 
     clock: Clock
     failure: str = ""
-    """Why the process ended before its group did, or its group before everything was delivered; empty: neither happened."""
+    """Why the process ended before its group, or its group before everything was delivered; empty if neither happened."""
     details: dict[str, object] = {}
-    """What only this process can say of how it went."""
+    """Details that only this process knows."""
     relay_load: RelayLoad | None = None
-    """Where members pass on what is for others."""
+    """Set if members forward messages for others."""
 
 
 def part_stem(process: int, incarnation: int) -> str:
-    """Names of files that tell a person whose they are and since when."""
+    """A file name that shows the process and its start time."""
     started = datetime.fromtimestamp(incarnation // _SECOND_NS, UTC)
     return f"p{process:05d}-{started:%Y%m%dT%H%M%S}{incarnation % _SECOND_NS:09d}Z"
 
@@ -114,7 +114,7 @@ def describe_part(
     peers: Mapping[int, int] | None = None,
     name: str = "",
 ) -> PartDescription:
-    """The part of a process that begins to record now. Where nobody numbers incarnations, this moment does."""
+    """The description for a process that begins to record now. The incarnation defaults to the current time."""
     clock = read_clock()
     return PartDescription(
         identity=identity,
@@ -128,7 +128,8 @@ def describe_part(
 
 
 def read_description(path: Path) -> PartDescription:
-    """Raises BadInput, in one sentence, where the file does not describe a part, and OSError where it cannot be read."""
+    """Read a description. Raises BadInput, with a message of one sentence, if the file is not one, and OSError if it cannot be
+    read."""
     try:
         description = msgspec.json.decode(path.read_bytes(), type=PartDescription)
     except msgspec.DecodeError as error:

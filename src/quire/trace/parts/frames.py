@@ -1,7 +1,7 @@
-"""The log of a part: frames one after the other, each whole or not there.
+"""The file format of a part's log: a sequence of checksummed frames.
 
-A frame is a kind, a length, a checksum and a body. Names come before the records that use them. A process that is killed, or
-whose disk is full, leaves at most one frame that is not whole, at the end; a reader stops before it.
+A frame has a kind, a length, a checksum and a body. Names come before the records that use them. A process that is killed, or
+whose disk is full, leaves at most one incomplete frame, at the end; readers stop before it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from quire.trace.log import Address
 
 NAMES, RECORDS, END = 1, 2, 3
 _BODY_BYTES_MAX = 1 << 28
-"""No writer makes a longer one: where a header says so, it is no header."""
+"""The longest body that a writer produces; a header with a greater length is not a header."""
 
 _HEADER = Struct("<III")
 _KIND_AND_LENGTH = Struct("<II")
 
 
 class NewNames(msgspec.Struct, frozen=True, array_like=True):
-    """Names that records use from here on; their numbers follow those of the names before."""
+    """Names for the records that follow, numbered after the names before them."""
 
     addresses: tuple[Address, ...] = ()
     packet_types: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Frame(NamedTuple):
     kind: int
     body: bytes
     end: int
-    """Where the next frame begins."""
+    """The offset of the next frame."""
 
 
 def pack_frame(kind: int, body: bytes) -> bytes:
@@ -42,7 +42,7 @@ def pack_frame(kind: int, body: bytes) -> bytes:
 
 
 def read_frames(file: BinaryIO, start: int = 0, end: int | None = None) -> Iterator[Frame]:
-    """The complete frames from one offset to another, or to the first that is incomplete."""
+    """The complete frames from one offset to another, or up to the first incomplete one."""
     file.seek(start)
     while end is None or start < end:
         header = file.read(_HEADER.size)
@@ -59,7 +59,7 @@ def read_frames(file: BinaryIO, start: int = 0, end: int | None = None) -> Itera
 
 
 def read_names(file: BinaryIO, end: int) -> Iterator[NewNames]:
-    """The names that the frames up to this offset bring; records between them are passed over."""
+    """The names in the frames up to this offset; records are skipped."""
     file.seek(0)
     start = 0
     while start < end:

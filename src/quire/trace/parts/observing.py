@@ -1,4 +1,4 @@
-"""What somebody else saw happen to processes, put among their own records: a crash, or that a process cannot reach others."""
+"""Inserts externally observed events, such as crashes and network cuts, among a process's own records."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Observed(NamedTuple):
     time_ns: int
     what: Happening
     others: tuple[int, ...] = ()
-    """Whom it cannot reach, or can reach again."""
+    """The processes it cannot reach, or can reach again."""
 
 
 class _Stay(NamedTuple):
-    """Where a process is: in which view of which group, and as which incarnation."""
+    """A process's current view, its group, and the process's incarnation."""
 
     number: int
     group: str | None
@@ -37,18 +37,18 @@ class _Stay(NamedTuple):
 
 
 class Observing:
-    """Puts what was seen of one process where it belongs by its time. What happened while it was in no view is left out."""
+    """Inserts what was observed of one process by time. Observations made while it was in no view are left out."""
 
     def __init__(self, process: int, observed: Iterable[Observed]) -> None:
         self._process = process
         self._waiting = deque(sorted((each for each in observed if each.process == process), key=lambda each: each.time_ns))
         self._stay: _Stay | None = None
         self._lamport = 0
-        """Of the last record, or of the last message in it."""
+        """The logical time of the last record, or of the last message in it."""
         self._time_ns = 0
 
     def __call__(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """All records of the process, from all its parts. There has to be logical time to spare between any two."""
+        """All records of the process, from all its parts. Logical times must leave room between any two records."""
         names = Names()
         for piece in pieces:
             names = piece.names
@@ -79,7 +79,7 @@ class Observing:
         return Piece(names, np.stack(rows) if rows else piece.records)
 
     def _due(self, names: Names, before_ns: int | None) -> Iterator[Integers]:
-        """What was seen before the next record, or at last."""
+        """The observations before the next record, or all that are left."""
         while self._waiting and (before_ns is None or self._waiting[0].time_ns < before_ns):
             seen = self._waiting.popleft()
             if self._stay is None:

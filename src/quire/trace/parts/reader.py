@@ -1,4 +1,4 @@
-"""Reading parts, of processes that are running, have ended or have crashed: what is whole in a log is there to be used."""
+"""Reads trace parts of processes that are running, have ended or have crashed, up to the last complete frame."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from quire.trace.rows import spread
 from quire.trace.tables import Integers, as_records
 
 ROWS_MAX = 1 << 19
-"""How many rows a piece may spread into, so that memory stays bounded however long the runs are."""
+"""The most rows that a piece may expand to, so that memory stays bounded."""
 
 _NAME = re.compile(rf"p(\d{{5,}})-\w+{re.escape(DESCRIPTION_SUFFIX)}", re.ASCII)
 
 _PIECE_BYTES = (1 << 16) * RECORD_BYTES
-"""Frames are short where a process does little; together they make row groups of a good size."""
+"""Short frames, as of an idle process, are combined up to this size, for row groups of a good size."""
 
 
 class Reach(NamedTuple):
-    """How far into a log: so many bytes, which stand for so many rows."""
+    """A position in a log: the number of bytes, and of rows that they stand for."""
 
     bytes: int = 0
     rows: int = 0
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 
 
 class Part:
-    """One process's part. Everything here raises OSError where a file cannot be read."""
+    """One process's part. All methods raise OSError if a file cannot be read."""
 
     def __init__(self, description_path: Path) -> None:
         self.description: PartDescription = read_description(description_path)
@@ -54,7 +54,7 @@ class Part:
         return self.description.process
 
     def reach(self, since: Reach | None = None) -> Reach:
-        """How far the log goes by now, for one who knows that it goes so far."""
+        """The current end of the log; `since` is a known earlier position, to continue from."""
         reached = since or Reach()
         with self.log_path.open("rb") as file:
             for frame in read_frames(file, reached.bytes):
@@ -63,8 +63,8 @@ class Part:
         return reached
 
     def read(self, since: int = 0, until: int | None = None) -> Iterator[Piece | PartEnd]:
-        """The records from one offset in the log to another, in pieces that each stand for a bounded number of rows; and at
-        last what the process said at its end. Where that is lacking, the process is running or has crashed."""
+        """The records from one offset to another, in pieces with a bounded number of rows; and finally the end record. If that
+        is missing, the process is running or has crashed."""
         names, end = Names(), None
         waiting: list[bytes] = []
         with self.log_path.open("rb") as file:
@@ -94,13 +94,13 @@ class Part:
 
 
 def part_files(directory: Path, process: int | None = None) -> Sequence[Path]:
-    """The descriptions of all parts in a directory, or of one process's, by process and then by time."""
+    """The descriptions of all parts in a directory, or of one process's parts, sorted by process and time."""
     found = [(int(match[1]), path) for path in directory.glob("p*") if (match := _NAME.fullmatch(path.name))]
     return [path for number, path in sorted(found) if process in (None, number)]
 
 
 def parts_in(directory: Path) -> list[str]:
-    """The names of the files of all parts in a directory; raises BadInput where there are none."""
+    """The file names of all parts in a directory; raises BadInput if there are none."""
     found = [Part(path) for path in part_files(directory)]
     if not found:
         raise BadInput(f"{directory} holds no part of a run")
@@ -120,7 +120,7 @@ def _add(names: Names, new: NewNames) -> None:
 
 
 def _pieces(names: Names, waiting: list[bytes]) -> Iterator[Piece]:
-    """The records that wait, which are few: runs may be long, so each piece is cut by the rows that it stands for."""
+    """The waiting records, cut into pieces by the number of rows they stand for, since one record may stand for many."""
     records = as_records(b"".join(waiting))
     waiting.clear()
     rows = np.cumsum(records[:, COUNT])

@@ -1,8 +1,8 @@
-"""Records of a part as they are in the run: processes and messages under the numbers that they have there.
+"""Rewrites the records of a part with the run's numbers for processes and messages.
 
-Clients of an open run have large numbers that say nothing; in the run everybody is counted from 0. Where there are views,
-messages are numbered anew in each, and in the run each process's are counted on. Logical time begins near 0 then, and goes in
-steps of several, so that what somebody else saw has room between any two events.
+Clients of an open run have large arbitrary numbers; in the run all processes are numbered from 0. With views, message numbers
+restart in each view; in the run each process's messages are numbered consecutively. Logical times then begin near 0 and grow in
+steps greater than 1, which leaves room for observed events between any two records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LAMPORT_STEP = 8
 
 
 class Counting:
-    """Of each process, which numbers the messages have that it sent when they are counted, by their numbers in its log."""
+    """Maps the message numbers in each process's log to consecutive numbers."""
 
     def __init__(self, sends: Mapping[int, Integers]) -> None:
         self._firsts: dict[int, Integers] = {}
@@ -37,7 +37,7 @@ class Counting:
             self._total[process] = int(counts.sum())
 
     def count(self, process: int, numbers: Integers) -> Integers:
-        """What nobody sent comes after everything that was."""
+        """The consecutive numbers; messages that were not sent come after all that were."""
         firsts = self._firsts.get(process, np.empty(0, np.int64))
         if not len(firsts):
             return numbers & ((1 << VIEW_BITS) - 1)
@@ -47,17 +47,17 @@ class Counting:
         return np.where(known, counted, self._total[process] + (numbers & ((1 << VIEW_BITS) - 1)))
 
     def shift(self, process: int, view: int) -> int:
-        """By how much the numbers of a process's messages in a view are smaller when they are counted."""
+        """The difference between the log's and the consecutive message numbers of a process in a view."""
         first = np.array([view << VIEW_BITS], np.int64)
         return int(first[0] - self.count(process, first)[0])
 
 
 class Rewriting:
-    """Of one process's records, piece by piece."""
+    """Rewrites one process's records, piece by piece."""
 
     def __init__(self, process: int, numbers: Mapping[int, int], counting: Counting | None, lamport: int) -> None:
-        """`numbers`: of each process, its number in the run. `counting`: of messages, where there are views. `lamport`: the
-        logical time that comes before the first."""
+        """`numbers`: each process's number in the run. `counting`: message numbers, if there are views. `lamport`: the logical
+        time before the first record."""
         self._process = process
         self._numbers = numbers
         self._counting = counting
@@ -68,7 +68,7 @@ class Rewriting:
 
     def __call__(self, piece: Piece) -> Piece:
         for address in piece.names.addresses[len(self._names.addresses) :]:
-            # Two addresses may not become one, because records name them by their index.
+            # Never merge two addresses that become equal, because records refer to them by index.
             self._names.addresses.append(self._address(address))
         self._names.packet_types[:] = piece.names.packet_types
         records = piece.records.copy()

@@ -1,8 +1,8 @@
-"""Which parts in a directory are of one run.
+"""Groups the parts in a directory into runs.
 
-Every start of a process is an incarnation of it, and every part says with which incarnations of others its process was
-linked. Parts whose incarnations are linked, directly or through others, are of one run. So a directory may hold the parts of
-many runs of the same group, and no process has to ask anybody for a name that no other run has.
+Every start of a process is an incarnation of it, and every part records the incarnations with which its process was linked.
+Parts whose incarnations are linked, directly or through others, belong to one run. So a directory may hold the parts of many
+runs of the same group, and processes need not agree on a unique name for a run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from quire.trace.parts.description import RunIdentity
 from quire.trace.parts.reader import Part, part_files
 
 _Start = tuple[str, int, int]
-"""A start of a process: of which group, its number, its incarnation."""
+"""A start of a process: its group, number and incarnation."""
 
 
 class RunParts(NamedTuple):
-    """The parts of one run, in the order of the processes' numbers."""
+    """The parts of one run, sorted by process."""
 
     parts: Sequence[Part]
 
@@ -33,7 +33,7 @@ class RunParts(NamedTuple):
 
 
 def runs_in(directory: Path) -> Sequence[RunParts]:
-    """All runs of which there are parts in a directory, the latest last. Raises BadInput where a part is none, and OSError."""
+    """All runs with parts in a directory, the latest last. Raises BadInput if a part is invalid, and OSError."""
     parts = [Part(path) for path in part_files(directory)]
     leader: dict[_Start, _Start] = {}
 
@@ -57,7 +57,7 @@ def _start(part: Part) -> _Start:
 
 
 def live_logs(path: Path) -> Path | None:
-    """The directory in which members are writing, for a path that is that directory, or where the run will be; None: there is
+    """The directory in which members are writing, given that directory or the path where the run will be; None if there is
     none."""
     beside = sorted(path.parent.glob(f".{path.name}.*"), key=lambda found: found.name) if path.parent.is_dir() else []
     candidates = [path, *sorted((found for found in beside if found.is_dir()), key=_modified, reverse=True)]

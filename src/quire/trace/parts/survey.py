@@ -1,8 +1,8 @@
-"""What must be known of a run's parts before any of them is written out: who took part, how each ended, what was sent.
+"""Surveys the parts of a run before its trace is written: which processes took part, how each ended, and what was sent.
 
 A part may end early: its process was killed, is still running, or left before its group was closed. Then others may have
-delivered messages of which it is not recorded that they were sent. They are left out of a run that promises integrity, because
-nobody can tell them from messages that came from nowhere. Where the numbers of a group's messages depend on them, they are
+delivered messages whose sends are not recorded. Such deliveries are left out of a run that promises integrity, because they
+cannot be distinguished from messages that nobody sent. If the numbering of a group's messages depends on them, the messages are
 taken to have been sent.
 """
 
@@ -32,19 +32,19 @@ _NOTHING: Integers = np.empty((0, RECORD_FIELDS), np.int64)
 
 
 class PartSurvey:
-    """One part: by the number of each run's first message, how many it has and when it was sent; and how the process ended."""
+    """One part: the ranges of messages that it sent, each with its first number, its length and its time; and how it ended."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self.end: PartEnd | None = None
         self.groups: dict[str, set[int]] = {}
-        """Who was to deliver messages of each group."""
+        """The destinations of each group's messages."""
         self.mentioned: set[int] = {part.process}
-        """Processes that it had to do with."""
+        """The processes that its records mention."""
         self.lamport: int | None = None
         """The logical time of its first event."""
         self.last_lamport = self.last_ns = 0
-        """The logical time of its last event, and the time."""
+        """The logical and the recorded time of its last event."""
         sends, names = [_NOTHING], Names()
         for piece in part.read():
             if isinstance(piece, PartEnd):
@@ -72,10 +72,10 @@ class PartSurvey:
 
 
 class RunSurvey:
-    """All parts of a run. `without` are processes of which there need not be a part."""
+    """All parts of a run. `without`: processes that need not have a part."""
 
     def __init__(self, run: RunParts, without: Iterable[int] = ()) -> None:
-        """Raises BadInput where parts are missing."""
+        """Raises BadInput if parts are missing."""
         self.identity = run.identity
         self.parts = [PartSurvey(part) for part in run.parts]
         recorded = {survey.part.process for survey in self.parts}
@@ -88,15 +88,15 @@ class RunSurvey:
             raise BadInput(f"there is no part of process {', '.join(map(str, missing))}: copy {names} there, or say {one}")
         everybody = set(range(self.identity.members)).union(*(survey.mentioned for survey in self.parts))
         self.numbers: Mapping[int, int] = self._number(everybody)
-        """Of each process, its number in the run."""
+        """Each process's number in the run."""
         unrecorded = sorted(everybody - recorded - set(self.identity.relays))
-        # Of a process that was started again, only the last part may reach to the end.
+        # If a process was restarted, only its last part may reach the end of the run.
         last = self._last = {survey.part.process: survey for survey in self.parts}
         self.ended_early: Mapping[int, str] = {
             **{self.numbers[process]: NOT_THERE for process in unrecorded},
             **{self.numbers[process]: each.why_early for process, each in last.items() if each.why_early},
         }
-        """The processes whose deliveries need not be all that there are, and why; by their numbers in the run."""
+        """The processes whose records may be incomplete, and why; by their numbers in the run."""
         self._uncertain = [process for process in sorted(everybody) if self.numbers[process] in self.ended_early]
         self.left_out = 0
         """How many deliveries were left out so far."""
@@ -115,7 +115,7 @@ class RunSurvey:
         return len(self.numbers)
 
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """The groups by name, each with those that were its members at some time."""
+        """The groups by name, each with all processes that were members at some time."""
         groups = {name: set(members) for name, members in self.identity.groups.items()}
         if self.identity.open:
             for survey in self.parts:
@@ -129,14 +129,14 @@ class RunSurvey:
         return {str(number): name for number, name in sorted(named.items()) if name not in ("", str(number))}
 
     def sent(self, number: int) -> tuple[Integers, Integers]:
-        """The first number of each run that a process sent, and when; processes and messages by their numbers in the run."""
+        """The first number of each range of messages that a process sent, and when; all by their numbers in the run."""
         process = next(process for process, own in self.numbers.items() if own == number)
         sends = self._sends.get(process, _NOTHING)
         firsts = sends[:, FIRST] if self._counting is None else self._counting.count(process, sends[:, FIRST])
         return firsts, sends[:, TIME_NS]
 
     def pieces(self, survey: PartSurvey) -> Iterable[Piece]:
-        """The records of a part as they are in the run: with its numbers, and without what cannot be judged."""
+        """The records of a part in their final form: with the run's numbers, and without deliveries that cannot be judged."""
         rewrite = None
         if self.identity.open or self.identity.views:
             rewrite = Rewriting(survey.part.process, self.numbers, self._counting, self._lamport)
@@ -152,7 +152,7 @@ class RunSurvey:
             yield more if rewrite is None else rewrite(more)
 
     def notes(self) -> Sequence[str]:
-        """What a reader of the run should know, in sentences."""
+        """Notes for readers of the run, in sentences."""
         shown = {number: process for process, number in self.numbers.items()}
         notes = [
             f"the part of process {number}{f' (client {shown[number]})' if shown[number] != number else ''} "
@@ -164,7 +164,7 @@ class RunSurvey:
         return notes
 
     def _find_unrecorded(self) -> dict[int, Piece]:
-        """Of processes that ended early, what they sent and did not record."""
+        """The unrecorded sends of processes that ended early."""
         origins = [process for process in self._uncertain if process in self._last]
         if not origins:
             return {}
@@ -177,7 +177,7 @@ class RunSurvey:
         }
 
     def _number(self, everybody: set[int]) -> dict[int, int]:
-        """Clients have large numbers that say nothing; in the run they follow the members in the order in which they came."""
+        """Number the processes: members first, then clients, whose own numbers are arbitrary, in order of appearance."""
         if not self.identity.open:
             return {process: process for process in sorted(everybody)}
         came = {survey.part.process: survey.part.description.incarnation for survey in self.parts}
@@ -188,7 +188,7 @@ class RunSurvey:
         return fixed | {process: number for number, process in enumerate(order) if process >= members}
 
     def _known(self, records: Integers, uncertain: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Of each record, whether the messages that it says were delivered are known to have been sent."""
+        """For each record, whether the messages it delivers are known to have been sent."""
         known = np.ones(len(records), np.bool_)
         delivered = records[:, KIND] == DELIVER
         for origin in uncertain:

@@ -1,8 +1,9 @@
-"""What a process sent and did not live to record, as those who delivered it know.
+"""Reconstructs sends that a process made but did not live to record, from the deliveries of others.
 
-Where messages are counted to know their numbers in a group, none of them may be missing. So the messages that others delivered
-are put behind the last record of their sender, and those that must have come between them, to whomever: it numbers what it
-sends without gaps. Each has a logical time that is certain to be before all deliveries of it, and after all that is recorded.
+If numbers in a group's log follow from counting messages, none may be missing. So the messages that others delivered are added
+after the last record of their sender, together with those that must have come between them, whatever their destinations,
+because a process numbers its messages without gaps. Each gets a logical time that is certainly before all its deliveries and
+after all recorded events.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, ORIGIN, RECORD_FIEL
 from quire.trace.tables import Integers
 
 Delivered = dict[int, tuple[str | None, int]]
-"""By the number of a message: its group, and its bytes."""
+"""By message number: the group and the size in bytes."""
 
 
 def deliveries_of(origins: Iterable[int], pieces: Iterable[Piece]) -> dict[int, Delivered]:
-    """What somebody delivered of each of these processes."""
+    """The messages of each of these processes that were delivered anywhere."""
     found: dict[int, Delivered] = {origin: {} for origin in origins}
     for piece in pieces:
         for origin, messages in found.items():

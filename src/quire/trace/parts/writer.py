@@ -1,4 +1,4 @@
-"""Writing a part: its description at once, its log as it grows."""
+"""Writes a trace part: its description at the start, and its log as it grows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quire.trace.parts.description import DESCRIPTION_SUFFIX, LOG_SUFFIX, PartDe
 from quire.trace.parts.frames import END, NAMES, RECORDS, NewNames, pack_frame
 from quire.trace.records import RECORD_BYTES
 
-# Readers hold one frame at a time, so none is long.
+# Frames are kept short, because readers hold one in memory at a time.
 _RECORDS_BYTES = (1 << 14) * RECORD_BYTES
 _ADDRESSES = 1 << 10
 
@@ -26,18 +26,18 @@ class PartWriter:
         self.log_path = directory / f"{description.stem}{LOG_SUFFIX}"
         self.description_path = directory / f"{description.stem}{DESCRIPTION_SUFFIX}"
         directory.mkdir(parents=True, exist_ok=True)
-        # Unbuffered, because whoever follows sees only what has left this process.
+        # Unbuffered, because readers that follow the log see only what has left this process.
         self._file = self.log_path.open("xb", buffering=0)
         self._describe()
 
     def _describe(self) -> None:
         partial = self.description_path.with_suffix(".partial")
         partial.write_bytes(msgspec.json.format(msgspec.json.encode(self.description)) + b"\n")
-        # Whoever finds the description finds all of it, and the log beside it.
+        # The rename makes the description appear complete, with the log beside it.
         os.replace(partial, self.description_path)
 
     def meet(self, met: Iterable[tuple[int, int]]) -> None:
-        """Its process is in a view with these, so that their parts are of one run with this one. Raises OSError."""
+        """Record that the process shared a view with these, so that their parts belong to the same run. Raises OSError."""
         new = [each for each in met if each not in self.description.met]
         if new:
             self.description = msgspec.structs.replace(self.description, met=(*self.description.met, *new))
@@ -51,11 +51,11 @@ class PartWriter:
             self._write(pack_frame(RECORDS, records[start : start + _RECORDS_BYTES]))
 
     def close(self) -> None:
-        """Append nothing more. Calling it again does nothing."""
+        """Close the log. Idempotent."""
         self._file.close()
 
     def end(self, end: PartEnd) -> None:
-        """Say how it ended, and close it. Raises OSError."""
+        """Write the end record, and close the log. Raises OSError."""
         self._write(pack_frame(END, msgspec.msgpack.encode(end)))
         self.close()
 

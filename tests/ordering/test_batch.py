@@ -303,3 +303,18 @@ def test_nested_clocks_of_several_parts_order_a_change_stream(spark: SparkSessio
     order_batch(spark, tmp_path / "in.json", tmp_path / "out", BatchOrder(source="table", clock="source.lsn,source.row"))
 
     assert [(row["source"]["lsn"], row["source"]["row"]) for row in read(tmp_path / "out")] == [(1, 2), (1, 5), (2, 0), (10, 0)]
+
+
+def test_transactions_stand_together_if_their_position_is_the_first_part_of_the_clock(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Clocks of two sources cannot be compared; positions of transactions can."""
+    events = [("b", 900, 1), ("a", 3, 2), ("a", 1, 1), ("b", 901, 2), ("a", 2, 1)]
+    lines = [json.dumps({"source": source, "clock": clock, "commit": commit}) for source, clock, commit in events]
+    (tmp_path / "in.json").write_text("\n".join(lines) + "\n")
+    order_batch(spark, tmp_path / "in.json", tmp_path / "out", BatchOrder(clock="commit,clock"))
+    ordered = read(tmp_path / "out")
+
+    assert [(each["commit"], each["source"], each["clock"]) for each in ordered] == [
+        (1, "a", 1), (1, "a", 2), (1, "b", 900), (2, "a", 3), (2, "b", 901),
+    ]  # fmt: skip

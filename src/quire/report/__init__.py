@@ -1,5 +1,5 @@
-"""Reports: one HTML file that says what ran, whether its orders held, what it cost, and draws it.
+"""Reports: one HTML file with what ran, the audit's verdicts, the costs, and a space-time diagram.
 
-The file needs nothing else: no network, no other file, no server. Everything that comes from a trace is escaped, and the
-page forbids itself, by its own content security policy, to load or run anything that was not written into it here.
+The file is self-contained: it needs no network, no other file, no server. Everything that comes from a trace is escaped, and
+the page's content security policy forbids it to load or run anything that was not written into it here.
 """

@@ -1,4 +1,4 @@
-"""The two axes of a chart: from values to coordinates, and where to write which numbers."""
+"""The axes of a chart: map values to coordinates, and place the ticks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quire.report import formatting
 
 
 class Scale:
-    """Places between `start` and `end` for values between the least and the greatest, evenly or by magnitude."""
+    """Maps values to coordinates between `start` and `end`, linearly or logarithmically."""
 
     def __init__(
         self, values: Sequence[float], start: float, end: float, *, log: bool = False, from_zero: bool = False
@@ -35,7 +35,7 @@ class Scale:
         return round(self._start + share * (self._end - self._start), 2)
 
     def widen(self, ticks: int = 5) -> Scale:
-        """The same, out to the next numbers that are written on it."""
+        """The same scale, extended to the next ticks."""
         if self.log:
             self.low, self.high = self.low / 1.5, self.high * 1.3
         else:
@@ -61,7 +61,7 @@ class Scale:
 
 
 def _step(span: float, most: int) -> float:
-    """A round distance that fits about so many times."""
+    """A round step that fits about this many times."""
     rough = span / max(most, 1)
     power = 10.0 ** floor(log10(rough))
     return power * next(factor for factor in (1, 2, 5, 10) if rough <= factor * power * 1.0000001)

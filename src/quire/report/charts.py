@@ -1,4 +1,4 @@
-"""Charts as SVG: drawn here, coloured by the page's style, legible without a script and on paper."""
+"""Draws charts as SVG, coloured by the page's style, and legible without a script and on paper."""
 
 from __future__ import annotations
 

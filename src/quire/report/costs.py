@@ -1,4 +1,4 @@
-"""What messages took and cost: latencies, packets, and how many were on their way."""
+"""The cost section of a report: latencies, packets, and the number of messages in flight."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _latencies(found: Scan) -> Html:
 
 
 def _histogram(distribution: Latencies, title: str) -> Html:
-    """Evenly cut where the longest are not much longer than most, else by magnitude."""
+    """A histogram with linear bins, or with logarithmic ones if the longest are much longer than most."""
     longest, usual = distribution.longest(), max(distribution.quantile(50), 1)
     if not longest:
         said = f"All {distribution.total():,} deliveries happened at the time of the send."
@@ -92,7 +92,7 @@ def _histogram(distribution: Latencies, title: str) -> Html:
     scale, unit = formatting.unit_for(longest)
     values = distribution.values / scale
     if log:
-        # A logarithm has no place for zero: the few that took no time are counted with the shortest.
+        # Zero has no logarithm: the few durations of zero are counted with the shortest.
         shortest = values[values > 0][0]
         edges = np.geomspace(shortest, values[-1] * 1.0001, _BARS + 1)
     else:

@@ -17,7 +17,7 @@ from quire.report.window import Window
 from quire.trace.schema import TEXT
 
 _OFFSETS_MAX = 50_000
-"""Of so many messages in marks with others the page knows when each was sent or delivered; of further ones only a range."""
+"""How many messages in marks of several get their individual times; for further ones, the page knows only the mark's range."""
 
 
 def data(

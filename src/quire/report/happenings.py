@@ -1,4 +1,4 @@
-"""What happened to members of views, for the diagram: all of it in the window, and what was true where the window begins."""
+"""View events for the diagram: those in the window, and the state of each member where the window begins."""
 
 from __future__ import annotations
 

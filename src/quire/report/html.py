@@ -1,4 +1,4 @@
-"""HTML that cannot be broken by what is in it: text is escaped unless it was made here."""
+"""Builds HTML safely: all text is escaped, unless it is HTML that was built here."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from html import escape
 
 _VOID = frozenset({"meta", "link", "br", "input"})
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
-"""Characters that HTML does not allow, or that turn the direction of the text around them."""
+"""Characters that HTML does not allow, or that change the writing direction of the text around them."""
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML, and is not escaped again."""
 
     __slots__ = ()
 

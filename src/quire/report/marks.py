@@ -1,4 +1,4 @@
-"""Marks: what the diagram draws of a log. Messages in a row are one mark with its count.
+"""The marks of the diagram: events of a log, with consecutive messages combined into one mark with a count.
 
 A live member sends and delivers thousands of messages in a row, between which nothing else happens to it. Drawn one by one
 they would fill the diagram with a single line; drawn as one mark they leave room for what the diagram is about: who sent
@@ -20,7 +20,7 @@ from quire.pipeline.columns import Flags, Integers, kinds, numbers
 from quire.trace.kinds import DELIVER, PACKET, RECEIVE, SEND
 
 TOGETHER_MIN = 4
-"""So many messages in a row become one mark; fewer are as easily read one by one."""
+"""The fewest consecutive messages that become one mark; fewer are as easily read one by one."""
 NAMES = ("group", "object", "op", "txn")
 """Columns of names; messages that differ in one of them are not drawn together."""
 
@@ -28,7 +28,7 @@ _OF_MESSAGES = (SEND, DELIVER, RECEIVE)
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """One row a mark, as its first event has it, and what the others of the mark add to that."""
+    """One row per mark, with the values of its first event, and what the mark's other events add."""
 
     rows: pa.Table
     kind: npt.NDArray[np.int8]

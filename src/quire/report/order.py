@@ -1,4 +1,4 @@
-"""Where each event of a small piece of a trace goes in a drawing that shows order instead of time.
+"""The layout of a diagram that shows order instead of time: computes the step (column) of each event.
 
 An event is to the right of the one before it at its process and, where it is the delivery or the receipt of a message, of
 the sending of that message. Events are placed in the order of the trace's own times as far as these causes allow it, as far

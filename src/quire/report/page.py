@@ -1,4 +1,4 @@
-"""The page: the parts of a report in one file that needs nothing else and allows nothing else."""
+"""The HTML page of a report: a self-contained file, whose content security policy allows nothing else."""
 
 from __future__ import annotations
 

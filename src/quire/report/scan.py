@@ -1,7 +1,7 @@
-"""One look at a whole trace: how long messages took, what they cost, how many were on their way at any time.
+"""Scans a whole trace for the report: latencies, costs, and the number of messages in flight over time.
 
-Two passes, row group by row group. Kept are the time of every send, some thousand sums, and nothing else: eight bytes a
-message.
+It makes two passes, row group by row group, and keeps only the time of every send, at eight bytes per message, and some
+thousand sums.
 """
 
 from __future__ import annotations

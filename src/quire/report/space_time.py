@@ -1,4 +1,4 @@
-"""The space-time diagram as a part of a page: the controls around the drawing, its legend and its keys."""
+"""The HTML around the space-time diagram: its controls, its legend and its keyboard shortcuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a sweep: its figures beside what is claimed, and what was measured."""
+"""The report of a sweep: its figures, with the claims they are compared to, and what was measured."""
 
 from __future__ import annotations
 

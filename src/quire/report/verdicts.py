@@ -1,4 +1,4 @@
-"""What the audit says, in words and drawn."""
+"""The verdict section of a report: the audit's checks, with sentences and drawn counterexamples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A window of a trace: the part that the diagram shows, however long the trace is.
+"""Selects the window of a trace that the diagram shows, however long the trace is.
 
-Its centre is a logical time, and its size is counted in marks, so that messages in a row count as one. Footers say about how
-much lies around the centre, so only the row groups that overlap the window are read.
+The window's centre is a logical time, and its size is counted in marks, so that consecutive messages count as one. The Parquet
+footers tell roughly how much lies around the centre, so only the row groups that overlap the window are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A witness drawn: only its messages and members, step by step, and where it went wrong."""
+"""Draws a witness: only its messages and members, step by step, with the violation marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report written: the page for whatever the directory holds, in one file, whole or not at all."""
+"""Writes the report of a run or a sweep to one file, atomically."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What to simulate: the protocol, the network, the workload and the faults, checked in one place.
+"""The settings of a simulation (protocol, network, workload and faults) and their validation.
 
-Times are simulated milliseconds. `parse_*` read the short texts of the command line; `check` refuses, in one sentence,
-whatever cannot be simulated.
+Times are simulated milliseconds. `parse_*` read the short texts of the command line; `check` refuses, with one sentence,
+settings that cannot be simulated.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     loss: float = 0.0
     duplicate: float = 0.0
     links: str = "auto"
-    """auto: put connections between the network and a protocol that needs better links; raw: never."""
+    """auto: put reliable connections between the network and a protocol that needs them; raw: never."""
 
 
 class WorkloadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who sends what, when, and to whom."""
 
     senders: tuple[int, ...] | None = None
-    """Who sends; None is everybody."""
+    """The members that send; None for all."""
     messages: int = 100
     """How many messages each sender sends."""
     interval_ms: float = 50.0
@@ -45,15 +45,15 @@ class WorkloadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     spacing: str = "even"
     """even or poisson."""
     burst: int = 1
-    """How many submissions come at once; so many intervals pass before the next burst."""
+    """How many submissions are made at once; as many intervals pass before the next burst."""
     batch: int = 1
-    """How many messages are submitted together, as one run."""
+    """How many consecutive messages are submitted together."""
     size: int = 64
     """Bytes of each message."""
     mode: str = "pipelined"
     """pipelined, or blocking: a sender waits for the local delivery of a submission before it makes the next."""
     broadcast: float | None = None
-    """The share of submissions that go to everybody; None: all, or none where the protocol can address some members."""
+    """The share of submissions that go to everybody; None: all, or none if the protocol can address some of the members."""
     multicast: float | None = None
     """The share that go to a random set of members; what is left goes to one member. None: a fifth, if it can."""
 
@@ -80,7 +80,7 @@ class FaultConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     crashes: tuple[Crash, ...] = ()
     detect_ms: float | None = None
-    """How long a member may be silent before the others exclude it; None is the time of live groups."""
+    """How long a member may be silent before the others exclude it; None for the timeout of live groups."""
     pauses: tuple[Pause, ...] = ()
     partitions: tuple[Partition, ...] = ()
     words: str = ""
@@ -98,7 +98,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     workload: WorkloadConfig = WorkloadConfig()
     faults: FaultConfig = FaultConfig()
     receipts: bool = False
-    """Whether the trace says when each member received each message; group protocols only."""
+    """Whether the trace records when each member received each message; group protocols only."""
 
     def senders(self) -> tuple[int, ...]:
         chosen = self.workload.senders
@@ -108,7 +108,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 def check(config: SimulationConfig, processes: int | None = None) -> None:
     """Raise BadInput if this cannot be simulated. The protocol and its options are checked where they are created.
 
-    A service has more processes than members: delays and faults are theirs too.
+    A service has more processes than members; delays and faults apply to all of them.
     """
     _within("members", config.members, 1, MEMBERS_MAX)
     _within("seed", config.seed, 0, NUMBER_MAX)

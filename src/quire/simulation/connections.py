@@ -1,8 +1,8 @@
-"""Connections over a network that loses, repeats and reorders: whatever is sent arrives, at most late.
+"""Simulated reliable connections over a network that loses, duplicates and reorders packets.
 
-They do what TCP does for live groups. What is lost is sent again after a timeout, each time after twice as long, until
-it gets through. Where the protocol needs it, everything comes once and in order: what follows something late waits behind
-it. A protocol that copes with repeated and reordered packets gets them as they come.
+They do what TCP does for live groups. A lost packet is retransmitted after a timeout, which doubles each time, until it gets
+through. If the protocol needs it, packets arrive once and in order: those behind a late one wait. A protocol that copes with
+duplicates and reordering gets packets as they arrive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RETRANSMISSION = "RETRANSMISSION"
 
 TIMEOUT_NS_MIN = 1_000_000
 BACK_OFF_MAX = 64
-"""How many times the first timeout the longest one is."""
+"""The longest timeout, as a multiple of the first."""
 
 
 class Connections:
@@ -25,12 +25,13 @@ class Connections:
         self.counts = {RETRANSMISSION: 0}
         self._network = network
         self._ordered = ordered
-        # A packet and its acknowledgement take two delays; a third leaves room for those that are late.
+        # A packet and its acknowledgement take two delays; a third leaves some slack.
         self._timeout_ns = max(3 * network.delays.usual_ns_max(), TIMEOUT_NS_MIN)
         self._last: dict[tuple[int, int], int] = {}
 
     def arrivals(self, source: int, destination: int, now_ns: int) -> Sequence[int]:
-        """When a packet that is sent now arrives; more than once only where nobody minds. Call it once for each packet."""
+        """When a packet that is sent now arrives; several times only if the protocol copes with duplicates. Call it once per
+        packet."""
         sent_ns, timeout_ns = now_ns, self._timeout_ns
         while not (times := self._network.arrivals(source, destination, sent_ns)):
             self.counts[RETRANSMISSION] += 1

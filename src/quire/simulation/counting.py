@@ -1,10 +1,10 @@
-"""What a hierarchy costs, by following routes only: no packets, no clocks, up to a million sites.
+"""Computes the cost of a hierarchy by following message routes only, without packets or clocks, for up to a million sites.
 
-Messages have random sources and destinations. The generated hierarchy is so regular that the clusters and agents of a
-site on every layer follow from its number, so a batch of messages is followed with a few operations on arrays for each
-layer. Counted are hops, matrix entries and header bytes of each message, arrivals at each site, and for coordinators the
-arrivals in each role: a site that is agent on several layers has one role on each, and its own arrivals are those that
-come over the network, which none of its messages to itself in another role do.
+Messages have random sources and destinations. The generated hierarchy is so regular that a site's clusters and agents on every
+layer follow from its number, so a batch of messages is followed with a few array operations per layer. It counts hops, matrix
+entries and header bytes of each message, arrivals at each site, and for coordinators the arrivals in each role. A site that is
+an agent on several layers has a role on each; its own arrivals are those over the network, which excludes its messages to
+itself in another role.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Counted(msgspec.Struct, frozen=True):
     hops_mean: float
     hops_max: int
     entries_mean: float
-    """Matrix entries over all hops; 0 with coordinators."""
+    """The matrix entries of a message over all hops; 0 with coordinators."""
     entries_max: int
     bytes_mean: float
-    """Header bytes over all packets, while no counter exceeds 127."""
+    """The header bytes of a message over all packets, as long as no counter exceeds 127."""
     bytes_max: int
     from_below: tuple[float, ...]
-    """Per layer, what a coordinator gets from those whom it serves."""
+    """Per layer, a coordinator's arrivals from the sites it serves."""
     from_above: tuple[float, ...]
-    """Per layer, what a coordinator gets from the layer above."""
+    """Per layer, a coordinator's arrivals from the layer above."""
     hottest: float
-    """The share of all messages that arrive over the network at the site with the most."""
+    """The share of all messages that arrive over the network at the busiest site."""
     arrivals: Integers
     """Per site, how many packets arrive over the network."""
 
@@ -165,8 +165,8 @@ def count_routes(
     seed: int = 0,
     inside: Literal["matrix", "coordinator"] = "matrix",
 ) -> Counted:
-    """Follow so many messages between sites drawn evenly, a site's own included; raises BadInput if there are no such
-    hierarchies or messages."""
+    """Follow this many messages between uniformly random sites (a message may be to its own sender); raises BadInput if there
+    is no such hierarchy or number of messages."""
     if messages < 1:
         raise BadInput(f"at least one message must be followed, not {messages}")
     shape = Shape(n, b, b + 1 if d is None else d)

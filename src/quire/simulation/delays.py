@@ -1,6 +1,6 @@
-"""How long a packet travels between two members.
+"""Delay models: how long a packet travels between two members.
 
-A model is written as text, everywhere in the same way, in milliseconds:
+A model is written as text, in milliseconds:
 
 constant:10               always 10
 uniform:5:15              anything from 5 to 15
@@ -44,7 +44,7 @@ class Constant(msgspec.Struct, frozen=True):
         return self.delay_ns
 
     def usual_ns_max(self) -> int:
-        """What few packets exceed; timers are set by it."""
+        """A delay that few packets exceed; timers are based on it."""
         return self.delay_ns
 
     def text(self) -> str:
@@ -98,7 +98,7 @@ class Delays(msgspec.Struct, frozen=True):
         return max(model.usual_ns_max() for row in self.rows for model in row)
 
     def text(self) -> str:
-        """The model as text that says everything: a matrix is written out, whatever file it came from."""
+        """The model as self-contained text: a matrix is written out, even if it came from a file."""
         if len(self.rows) == 1:
             return self.rows[0][0].text()
         return "matrix:" + msgspec.json.encode([[model.text() for model in row] for row in self.rows]).decode()

@@ -1,7 +1,7 @@
-"""A disk in memory that does to a journal what disks do: it loses and tears what was not synced, fills up, and fails.
+"""A simulated disk for journals: it loses and tears unsynced data in a crash, fills up, and fails.
 
-What a crash leaves is drawn from a stream of random numbers, so that a seed replays it. What was synced is never lost, and a
-file that was truncated stays so: a disk that lies about that is beyond what anybody can survive.
+What a crash leaves is drawn from a seeded random stream, so it can be replayed. Synced data is never lost, and a truncated file
+stays truncated: nobody can survive a disk that lies about that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SECTOR_BYTES = 512
 
 
 class PowerFailed(BaseException):
-    """The machine stopped in the middle of something. Nobody catches this on the way."""
+    """The machine stopped in the middle of an operation. Not an Exception, so that no handler on the way catches it."""
 
 
 @dataclass
@@ -42,17 +42,17 @@ class VirtualDisk:
         self.steps = 0
         """How many operations have changed something, or tried."""
         self.power_fails_at: int | None = None
-        """The step that is begun and not completed; nothing works afterwards, until `crash`."""
+        """The step during which power fails; nothing works afterwards, until `crash`."""
         self._random = random
         self._reorders = reorders
-        """Whether a crash may keep later sectors of what was not synced and lose earlier ones."""
+        """Whether a crash may keep later unsynced sectors and lose earlier ones."""
         self._names: _Names = {}
         self._synced_names: _Names = {}
         self._changes: list[_Change] = []
-        """What was done to names since they were synced."""
+        """The changes to the directory since it was last synced."""
 
     def crash(self) -> None:
-        """The machine loses power and comes back: what was synced is there, and of everything else some."""
+        """The machine loses power and comes back: synced data is there, and some of the rest."""
         names = dict(self._synced_names)
         for change in self._changes:
             if self._random.random() < 0.5:
@@ -160,4 +160,4 @@ class VirtualFile:
         self._content.synced = len(self._content.data)
 
     def close(self) -> None:
-        """Nothing becomes durable by that."""
+        """Closing does not make anything durable."""

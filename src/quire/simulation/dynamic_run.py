@@ -1,8 +1,8 @@
-"""A simulated group that changes: the processes of live groups on virtual connections, and faults as one says them.
+"""A simulated run of a group with changing membership: the processes of live groups on virtual connections, with faults.
 
-Faults and the load begin when all members are in the group. When the last fault is over, all that run are together, and
-everything that was to be sent is delivered, the group is closed. A network that loses packets delays what goes over its
-connections.
+Faults and the load begin when all members are in the group. The group is closed when the last fault is over, all running
+members are in one view, and every message of the workload was delivered. Packet loss shows as delay, because connections
+retransmit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from quire.views.view import Participant, View
 DETECT_MS_MIN = 10
 
 PATIENCE_S = 120.0
-"""How much simulated time members may take to come together, after the last fault, too."""
+"""How much simulated time members may take to form one view, at the start and after the last fault."""
 
 
 class DynamicRun(Run):
@@ -119,7 +119,7 @@ class DynamicRun(Run):
         self._world.at(self._began + next(due) / 1e9, lambda: self._submit(member, due))
 
     def _submit(self, member: int, due: Iterable[int]) -> None:
-        """A member that does not run at the moment sends later what it would have sent."""
+        """Submit now; a member that is not running at the moment submits later."""
         world, workload, name = self._world, self.config.workload, str(member)
         host = world.processes[name]
         if host.running and not host.paused:
@@ -260,7 +260,7 @@ def _timing(given: FaultConfig) -> Timing:
 
 
 def _make_connections(config: SimulationConfig) -> Connections:
-    """Here a connection keeps its order by itself, so packets may overtake each other for all the network cares."""
+    """Connections keep order by themselves here, so the network need not."""
     given, members = config.network, config.members
     delays, random = parse_delays(given.delay, members), stream(config.seed, "network")
     network = Network(members, delays, random, reorder=True, loss=given.loss, duplicate=given.duplicate)

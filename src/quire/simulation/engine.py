@@ -1,12 +1,12 @@
-"""The event loop: takes what happens next in virtual time, feeds it to a protocol, performs what the protocol asks for.
+"""The event loop of the simulator: takes the next event in virtual time, feeds it to a protocol, and performs the effects.
 
-Everything that will happen is in one heap, ordered by time and, at equal times, by when it was scheduled. Most of it is
-parcels: a packet on its way, with the logical time at which it left. Where all copies of a multicast arrive at once they
-are one entry. Whatever a member does is one step: an input, and then its effects in order.
+All future events are in one heap, ordered by time and, at equal times, by when they were scheduled. Most of them are parcels: a
+packet in flight, with the logical time at which it left. Copies of a multicast that arrive at the same time are one entry.
+Whatever a member does is one step: an input, then its effects in order.
 
-The engine keeps a Lamport clock for each member, apart from the clocks of protocols. Every recorded event ticks, a run of
-k messages k times; a received packet lifts the clock to that of its sending. Events are recorded as plain integers, and
-what can be computed from the records later (counts, costs, digests) is not computed here: this loop sets the speed.
+The engine keeps a Lamport clock for each member, separate from the protocols' clocks. Every recorded event advances it, k
+messages k times; a received packet raises it to the time of its send. Events are recorded as plain integers, and anything that
+can be computed from the records later (counts, costs, digests) is not computed here, because this loop determines the speed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _CHUNK_EVENTS = 1 << 14
 
 
 class Engine:
-    """Runs one group. `observe` is told of every delivery, `between` is called now and then between two events.
+    """Runs one group. `observe` is called with every delivery, `between` from time to time between two events.
 
-    `raw`: put no connections between the network and protocols that need better links. `receipts`: the trace says when
+    `raw`: put no reliable connections between the network and a protocol that needs them. `receipts`: record in the trace when
     messages were received.
     """
 
@@ -75,14 +75,14 @@ class Engine:
         self._next_number = counter().__next__
         self._members = len(protocols)
         self._everybody = everybody.dests
-        # Where packets may overtake each other anyway, one for which there is no room holds up none behind it.
+        # If packets may overtake each other anyway, a packet that is refused for lack of room does not hold up those behind it.
         self._in_order = protocols[0].links == Links.FIFO or not network.repeats_or_reorders
         self.connections = self._make_connections(protocols[0].links)
         self._one_delay_ns = None if self.connections else network.one_delay_ns()
         self._arrivals = (self.connections or network).arrivals
 
     def _only_noting_what_is_expected(self, site: Site) -> Callable[[int, Packet], Effects]:
-        """Receive, and remember when runs came that will be delivered here; what a site only passes on is none of them."""
+        """Receive, and note the arrival of messages that will be delivered here; not of those that the site only forwards."""
         protocol, take = site.protocol, site.protocol.receive
 
         def receive(source: int, packet: Packet) -> Effects:
@@ -94,7 +94,7 @@ class Engine:
             site.note(key, run.count, self.now)
             effects = take(source, packet)
             if not known and not effects and protocol.held_back() == held:
-                site.forget(key)  # It repeats what was delivered before.
+                site.forget(key)  # A duplicate of what was delivered before.
             return effects
 
         return receive
@@ -111,7 +111,7 @@ class Engine:
         heappush(self._heap, (time_ns, self._next_number(), act, item))
 
     def watch(self, member: int, on_delivery: Callable[[int, int], None]) -> None:
-        """Call on_delivery(member, count) whenever so many of the member's own messages were delivered to it."""
+        """Call on_delivery(member, count) whenever `count` of the member's own messages are delivered to it."""
         self.sites[member].watch = on_delivery
         self.sites[member].refresh()
 
@@ -132,7 +132,7 @@ class Engine:
                     if site.busy:
                         self._come(member, item)
                         continue
-                    # The same as in _come, spelled out because most of all time is spent here.
+                    # The same as in _come, inlined because most of the time is spent here.
                     if key >= 0:
                         site.note(key, count, self.now)
                     try:
@@ -148,8 +148,8 @@ class Engine:
                 self.between()
 
     def submit(self, member: int, count: int, body: Body, to: tuple[int, ...] | None = None) -> Run:
-        """The member's application sends `count` messages, to everybody or to some, now or as soon as the member can
-        take them. Raises BadInput, and nothing happened, where they cannot be sent at all."""
+        """The member's application sends `count` messages, to everybody or to some, now or as soon as the member can take them.
+        Raises BadInput, without effect, if they cannot be sent at all."""
         site = self.sites[member]
         run = Run(member, site.next_number, count, body)
         site.next_number += count
@@ -182,7 +182,7 @@ class Engine:
         try:
             effects = protocol.submit(run) if to is None else protocol.send(run, to)
         except WindowFull:
-            # It goes back to the head, where it came from, so that the order of submission is kept.
+            # Put it back at the head of the queue, to keep the order of submission.
             site.inbox.local.appendleft((run, to))
             site.blocked = True
             site.refresh()
@@ -258,7 +258,7 @@ class Engine:
                 heappush(self._heap, (time, self._next_number(), None, parcel))
 
     def _come(self, member: int, parcel: Parcel) -> None:
-        """A parcel came to a member, which may not be able to take it now."""
+        """A parcel arrives at a member, which may not be able to take it now."""
         site, source = self.sites[member], parcel[0]
         if source in site.deaf:
             return
@@ -280,13 +280,13 @@ class Engine:
                 self._wake_soon(site)
 
     def _refused(self, site: Site, parcel: Parcel, error: HoldBackFull | ProtocolViolation) -> None:
-        """The protocol did not take a parcel: leave it on its link, or close the link of one who breaks the protocol."""
+        """The protocol refused a parcel: leave it on its link, or close the link of a sender that breaks the protocol."""
         if isinstance(error, HoldBackFull):
             site.stalled.setdefault(parcel[0], deque()).append(parcel)
         elif self._raw:
             site.deaf.add(parcel[0])
         else:
-            # Over good links that is a fault of the protocol, and no run to keep.
+            # Over reliable links this is a bug of the protocol, so the run fails.
             raise error
         site.refresh()
 
@@ -302,7 +302,7 @@ class Engine:
             self.at(self.now, self._wake, site)
 
     def _wake(self, site: Site) -> None:
-        """There may be room now: offer again what was refused."""
+        """There may be room now: retry what was refused."""
         site.waking = site.blocked = False
         stalled, site.stalled = site.stalled, {}
         site.refresh()

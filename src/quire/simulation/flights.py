@@ -1,4 +1,4 @@
-"""What is on its way between members, and whatever else will happen."""
+"""The types of the event heap: parcels in flight between members, and other scheduled events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from quire.model.packets import Packet
 
 Parcel = tuple[int, Packet, int, tuple[int, ...], int, int]
-"""Source, packet, logical time of its sending, receivers, and the key and length of the run in it (key -1: none)."""
+"""Source, packet, logical time of its send, receivers, and the key and number of the messages in it (key -1: none)."""
 
 Entry = tuple[int, int, Callable[[Any], None] | None, Any]
-"""Something that will happen: when, the running number that breaks ties, and act(item), or None for a parcel that arrives."""
+"""A scheduled event: its time, the running number that breaks ties, and act(item), or None for the arrival of a parcel."""

@@ -1,4 +1,4 @@
-"""A simulated group to talk to: submit, advance virtual time, look at what was delivered.
+"""A simulated group for interactive use: submit messages, advance virtual time, inspect deliveries.
 
 >>> group = Group("single-phase", members=3)
 >>> first, second = group.submit(0, b"a"), group.submit(2, b"b")
@@ -8,7 +8,7 @@
 >>> first.latency_ms, second.latency_ms
 (0.0, 20.0)
 
-Nothing happens by itself: `execute`, `advance` and `settle` let virtual time pass, everything else happens now.
+Virtual time passes only in `execute`, `advance` and `settle`; everything else happens immediately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MakeProtocol = Callable[[int, int], Protocol]
 
 
 class Submission:
-    """A message on its way to its own member. The fields are set when it is delivered there."""
+    """A submitted message. The fields are set when it is delivered to its own sender."""
 
     def __init__(self, origin: int, seq: int, submitted_ns: int) -> None:
         self.origin = origin
@@ -91,7 +91,7 @@ class Group:
         return self._engine.now / NANOSECONDS_PER_MS
 
     def submit(self, member: int, payload: bytes) -> Submission:
-        """Multicast a message from this member and go on at once; any number may be outstanding."""
+        """Multicast a message from this member without waiting; any number may be outstanding."""
         self._check(member)
         submission = Submission(member, self._engine.sites[member].next_number, self._engine.now)
         self._open[member, submission.seq] = submission
@@ -105,7 +105,7 @@ class Group:
         return MessageId(run.origin, run.first)
 
     def change(self, member: int, begin: Callable[[Any], Effects]) -> None:
-        """Have a member's protocol begin something that only it knows, as in `lambda site: site.join(2)`."""
+        """Have a member's protocol begin an operation specific to it, as in `lambda site: site.join(2)`."""
         self._check(member)
         self._engine.act(member, begin)
 
@@ -160,7 +160,7 @@ class Group:
         self._engine.stopped = True
 
     def _forget(self) -> None:
-        """A group keeps its messages, not a trace."""
+        """Discard the event logs: this group keeps messages, not a trace."""
         for site in self._engine.sites:
             site.log.take()
         del self._engine.origin_waits[:], self._engine.remote_waits[:]

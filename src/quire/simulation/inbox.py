@@ -1,9 +1,8 @@
-"""What waits at a member that cannot take its input yet: a pause, or a full window.
+"""The input queues of a member that cannot take its input yet, because it is paused or its window is full.
 
-Local submissions have a queue of their own, first in, first out, ahead of remote input. Were they put at the head of
-one common queue, two of them that wait together would come out in reverse. Unlimited priority would starve remote
-input, and with it the stability of everything; so while remote input waits, at most one local submission is taken for
-each remote packet.
+Local submissions have their own FIFO queue, ahead of remote input. If they were put at the head of one common queue, two
+waiting ones would come out in reverse. Unlimited priority would starve remote input, and with it the stability of all messages;
+so while remote input waits, at most one local submission is taken for each remote packet.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A node with a disk in a simulated world: what it must not forget is durable a little later, and only then do others hear.
+"""A simulated node with a journal on a virtual disk: effects that depend on durable records wait until these are synced.
 
-Whatever is saved while the disk is busy becomes durable together, as by a live journal's writer. A crash loses what was not
-synced, some of it or all, and everything that waited for that; the next life reads what the journal holds.
+Records saved while the disk is busy are synced together, as by the writer of a live journal. A crash loses some or all unsynced
+records, and all effects that waited for them; the next incarnation reads what the journal holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quire.simulation.world import OnNotice, SimulatedHost, World
 
 
 class KeptHost(SimulatedHost):
-    """`entry`: a record as the journal takes it. `sync_ns`: how long the disk takes, each time."""
+    """A node with a journal. `entry` converts a record to a journal entry; `sync_ns` is the duration of a sync."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class KeptHost(SimulatedHost):
         self._open()
 
     def _open(self) -> Recovered:
-        """A new life of the process begins; returns what an earlier one left."""
+        """Begin a new incarnation of the process; returns what the journal of the earlier one holds."""
         self._life += 1
         self._gate = Gate()
         self._unwritten: list[Entry] = []
@@ -63,7 +63,7 @@ class KeptHost(SimulatedHost):
             self._write()
 
     def _write(self) -> None:
-        """Give the disk everything that waits for it."""
+        """Write all waiting records to the disk."""
         entries, self._unwritten = self._unwritten, []
         self._syncing = True
         self._journal.append(entries)
@@ -81,7 +81,7 @@ class KeptHost(SimulatedHost):
             self._write()
 
     def checkpoint(self, head: Sequence[Entry], chunks: Iterator[bytes]) -> None:
-        """Begin the journal anew with a state that is read little by little, while everything goes on."""
+        """Replace the journal by a snapshot, which is read in chunks while the node goes on."""
         if self.gone or self._in_checkpoint:
             return
         self._in_checkpoint = True
@@ -101,20 +101,20 @@ class KeptHost(SimulatedHost):
         self.checkpoints += 1
 
     def is_quiet(self) -> bool:
-        """Whether nothing is on its way to the disk."""
+        """Whether no writes are pending."""
         return not self._syncing and not self._unwritten and not self._in_checkpoint
 
     def on_disk(self) -> Recovered:
-        """What a process would find that was started now. Nothing must be on its way to the disk."""
+        """What a process started now would recover. No writes may be pending."""
         return Journal.open(self._disk)[1]
 
     def come_back(self, make: Callable[[Recovered], Node]) -> None:
-        """The machine of a node that crashed starts again, with what is left on its disk."""
+        """Restart a crashed node with what is left on its disk."""
         self._journal.close()
         self._disk.crash()
         self.begin_again(make(self._open()))
 
     def come_back_without_disk(self, node: Node) -> None:
-        """The same with a new disk."""
+        """Restart a crashed node with an empty disk."""
         self._new_disk()
         self.begin_again(node)

@@ -1,8 +1,8 @@
-"""What the network does to a packet: when each copy of it arrives, if one does.
+"""The simulated network: decides when each copy of a packet arrives, if any does.
 
-Links keep their order unless reordering is asked for: on one ordered pair a packet arrives no earlier than the one
-before it. Packets are lost independently of each other, or all of them between the sides of a partition while it
-lasts; the moment of sending decides. A duplicated packet travels twice, each copy with a delay of its own.
+Links keep order unless reordering is requested: from one member to another, a packet arrives no earlier than the one before it.
+Packets are lost independently of each other; between the sides of a partition all are lost that are sent while it lasts. A
+duplicated packet travels twice, each copy with its own delay.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Network:
         self._loss = loss
         self._duplicate = duplicate
         self._splits = tuple(splits)
-        # Only of links that carried something: in a large group few of all pairs ever speak to each other.
+        # Only for links that have been used: in a large group, few pairs ever communicate.
         self._last: dict[int, int] = {}
 
     def one_delay_ns(self) -> int | None:
-        """The delay of every copy, where all arrive once and after the same time; else None."""
+        """The delay of every packet, if all arrive exactly once after the same time; else None."""
         return None if self.loses or self.repeats_or_reorders else self.delays.constant_ns()
 
     def arrivals(self, source: int, destination: int, now_ns: int) -> list[int]:
-        """When each copy of a packet that is sent now arrives. Draws from the seed: call it once for each packet."""
+        """When each copy of a packet that is sent now arrives. Draws random numbers: call it once per packet."""
         uniform = self._uniform
         if self._splits and any(split.separates(source, destination, now_ns) for split in self._splits):
             return []

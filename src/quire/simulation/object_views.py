@@ -1,7 +1,7 @@
-"""Views of a group of objects in the simulator: who crashed is removed, by all who go on and in one order.
+"""The simulated view service of a group of objects: all survivors remove crashed members, in the same order.
 
-The service is given: it is never wrong and never crashes. What it says takes its time on the way, so that every member fences,
-reports and installs at a time of its own, between whatever else comes there, and others may crash meanwhile.
+The service is ideal: it is never wrong and never crashes. Its messages take time, so every member fences, reports and installs
+at a different time, interleaved with its other input, and further members may crash meanwhile.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from quire.protocols.objects.node import ObjectNode
 from quire.simulation.world import World
 
 DELAY_NS = 3_000_000
-"""How long anything takes that the service says or hears, at most."""
+"""The longest delay of a message from or to the service."""
 
 
 class ObjectViews:
-    """One change at a time: asks all who go on, and tells them when all have answered."""
+    """Makes one change at a time: asks all survivors, and tells them the result when all have answered."""
 
     def __init__(self, world: World, random: Random) -> None:
         self.world = world
@@ -32,12 +32,12 @@ class ObjectViews:
         self._told = False
 
     def crash(self, member: int) -> None:
-        """The member stops now, which is noticed somewhat later."""
+        """The member stops now; the service notices somewhat later."""
         self.world.crash(member)
         self._soon(partial(self._notice, member))
 
     def is_quiet(self) -> bool:
-        """Whether whoever crashed is out of the view everywhere."""
+        """Whether all crashed members have been removed from the view everywhere."""
         return self._leaving is None and not any(self.world.hosts[member].gone for member in self.view)
 
     def _soon(self, act: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ class ObjectViews:
             self._go_on()
 
     def _survivors(self) -> list[int]:
-        """Whoever goes on, as far as the service knows."""
+        """The members that survive, as far as the service knows."""
         return sorted(self.view - {self._leaving} - set(self._suspected))
 
     def _ask(self, member: int) -> None:

@@ -1,4 +1,4 @@
-"""Objects in the simulator: the application's own classes in virtual time, and the workload of `quire simulate`."""
+"""Objects in the simulator: runs an application's own object classes in virtual time, or a random workload of calls."""
 
 from __future__ import annotations
 

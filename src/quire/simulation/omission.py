@@ -1,11 +1,11 @@
-"""The paper's evaluation: how many requests must be carried out, by the share of writes and the number of processors.
+"""Simulates the paper's evaluation of omission: what share of requests must be executed, by share of writes and processors.
 
-Each processor is a replica and a client that issues one operation after the other, as soon as the last is answered by all
-that it went to. Requests wait in the queue of each replica until they are stable there, and cost no time themselves. The
-queue and the rule of omission are those of stores; whether an operation would be obsolete is not asked.
+Each processor is a replica and a client that issues one operation after the other, as soon as all destinations have answered
+the last. Requests wait in the queue of each replica until they are stable there, and take no time to execute. The queue and the
+omission rule are those of stores; whether an operation would be obsolete is not checked.
 
-What comes out depends by several hundredths on how the processors' heartbeats fall relative to each other, which the seed
-decides: take the mean of several seeds.
+The result varies by several hundredths with the relative phase of the processors' heartbeats, which depends on the seed: take
+the mean of several seeds.
 """
 
 from __future__ import annotations

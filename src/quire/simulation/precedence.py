@@ -1,9 +1,9 @@
-"""How many pairs of messages an order binds: by significance, and by causality, in the same run of objects.
+"""Counts how many pairs of messages are ordered by significant precedence and by causality, in the same run of objects.
 
-Causal order binds a message to all that its sender had sent or delivered before, whatever it was about. Significant order
-binds it only to those of its own instance, and of instances that conflict with it and had ended. Both are transitive.
-Each message says itself how much came before it: by the vector that it carries, and by a vector clock of members, which
-is kept here, beside the protocol.
+Causal order puts a message after everything its sender had sent or delivered before, whatever it was about. Significant order
+puts it only after messages of its own instance, and of conflicting instances that had ended. Both are transitive. The past of
+each message is read from the vector that it carries (significant), and from a vector clock of members that is kept here, beside
+the protocol (causal).
 """
 
 from __future__ import annotations

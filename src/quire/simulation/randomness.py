@@ -1,8 +1,8 @@
-"""Random numbers that are the same everywhere.
+"""Seeded random numbers that are identical on every machine.
 
-Each purpose draws from a stream of its own, so that another workload does not change what the network does. The
-streams use the seeded Mersenne twister, whose uniform numbers are specified to the bit. The natural logarithm is made of
-exact steps and basic arithmetic here, because the one of the C library may differ in its last bit between machines.
+Each purpose has its own stream, so that changing the workload does not change what the network does. The streams use the seeded
+Mersenne twister, whose uniform numbers are specified to the bit. The natural logarithm is computed here from exact steps and
+basic arithmetic, because that of the C library may differ in the last bit between machines.
 """
 
 from __future__ import annotations

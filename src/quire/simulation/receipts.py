@@ -1,7 +1,7 @@
-"""Receipts in a trace: when a member got a message that it was to deliver later.
+"""Records receipts in a trace: when a member received a message that it delivered later.
 
-A trace has no receipts unless they are asked for, because they are as many as the deliveries and only people need them:
-to see how long a message was held back. A message is received when the protocol first takes a packet that carries it.
+A trace has receipts only on request, because there are as many as deliveries, and only people need them, to see how long a
+message was held back. A message is received when the protocol first takes a packet that carries it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from quire.protocols.contract import Deliver, Effects
 
 
 class Received(Deliver, frozen=True, gc=False):
-    """A delivery to the trace alone: the engine records it before what the packet brought about."""
+    """A pseudo-delivery that is only recorded in the trace, before the effects of the packet."""
 
 
 class Receipts:

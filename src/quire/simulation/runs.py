@@ -1,4 +1,4 @@
-"""What simulated runs of any kind have in common: settings, statistics, a description and a result."""
+"""The common base of all simulated runs: settings, statistics, description and result."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from quire.trace.tables import as_records
 _KEEP_RECORDS = 1 << 18
 
 Progress = Callable[[int, int], None]
-"""Is told, now and then, how many messages were sent and how many will be."""
+"""Called from time to time with the number of messages sent so far and in total."""
 
 
 class SimulationResult(Summary, frozen=True, kw_only=True):
-    """Latency is simulated time: elsewhere than at the origin, for groups from the receipt of the packet that carried the
-    message. `details` is what only this protocol or service can say of its run."""
+    """The result of a simulation. Latency is in simulated time; at other members than the origin, for groups, it is measured
+    from the receipt of the packet that carried the message. `details` are specific to the protocol or service."""
 
     seed: int
     link_packets: dict[str, int]
     simulated_ms: float
     details: dict[str, object]
     happened: tuple[Happened, ...] = ()
-    """What was done to members of a group that changes, and which views came of that."""
+    """The faults of members of a group with changing membership, and the views that resulted."""
 
 
 def make_network(config: SimulationConfig, processes: int | None = None) -> Network:
@@ -67,7 +67,7 @@ class Run(ABC):
     def __init__(self, config: SimulationConfig, options: msgspec.Struct, processes: int) -> None:
         check(config, processes)
         delays = parse_delays(config.network.delay, processes).text()
-        # From here on the settings say everything themselves: defaults filled in, no file referred to.
+        # From here on the settings are self-contained: defaults are filled in, and no file is referred to.
         self.config = msgspec.structs.replace(
             config,
             options=msgspec.to_builtins(options),

@@ -1,8 +1,8 @@
-"""A service in the simulator: its nodes in a world, what their applications do there, and what came of it.
+"""The interface of a service in the simulator: its nodes, the workload of their applications, and the results.
 
-A group protocol is a class that the engine drives. A service is several kinds of nodes (sequencers and clients, replicas
-and transactions) whose applications differ from service to service, so each service brings a scenario of its own. The
-simulator gives it a world with a network, starts it, lets time pass until it is done, and asks how it went.
+A group protocol is a class that the engine drives. A service has several kinds of nodes (sequencers and clients, replicas and
+transactions) whose applications differ from service to service, so each service has its own scenario. The simulator gives it a
+world with a network, starts it, lets time pass until it is done, and collects the results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quire.simulation.world import World
 
 
 class Scenario(ABC):
-    """Adds `processes` nodes to the world when it is made; members come first, so that they keep their numbers."""
+    """Adds `processes` nodes to the world when it is created; members come first, so that they keep their numbers."""
 
     survives_crashes: ClassVar[bool] = False
     instead_of_faults: ClassVar[str] = "leave them out"

@@ -1,11 +1,11 @@
-"""The sequencing service in the simulator: groups that overlap in a ring, whose members send to them.
+"""The sequencing service in the simulator: a ring of overlapping groups, whose members send to them.
 
-Members come first, then the sequencers, then the directory. The members are divided over the groups, and each group has
-the first `overlap` members of the next one too. Everything is done through the service: groups are created and joined, and
-when all are in, members send, each to its own groups in turn; the last `strangers` members are in no group and send to all.
-While they do, clients leave and come back as often as `changes` says, and groups are moved as often as `moves` says.
+Processes are numbered: first the members, then the sequencers, then the directory. The members are divided among the groups,
+and each group also has the first `overlap` members of the next one. Everything goes through the service: groups are created and
+joined, and once all members are in, they send, each to its own groups in turn; the last `strangers` members are in no group and
+send to all. Meanwhile, clients leave and come back `changes` times, and groups are moved `moves` times.
 
-Latency is taken from the sending of a message, at the origin and elsewhere.
+Latency is measured from the send of a message, at the origin and elsewhere.
 """
 
 from __future__ import annotations

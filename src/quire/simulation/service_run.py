@@ -1,4 +1,4 @@
-"""A run of a service: its nodes in a world, until its scenario is done."""
+"""A simulated run of a service: runs its nodes in a world until its scenario is done."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from quire.trace.store import RunWriter
 
 _SLICE_NS = 1_000_000_000
 _QUIET_NS_MAX = 3_600_000_000_000
-"""How long a run goes on without a message being sent; timers alone would go on for ever where something is stuck."""
+"""How long a run goes on without a message being sent; if it is stuck, timers alone would go on forever."""
 
 
 class ServiceRun(Run):
-    """A service: its nodes in a world, which they repair themselves."""
+    """Runs a service, whose nodes cope with an unreliable network themselves."""
 
     def __init__(self, config: SimulationConfig, service: Service) -> None:
         options = registry.convert_options(config.protocol, service.options, config.options)

@@ -1,4 +1,4 @@
-"""Every service that the simulator knows, by name. A service is added here by one line."""
+"""The registry of the services that can be simulated, by name. A new service is one line here."""
 
 from __future__ import annotations
 

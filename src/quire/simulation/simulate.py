@@ -1,4 +1,4 @@
-"""One simulated run from its settings to its result and its trace."""
+"""The entry point `simulate`: performs one simulated run from its settings, and writes its trace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One member as the engine sees it: its protocol, its log, its logical clock, and what waits there.
+"""The engine's state for one member: its protocol, its log, its logical clock, and its waiting input.
 
-Almost always a member takes its input at once. Two flags tell the loop at a glance that something is out of the
-ordinary: `busy`, that input may have to wait, and `alert`, that somebody waits for a delivery.
+Almost always a member takes its input at once. Two flags tell the loop quickly about exceptions: `busy`, that input may have to
+wait, and `alert`, that somebody waits for a delivery.
 """
 
 from __future__ import annotations

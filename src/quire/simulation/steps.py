@@ -1,4 +1,4 @@
-"""Coroutines in virtual time: run step by step between the events of a world, without an event loop."""
+"""Runs coroutines in virtual time, step by step between the events of a world, without an asyncio event loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SteppedPromise(Promise):
 
 
 class _Stepped:
-    """A coroutine that goes on whenever what it awaits is there."""
+    """A coroutine that is resumed whenever what it awaits is available."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
         self._coroutine = coroutine

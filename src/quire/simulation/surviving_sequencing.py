@@ -1,8 +1,8 @@
-"""Sequencers with backups in the simulator: they are killed and started again, and clients go on.
+"""Sequencers with backups in the simulator: sequencers are killed and restarted while clients go on.
 
-The processes are those of `sequencing`, but that the last one is the register. Here it is one process, to which nothing
-happens; live, all sequencers have a copy of it. It misses a sequencer that was silent for a while, as they miss each other.
-Clients are not killed. A run ends when a group is lost, since its members cannot send what they were to send.
+The processes are those of `sequencing`, except that the last one is the register. Here it is a single process without faults;
+in live groups, every sequencer has a copy of it. It declares a sequencer missing after a time of silence, as live sequencers do
+with each other. Clients are not killed. A run ends when a group is lost, because its members can no longer send.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _SECOND_NS = 1_000_000_000
 
 
 class WatchfulRegister(Register):
-    """Misses whoever is silent for so long. `went_live` is told of each configuration that begins to work."""
+    """A register that declares silent sequencers missing. `went_live` is called with each configuration that begins to
+    work."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Who bears the load where members pass on what is for others: arrivals at each, and counts in headers."""
+"""Counts the relay load if members forward messages for others: arrivals at each member, and counters in headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions in the simulator: stores in virtual time, and the workload of `quire simulate`."""
+"""Transactions in the simulator: stores in virtual time, and a random workload of transactions."""
 
 from __future__ import annotations
 

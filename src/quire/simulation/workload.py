@@ -1,8 +1,8 @@
-"""When members submit, and what.
+"""The workload of a simulated group: when members submit messages, and to whom.
 
-Even spacing staggers the senders over one interval, so that they do not all speak at the same instant; Poisson spacing
-draws each gap from the seed. In a blocking workload a sender submits when its time has come and its previous
-submission was delivered to itself, whichever is later; one that is not for itself it does not wait for.
+Even spacing staggers the senders over one interval, so that they do not all send at the same instant; Poisson spacing draws
+each gap from the seed. In a blocking workload, a sender submits when its time has come and its previous submission was
+delivered to itself, whichever is later; it does not wait for a submission that is not addressed to itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Nodes of a service on a seeded network that may lose, repeat and reorder everything.
+"""The simulated world of a service: its nodes on a seeded network that may lose, duplicate and reorder packets.
 
-One heap of things to happen in virtual time, as in `engine`, but for nodes: they repair the network themselves, so
-nothing lies between it and them; they have timers; and their applications are callbacks that may act at once. Every
-packet takes the sender's Lamport time along, and each is recorded, so that traces are like those of any driver.
+It has one heap of future events in virtual time, like `engine`, but for nodes: they cope with the network themselves, so there
+are no reliable connections in between; they have timers; and their applications are callbacks that may act at once. Every
+packet carries the sender's Lamport time and is recorded, so that traces are like those of any other driver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sweeps: a grid of simulations over Spark, finished cell by cell, resumable, with its results in Parquet.
+"""Sweeps: run a grid of simulations on Spark, cell by cell and resumable, with the results in Parquet.
 
 `sweep(spark, grid, directory)` is all that most callers need; `read_grid` makes the grid from a file or a shipped name.
 """

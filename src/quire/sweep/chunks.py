@@ -1,8 +1,8 @@
-"""Tasks that measure: some cells each, until their time is up.
+"""The tasks of a sweep: each measures some cells until its time is up.
 
-A task costs about 0.15 s of processor time on its way, so it should work for some seconds; but how long a cell takes is known
-only when it was measured. So a task gets as many cells as its share of what is left, works on them until it has worked
-long enough, and leaves the rest to others. Towards the end shares become small, and all workers end at about the same time.
+A task has an overhead of about 0.15 s of processor time, so it should work for some seconds; but how long a cell takes is known
+only after it was measured. So a task gets its share of the remaining cells, works on them until its time is up, and returns the
+rest. Towards the end shares become small, and all workers finish at about the same time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHARE_S_MIN = 1.0
 
 
 class Chunk(msgspec.Struct, tag="chunk"):
-    """Cells of one experiment, by name, each as JSON; to be measured one after the other for so many seconds."""
+    """Cells of one experiment, by name, each as JSON, to be measured one after the other for a number of seconds."""
 
     experiment: str
     cells: dict[str, bytes]
@@ -64,7 +64,7 @@ CHUNKS = job_of({Chunk: (measure_chunk, ChunkDone)})
 
 
 class Shares:
-    """What is left to measure, the heaviest first, handed out in shares."""
+    """The cells left to measure, heaviest first, handed out in shares."""
 
     def __init__(self, experiment: Experiment, cells: Mapping[str, msgspec.Struct], workers: int) -> None:
         self._experiment = experiment
@@ -91,7 +91,7 @@ class Shares:
         return Chunk(self._experiment.name, cells, TASK_S)
 
     def settle(self, chunk: Chunk, done: ChunkDone) -> None:
-        """Take back what was left of a share, and learn how fast work is done."""
+        """Take back the unmeasured cells of a share, and update the estimate of the speed."""
         finished = {measured.cell for measured in done.measured}
         rest = [name for name in chunk.cells if name not in finished]
         self._left.extendleft(reversed(rest))

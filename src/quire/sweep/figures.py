@@ -1,7 +1,7 @@
-"""What to draw of a sweep, as its grid file says it: a quantity against a setting, and what others claim it should be.
+"""The figures of a sweep, as its grid file defines them: a quantity plotted against a setting, with claims to compare.
 
-A claim is a point, or a line across the figure, with the word of who says so. `paper` and `truth` are for people: what the
-source states, and what is the case where that differs.
+A claim is a point, or a line across the figure, with its source. `paper` and `truth` are text for readers: what the source
+states, and what is actually the case if that differs.
 """
 
 from __future__ import annotations

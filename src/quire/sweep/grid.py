@@ -1,7 +1,7 @@
-"""A grid: which cells to measure, read from a TOML file and checked whole before anything runs.
+"""The grid of a sweep: which cells to measure, read from a TOML file and fully validated before anything runs.
 
-Each `[[grid]]` table is a product: every setting is one value or a list of them, and what is left out has its default.
-Several tables are put together, and a cell that occurs twice is measured once.
+Each `[[grid]]` table is a Cartesian product: every setting is one value or a list of values, and omitted ones have their
+default. The grid is the union of all tables; a cell that occurs twice is measured once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A sweep on disk: what is to be measured, and what was measured so far.
+"""The directory of a sweep on disk: its grid, and the results so far.
 
-`sweep.json` holds the grid; `results/` holds Parquet files, each written whole under another name first, so that whatever
-ends a sweep, what had been measured stays. When nothing is left to measure they become one file, in the order of the grid:
-the same grid gives the same bytes, however it was spread and however often it was interrupted.
+`sweep.json` holds the grid; `results/` holds Parquet files, each written completely under a temporary name first, so that
+finished results survive whatever ends a sweep. When nothing is left to measure, they are merged into one file, in the order of
+the grid: the same grid gives the same bytes, however it was distributed and however often it was interrupted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A sweep: the unfinished cells of a grid on the caller's Spark session, each result kept as soon as it is known.
+"""Runs a sweep: measures the unfinished cells of a grid on the caller's Spark session, and stores each result at once.
 
-Every share of the grid is a Spark job of one task, and one job more than there are cores is always under way, so that a
-worker finds its next task waiting. The driver alone writes, so workers need not see its disk, and a task that Spark tries
-twice leaves no trace.
+Every share of the grid is a Spark job with one task, and there is always one more job running than there are cores, so that a
+worker finds its next task waiting. Only the driver writes, so workers need not see its disk, and Spark's retries leave no
+trace.
 """
 
 from __future__ import annotations

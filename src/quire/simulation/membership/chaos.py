@@ -1,6 +1,6 @@
-"""Random runs of a group that changes: faults for a while, then none, and then everything must come to rest.
+"""Seeded random runs of a group with changing membership: faults for a while, then none, after which it must converge.
 
-What happens is chosen from a seed, so that a run that fails can be made again.
+All choices come from the seed, so that a failing run can be replayed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quire.views.view import Participant
 
 
 class ChaosConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tried. `heavy`: crashes and ballots come thick and fast."""
+    """What a run tries. `heavy`: whether crashes and ballots are frequent."""
 
     protocol: str = "single-phase"
     options: Mapping[str, object] = {}
@@ -39,7 +39,7 @@ class ChaosConfig(msgspec.Struct, frozen=True, kw_only=True):
     reads: float = 0.0
     part_bytes: int = 24
     clusters: tuple[str, ...] = ()
-    """Where members may be, and move to."""
+    """The clusters in which members may be, and to which they may move."""
     moves: float = 0.0
 
 
@@ -48,7 +48,7 @@ class ChaosResult(msgspec.Struct):
     views: int
     deliveries: int
     live: bool
-    """Whether a quorum was there in the end, so that everything had to come to rest."""
+    """Whether a quorum was left at the end, so that the group had to converge."""
     closed: bool
     reads: int
 
@@ -66,7 +66,7 @@ class Chaos:
         if config.clusters:
             people = [msgspec.structs.replace(one, cluster=self.random.choice(config.clusters)) for one in people]
         self.settings = GroupSettings(
-            # Nobody knows at the start in which cluster the others are.
+            # At the start, no member knows the clusters of the others.
             founders=founding,
             protocol=config.protocol,
             options=config.options,
@@ -85,7 +85,7 @@ class Chaos:
         self.world = ProcessWorld(self.settings, people)
         self.settling = ProcessSettling(self.world, self.random)
         self.step_s = self.random.choice((0.001, 0.01, 0.05))
-        """How much time passes between two steps, on average: so the network is a fast or a slow one."""
+        """The mean time between two steps, which makes the network a fast or a slow one."""
         self.founders = founders
         self.started: set[str] = set()
         self._tokens = 0
@@ -96,7 +96,7 @@ class Chaos:
             if self.random.random() < 0.9:
                 self._start(name)
         if self.random.random() < 0.8:
-            # Most groups begin in peace.
+            # Most groups begin without faults.
             self.settling.rounds(10)
         for _ in range(self.random.randint(*self.config.steps)):
             self.step()
@@ -147,7 +147,7 @@ class Chaos:
         action()
 
     def _network(self) -> bool:
-        """Something happens on the network; whether there was anything under way."""
+        """Perform a random step of the network; returns whether anything was in flight."""
         choose, world = self.random, self.world
         ends, dials = world.readable(), [dial for dial in world.network.dials if not world.processes[dial.name].paused]
         if not ends and not dials:
@@ -174,13 +174,13 @@ class Chaos:
             self.world.submit(name, [b"x"] * self.random.randint(1, 3))
 
     def _tick(self) -> None:
-        """Some time passes, in which somebody's timer runs."""
+        """Let some time pass, in which a timer fires."""
         if (name := self._any()) is not None:
             self.world.now += self.random.uniform(0, 0.3)
             self.world.time(name)
 
     def _break(self) -> None:
-        """A connection breaks, and each end loses something of what was on its way to it."""
+        """Break a connection; each end loses some of the data in flight to it."""
         network = self.world.network
         if network.ends:
             end = self.random.choice(list(network.ends.values()))
@@ -188,7 +188,7 @@ class Chaos:
                 network.lose(one, self.random.choice((0, 0, 1, 2, 99)))
 
     def _stall(self) -> None:
-        """The network forgets a connection, in one direction or both, and nobody is told."""
+        """Stall a connection silently, in one direction or both."""
         network = self.world.network
         if network.ends:
             end = self.random.choice(list(network.ends.values()))
@@ -196,7 +196,7 @@ class Chaos:
             end.other.stalled = self.random.random() < 0.5
 
     def _cross(self) -> None:
-        """Two processes connect at once, though they may be connected already."""
+        """Two processes connect to each other at the same time, even if they are already connected."""
         names = [name for name in sorted(self.world.processes) if self.world.processes[name].running]
         if len(names) > 1:
             one, other = self.random.sample(names, 2)
@@ -212,7 +212,7 @@ class Chaos:
             self.world.shorten_journal(name)
 
     def _crash(self) -> None:
-        """Anybody; but where nobody remembers, mostly somebody without whom the others are still a quorum."""
+        """Crash any process; without journals, mostly one without which the others are still a quorum."""
         name, settling = self._any(), self.settling
         if name is not None:
             can_go_on = self.config.journal or settling.is_quorum(settling.able() - {name})
@@ -238,7 +238,7 @@ class Chaos:
             self.world.restart(name)
 
     def _suspect(self) -> None:
-        """Mostly somebody who is not there, but anybody may be suspected."""
+        """Suspect a process: mostly one that is not running, but it can be any."""
         absent = sorted(name for name, process in self.world.processes.items() if not process.running or process.paused)
         suspects = absent if absent and self.random.random() < 0.8 else sorted(self.world.processes)
         name, other = self._any(), self.random.choice(suspects)

@@ -1,6 +1,6 @@
-"""Where processes of a group that changes run: their disks, and the application that each of them has.
+"""The hosts on which processes of a group with changing membership run: their disks and their applications.
 
-A disk keeps what was synced, and any beginning of what was not. The application's state is a log of what was delivered.
+A disk keeps synced records and any prefix of the unsynced ones. The application's state is a log of deliveries.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from quire.views.records import Caught
 from quire.views.view import Participant
 
 Operation = tuple[str, int]
-"""A session, and the number of an operation in it."""
+"""A session, and the number of one of its operations."""
 
 
 class Host:
-    """A name, and what is left of its processes: at most one runs at a time."""
+    """A named host and what its processes left behind; at most one process runs at a time."""
 
     def __init__(self, name: str, weight: int, cluster: str) -> None:
         self.name = name
         self.weight = weight
         self.cluster = cluster
-        """Where it wants to be, in whatever life."""
+        """The cluster it wants to be in, across restarts."""
         self.member: Member | None = None
         self.life = 0
-        """How often it was started."""
+        """How many times it was started."""
         self.incarnation = 0
         self.paused = False
         self.log: list[Operation] = []
         """The application's state: what was delivered, in order."""
         self.journal: list[bytes] = []
         self.dropped = 0
-        """How many records came before those in the journal."""
+        """How many records were dropped before those in the journal."""
         self.synced = 0
         """How many of those in the journal are durable."""
 
@@ -57,7 +57,7 @@ class Hosts:
         self.processes = {one.name: Host(one.name, one.weight, one.cluster) for one in names}
         self.observer = Observer(settings)
         self.codec = GroupCodec(settings.protocol)
-        """Records go through bytes, as they do on disks, and packets as they do over sockets."""
+        """Records and packets are encoded to bytes, as on disks and over sockets."""
         self.hasty = False
 
     # Processes.
@@ -85,7 +85,7 @@ class Hosts:
         self._started(host)
 
     def _end(self, name: str, kept: int) -> None:
-        """A process is gone. `kept`: how many records beyond the last sync are on the disk all the same."""
+        """A process has ended. `kept`: how many unsynced records are on the disk nevertheless."""
         host = self.processes[name]
         assert host.member is not None
         host.incarnation = host.member.core.me.incarnation
@@ -98,7 +98,7 @@ class Hosts:
         return self.settings
 
     def _started(self, host: Host) -> None:
-        """A member is there: let it begin."""
+        """Start the member of a host."""
         raise NotImplementedError
 
     def _member(self, name: str) -> Member:
@@ -120,7 +120,7 @@ class Hosts:
         raise NotImplementedError
 
     def shorten_journal(self, name: str) -> None:
-        """Have the journal begin with what still counts."""
+        """Drop records from the journal that no longer count."""
         host = self.processes[name]
         kept = self._member(name).to_keep()
         if kept is not None:
@@ -140,7 +140,7 @@ class Hosts:
         self.observer.kept(name, self._member(name))
 
     def _observe(self, name: str, effect: Send) -> None:
-        """What a member sends."""
+        """Observe a packet that a member sends."""
         member, packet = self._member(name), effect.packet
         if isinstance(packet, Data):
             self.observer.sent(name, packet)
@@ -148,7 +148,7 @@ class Hosts:
             self.observer.voted(name, member)
 
     def _perform(self, name: str, effect: Effect | ProcessEffect) -> None:
-        """What concerns the disk and the application."""
+        """Perform an effect on the disk or the application."""
         host, observer, member = self.processes[name], self.observer, self._member(name)
         match effect:
             case Save():

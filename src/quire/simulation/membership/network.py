@@ -1,7 +1,7 @@
-"""A virtual network: connections that are made, cross each other, break, stall, and lose the end of what was written.
+"""A virtual network whose connections are made, cross each other, break, stall, and lose the end of what was written.
 
-Each end of a connection has a number, by which its process knows it. What was written comes out at the other end in order, as
-bytes, first of all the introduction; or it is lost with everything after it, and then the connection has ended there.
+Each end of a connection has a number, by which its process refers to it. What was written arrives at the other end in order, as
+bytes, beginning with the introduction; or it is lost with everything after it, and then the connection has ended there.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class End:
         self.number, self.name, self.dialled = number, name, dialled
         self.made_at = now
         self.is_introduced = False
-        """Whether the process here knows of it, because the other end has introduced itself."""
+        """Whether the other end has introduced itself, so that the process here knows of the connection."""
         self.other: End = self
         self.inbox: deque[Introduction | bytes] = deque()
         self._reader = Reader()
         self.ended = False
-        """Whether nothing more comes in, so that it is closed when everything is read."""
+        """Whether nothing more arrives, so that it is closed once everything is read."""
         self.stalled = False
-        """Whether nothing comes in though it is open: the network has forgotten the connection."""
+        """Whether nothing arrives although it is open."""
 
     def frames(self, items: int) -> Iterator[Frame]:
-        """Those that are complete with so many more writes."""
+        """The frames that are complete with this many more writes."""
         for _ in range(min(items, len(self.inbox))):
             item = self.inbox.popleft()
             assert isinstance(item, bytes)
@@ -55,11 +55,11 @@ class VirtualNetwork:
         self.dials: list[Dial] = []
         self.ends: dict[int, End] = {}
         self.blocked: set[tuple[str, str]] = set()
-        """(source, target): what does not get through, for a while."""
+        """Directions (source, target) in which nothing gets through at present."""
         self._numbers = 0
 
     def connect(self, dial: Dial, dialler: Introduction, acceptor: Introduction, now: float) -> None:
-        """Make the connection that was asked for: each end hears first who the other is."""
+        """Make the requested connection; each end first receives the other's introduction."""
         ours = End(self._number(), dial.name, dial.address, now)
         theirs = End(self._number(), acceptor.name, None, now)
         ours.other, theirs.other = theirs, ours
@@ -79,13 +79,13 @@ class VirtualNetwork:
             end.other.ended = True
 
     def lose(self, end: End, items: int) -> None:
-        """So much of what was on its way to an end is lost; it cannot go on after that."""
+        """Lose this many writes in flight to an end; the connection cannot continue after that."""
         for _ in range(min(items, len(end.inbox))):
             end.inbox.pop()
         end.ended = True
 
     def crash(self, name: str) -> list[End]:
-        """A process is gone: returns the ends of others that were connected with it."""
+        """A process has crashed: returns the other ends of its connections."""
         gone = [end for end in self.ends.values() if end.name == name]
         for end in gone:
             del self.ends[end.number]
@@ -93,17 +93,17 @@ class VirtualNetwork:
         return [end.other for end in gone if end.other.number in self.ends]
 
     def heal(self) -> None:
-        """Everything gets through. What the network has forgotten stays forgotten."""
+        """Unblock all directions. Stalled connections stay stalled."""
         self.blocked.clear()
 
     def readable(self) -> Iterator[End]:
-        """The ends where something can come in now."""
+        """The ends at which something can arrive now."""
         for end in self.ends.values():
             if (end.inbox or end.ended) and not end.stalled and (end.other.name, end.name) not in self.blocked:
                 yield end
 
     def overdue(self, now: float) -> list[End]:
-        """The ends that nobody introduced itself at in time."""
+        """The ends whose other side did not introduce itself in time."""
         return [end for end in self.ends.values() if not end.is_introduced and now - end.made_at > HANDSHAKE_S]
 
     def is_blocked(self, one: str, other: str) -> bool:

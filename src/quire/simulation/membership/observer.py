@@ -1,6 +1,6 @@
-"""What must hold at every step of a group that changes, whatever happened; each breach is a Violation.
+"""Checks the invariants of a group with changing membership at every step; each breach raises a Violation.
 
-The observer sees what every process does, and nothing of how it came to it.
+The observer sees the actions of every process, but not its internal state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Violation(AssertionError):
 
 
 class _Seen:
-    """What one process has done since its state was last given to it."""
+    """What one process has done since it last received its state."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -48,12 +48,12 @@ class Observer:
         self.boundaries: dict[int, list[Operation]] = {}
         """The log with which each view begins."""
         self.sequence: list[Operation] = []
-        """Where the order is total and uniform, all that was ever delivered anywhere."""
+        """If the order is total and uniform, everything that was ever delivered anywhere, in order."""
         self.deliveries = 0
         self.reads = 0
         self._seen: dict[str, _Seen] = {}
         self._causes: dict[tuple[int, int, int], tuple[int, ...]] = {}
-        """(epoch, member, first number of a run): how much of each member its sender had delivered."""
+        """(epoch, member, first message number): how many messages of each member the sender had delivered."""
         self._identity: dict[tuple[int, int, int], Operation] = {}
         """(epoch, member, number): which operation that message is."""
         self._delivered: dict[int, set[Operation]] = {}
@@ -81,7 +81,7 @@ class Observer:
             raise Violation("whoever votes holds the cut", (name, accepted))
 
     def kept(self, name: str, member: Member) -> None:
-        """What a member keeps for others is bounded: twice the window of each, while it is between two views."""
+        """Check that what a member keeps for others is bounded: twice the window of each, while it is between two views."""
         settings, stock = self.settings, member.membership.ordering.stock
         room = settings.outstanding - 1 + settings.run_max
         most = room if member.core.mode == "normal" else 2 * room
@@ -146,7 +146,7 @@ class Observer:
         self._check_boundary(name, view.epoch, log)
 
     def _check_boundary(self, name: str, epoch: int, log: Sequence[Operation]) -> None:
-        """Everybody begins a view with the same, which is what was delivered in all views before."""
+        """Check that all members begin a view with the same log: everything delivered in all earlier views."""
         boundary = self.boundaries.setdefault(epoch, list(log))
         if boundary != list(log) and (self.settings.total or sorted(boundary) != sorted(log)):
             raise Violation("the same log at a boundary", (name, epoch, boundary, list(log)))
@@ -164,11 +164,11 @@ class Observer:
             self._seen.pop(name, None)
 
     def restarted(self, name: str) -> None:
-        """Its journal has it deliver again what it had delivered."""
+        """The process restarts, and its journal makes it repeat its deliveries."""
         self._seen[name] = _Seen()
 
     def closed(self, name: str, epoch: int, member: Member, log: Sequence[Operation]) -> None:
-        """The group has ended with this view, and the process was in it to the end."""
+        """The group was closed in this view, with the process as a member."""
         self._check_boundary(name, epoch + 1, log)
         if member.core.operations.unsettled():
             raise Violation("nothing is lost by closing", (name, member.core.operations.unsettled()))

@@ -1,4 +1,4 @@
-"""Whole processes of a group that changes, a network and a clock, and what can happen to them, one step at a time."""
+"""A world of whole processes of a group with changing membership, on a virtual network with a clock, one step at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quire.views.view import Participant
 
 
 class _Observed(Process):
-    """Its packets are seen before they become bytes, in their place among what else it does."""
+    """A process whose packets are observed before they are encoded, in order with its other effects."""
 
     def send(self, effect: Send, out: list[ProcessEffect]) -> None:
         out.append(effect)  # type: ignore[arg-type]
@@ -27,7 +27,7 @@ class _Observed(Process):
 
 
 class ProcessWorld(Hosts):
-    """Founders know each other's addresses; whoever joins knows only those of its `contacts`, or all if none are given."""
+    """Founders know each other's addresses; a joining process knows only those of its `contacts`, or all if none are given."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ProcessWorld(Hosts):
     # Processes.
 
     def _settings_of(self, name: str) -> GroupSettings:
-        """Whoever joins does not know who the founders were."""
+        """The settings of a process: one that joins does not know the founders."""
         founds = any(founder.name == name for founder in self.settings.founders)
         return self.settings if founds else msgspec.structs.replace(self.settings, founders=())
 
@@ -68,11 +68,12 @@ class ProcessWorld(Hosts):
         self._run(host.name, process.start(self.now))
 
     def _begins(self, name: str, process: Process) -> None:
-        """A process is there that has done nothing yet."""
+        """A process has been created and is about to begin."""
 
     def crash(self, name: str, lost: dict[str, int] | None = None, kept: int = 0, *, silent: bool = False) -> None:
-        """`lost`: of what was on its way to others, how many writes from the end are gone. `kept`: how many records beyond the
-        last sync are on the disk all the same. `silent`: connections do not end by it, as if the whole machine were gone."""
+        """Crash a process. `lost`: how many of its last writes in flight to each other process are lost. `kept`: how many
+        unsynced records are on the disk nevertheless. `silent`: its connections do not end, as if the whole machine were
+        gone."""
         self._end(name, kept)
         del self._running[name]
         for end in self.network.crash(name):
@@ -128,7 +129,7 @@ class ProcessWorld(Hosts):
     # Time.
 
     def due(self) -> list[str]:
-        """Whose timers want to run."""
+        """The processes whose timers are due."""
         return [name for name in self.processes if self._hears(name) and self.process(name).due <= self.now]
 
     def time(self, name: str) -> None:
@@ -140,12 +141,12 @@ class ProcessWorld(Hosts):
     # The network.
 
     def readable(self) -> list[End]:
-        """Where something can arrive now."""
+        """The ends at which something can arrive now."""
         return [end for end in self.network.readable() if self._hears(end.name)]
 
     def arrive(self, end: End, items: int = 1, *, ends_turn: bool = True) -> None:
-        """So many writes arrive together at an end of a connection, or if there are none, its end. `ends_turn`: nothing more
-        arrives elsewhere at the same time."""
+        """This many writes arrive together at an end of a connection or, if there are none, the end of the connection.
+        `ends_turn`: nothing else arrives at the same time."""
         process = self.process(end.name)
         process.hasty = self.hasty
         if not end.inbox:
@@ -166,7 +167,7 @@ class ProcessWorld(Hosts):
             self._run(name, self.process(name).end_turn(self.now))
 
     def _ended(self, end: End) -> None:
-        """A connection has ended here. Before anybody has introduced itself, that is no connection yet."""
+        """A connection has ended here. Before the other end's introduction, the process does not know of it."""
         process = self.process(end.name)
         self.network.close(end.number)
         if end.is_introduced:
@@ -178,7 +179,7 @@ class ProcessWorld(Hosts):
         self.network.dials.append(Dial(name, address_of(to)))
 
     def answer(self, dial: Dial) -> None:
-        """What becomes of an attempt to connect."""
+        """Answer an attempt to connect."""
         self.network.dials.remove(dial)
         host, dialler = self.processes[name_at(dial.address)], self.process(dial.name)
         if host.paused or self.network.is_blocked(dial.name, host.name):

@@ -1,7 +1,7 @@
-"""The end of a run: no more faults, and everything must come to rest.
+"""The end of a random run: faults stop, and the group must converge.
 
-Links deliver, disks sync, timers run, and nobody gives wrong hints any more. Then all processes that run come to one view and
-one log, with everything that their applications submitted, if a quorum of the last view is there to agree on it.
+Links deliver, disks sync, timers fire, and nobody is suspected wrongly any more. Then all running processes must reach one view
+and one log, with everything that their applications submitted, provided that a quorum of the last view is running.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from quire.views.view import View
 SETTLING_ROUNDS = 400
 _STEPS_MAX = 3000
 _ROUND_S = 0.1
-"""How much time passes in a round, where there is time."""
+"""How much time passes in a round, in worlds with time."""
 
 
 class Rest:
-    """What it means for a group to be at rest, and when it has to come to that."""
+    """Defines when a group has converged, and when it has to."""
 
     def __init__(self, world: Hosts, choose: random.Random) -> None:
         self._world, self._random = world, choose
 
     def settle(self) -> bool:
-        """Whether a quorum was there, so that everything had to come to rest, and did. Raises Violation where it does not."""
+        """Let the group converge; returns whether a quorum was there, so that it had to. Raises Violation if it had to and did
+        not."""
         world = self._world
         self._end_faults()
         for process in world.processes.values():
@@ -49,7 +50,7 @@ class Rest:
         raise NotImplementedError
 
     def rounds(self, count: int) -> None:
-        """So often every timer runs, and everything that is under way arrives."""
+        """Run this many rounds: every timer fires, and everything in flight arrives."""
         raise NotImplementedError
 
     def _sync(self, name: str) -> None:
@@ -57,13 +58,13 @@ class Rest:
             self._world.sync(name)
 
     def newest(self) -> View | None:
-        """The last view that anybody installed."""
+        """The last view that any process installed."""
         views = self._world.observer.views
         return views[max(views)] if views else None
 
     def able(self) -> set[str]:
-        """Who can take part in what comes after the last view: whoever is in it, or has only to hear that it is. Without a
-        journal, only the very processes that are in it count; before there is a view, the founders."""
+        """The processes that can take part in what follows the last view: its members, including those that have yet to learn
+        that they are. Without journals, only the very processes that are in it count; before the first view, the founders."""
         running = {name: p.member for name, p in self._world.processes.items() if p.member is not None}
         view = self.newest()
         if view is None:
@@ -71,7 +72,7 @@ class Rest:
         in_it = {name for name, m in running.items() if m.core.view.epoch == view.epoch and _takes_part(m)}
         behind = {name for name, m in running.items() if m.core.view.epoch == view.epoch - 1 and _takes_part(m)}
         if not in_it and not self._view(view.epoch - 1).is_quorum(behind, self._world.settings.tie):
-            # Nobody can say how the view before it ended, or find that out.
+            # No running process knows how the previous view ended, or can find out.
             return set()
         joining = {
             name for name, m in running.items() if m.core.mode == "joining" and view.incarnation(name) == m.core.me.incarnation
@@ -86,7 +87,7 @@ class Rest:
         return (self.newest() or self._view(1)).is_quorum(names, self._world.settings.tie)
 
     def can_be_live(self) -> bool:
-        """Whether a quorum of the last view that anybody installed is there to go on, or the group has ended."""
+        """Whether a quorum of the last installed view is running, or the group has ended."""
         closed = any(p.member is not None and p.member.core.mode == "closed" for p in self._world.processes.values())
         return closed or self.is_quorum(self.able())
 
@@ -116,7 +117,7 @@ class Rest:
 
 
 class Settling(Rest):
-    """Of members on links as they are specified."""
+    """Convergence of members on ideal links."""
 
     def __init__(self, world: World, choose: random.Random) -> None:
         super().__init__(world, choose)
@@ -136,7 +137,7 @@ class Settling(Rest):
             self.drain()
 
     def tell_the_truth(self) -> None:
-        """Everybody suspects those who are not there, and nobody else."""
+        """Make every process suspect exactly those that are not running."""
         world = self._links
         for name, process in world.processes.items():
             for other, target in world.processes.items():
@@ -158,7 +159,7 @@ class Settling(Rest):
 
 
 class ProcessSettling(Rest):
-    """Of whole processes, which find out by themselves who is there."""
+    """Convergence of whole processes, which detect by themselves which others are running."""
 
     def __init__(self, world: ProcessWorld, choose: random.Random) -> None:
         super().__init__(world, choose)

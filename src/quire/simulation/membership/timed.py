@@ -1,7 +1,7 @@
-"""Whole processes of a group that changes in simulated time: what is written arrives after a while, and disks take a moment.
+"""A world of whole processes in simulated time: writes arrive after a delay, and disks take time to sync.
 
-What happens when is one list of moments, so that a run is the same whenever it is made again. What cannot get through, because
-its way is cut or its process is stopped, waits, and arrives when it can.
+All future events are in one queue, so that a run can be repeated exactly. Data that cannot get through, because the link is cut
+or the process is paused, waits and arrives later.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from quire.views.timing import Timing
 from quire.views.view import Participant, View
 
 SYNC_S = 0.001
-"""How long a disk takes to make something durable."""
+"""How long a disk takes to sync."""
 _TICK_S = 0.0001
-"""A timer that is late rings again after that."""
+"""The delay after which an overdue timer fires again."""
 
 Delay = Callable[[int, int], float]
-"""How many seconds something takes from one member to another."""
+"""The delay in seconds from one member to another."""
 
 
 class TimedWorld(ProcessWorld):
-    """Members are named by their numbers, from 0. `on_event` is told of what happens to a member, and of its views."""
+    """Members are named by their numbers, from 0. `on_event` is called with a member's faults and views."""
 
     def __init__(self, settings: GroupSettings, names: Sequence[Participant], timing: Timing, delay: Delay) -> None:
         super().__init__(settings, names, timing)
@@ -45,10 +45,10 @@ class TimedWorld(ProcessWorld):
         self._timers: dict[str, float] = {}
         self._syncing: set[str] = set()
         self._full: set[str] = set()
-        """Whose disks are full."""
+        """The members whose disks are full."""
         self._cut: Counter[tuple[str, str]] = Counter()
         self._latest: dict[int, float] = {}
-        """When the latest of what was written to each end of a connection arrives: nothing overtakes it."""
+        """For each end of a connection, when the last write to it arrives; later ones must not overtake it."""
 
     # Time.
 
@@ -56,7 +56,7 @@ class TimedWorld(ProcessWorld):
         heapq.heappush(self._moments, (moment, next(self._order), action))
 
     def run_until(self, done: Callable[[], bool], deadline: float) -> bool:
-        """Whether that came about before the deadline."""
+        """Run until `done` or the deadline; returns whether it was done."""
         while not done():
             if not self._moments or self._moments[0][0] > deadline:
                 self.now = max(self.now, deadline)
@@ -87,8 +87,8 @@ class TimedWorld(ProcessWorld):
     # What happens to members.
 
     def kill(self, name: str, part_of: Callable[[int], int]) -> None:
-        """`part_of`: of so much that is on its way to another, how much is lost with the process; and of so many records that
-        are not known to be durable, how many are all the same."""
+        """Kill a process. `part_of` chooses how many of n writes in flight to another process are lost, and how many of n
+        unsynced records are durable nevertheless."""
         host = self.processes[name]
         others = [end.other for end in self.network.ends.values() if end.name == name]
         self._recorders[name].happened(Happening.CRASH)
@@ -98,11 +98,11 @@ class TimedWorld(ProcessWorld):
             self._arrives(name, end)
 
     def fill(self, name: str) -> None:
-        """Nothing more fits on the disk of a process, which ends when it wants to have something durable."""
+        """Fill the disk of a process, which ends when it next has to write something durable."""
         self._full.add(name)
 
     def make_room(self, name: str) -> None:
-        """There is room again, and the process is started anew, whether or not it had anything to write."""
+        """Free space on the disk, and restart the process, whether or not it had to write anything."""
         self._full.discard(name)
         if self.processes[name].running:
             self.kill(name, _none)
@@ -119,11 +119,11 @@ class TimedWorld(ProcessWorld):
             self._arrive_later(end for end in self.network.ends.values() if end.name == name)
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Nothing gets from the first of a pair to the second."""
+        """Cut the links from the first of each pair to the second."""
         self._change_ways(pairs, +1, Happening.CUT)
 
     def heal(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Undo a cut. What was cut twice has to be healed twice."""
+        """Undo a cut. A link that was cut twice has to be healed twice."""
         self._change_ways(pairs, -1, Happening.HEALED)
         self._arrive_later(self.network.ends.values())
 
@@ -202,11 +202,11 @@ class TimedWorld(ProcessWorld):
         self._arrive_later(end for number, end in self.network.ends.items() if number not in before)
 
     def _arrives(self, source: str, end: End) -> None:
-        """Something was written to the other end of a connection, or it was closed there."""
+        """Schedule the arrival at this end of what was written at the other end, or of its closing."""
         self.at(self._moment(source, end), lambda: self._arrive(end, 1))
 
     def _arrive_later(self, ends: Iterable[End]) -> None:
-        """Whatever waits at these ends arrives after the usual time: what was written, and then that it is closed."""
+        """Schedule the arrival of everything that waits at these ends, after the usual delay: the data, then the closing."""
         for end in list(ends):
             moment = self._moment(end.other.name, end)
             for items in (len(end.inbox), int(end.ended)):
@@ -224,9 +224,9 @@ class TimedWorld(ProcessWorld):
 
 
 def _nothing(*_: object) -> None:
-    """Nobody wants to know."""
+    """The default for callbacks: ignore the event."""
 
 
 def _none(_: int) -> int:
-    """Of so many."""
+    """The default for `part_of`: none."""
     return 0

@@ -1,8 +1,8 @@
-"""Members of a group that changes on links as they are specified, and what can happen to them, one step at a time.
+"""A world of members on ideal links, for groups with changing membership, driven one step at a time.
 
-A link goes from one running process to another, keeps its order and loses nothing while both run. A process that crashes
-takes with it what was on its way to it, and any part of the end of what it has sent. Scripts say what arrives when; whole
-processes, with connections and time, are in processes.py.
+A link leads from one running process to another, keeps order, and loses nothing while both run. When a process crashes, all
+packets in flight to it are lost, and any suffix of those it has sent. Scripts decide what arrives when; whole processes, with
+connections and time, are in processes.py.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class World(Hosts):
     def __init__(self, settings: GroupSettings, names: Sequence[Participant]) -> None:
         super().__init__(settings, names)
         self.links: dict[tuple[str, int, str, int], deque[_InFlight]] = {}
-        """From one life of a process to one of another."""
+        """The packets in flight from one incarnation of a process to one of another."""
         self.blocked: set[tuple[str, str]] = set()
 
     def _started(self, host: Host) -> None:
         self._run(host.name, self._member(host.name).start())
 
     def crash(self, name: str, lost: dict[str, int] | None = None, kept: int = 0) -> None:
-        """`lost`: of what was on its way to others, how many packets from the end are gone. `kept`: how many records beyond the
-        last sync are on the disk all the same."""
+        """Crash a process. `lost`: how many of its last packets in flight to each other process are lost. `kept`: how many
+        unsynced records are on the disk nevertheless."""
         self._end(name, kept)
         self.links = {link: packets for link, packets in self.links.items() if packets and link[2] != name}
         for (source, life, to, _), packets in self.links.items():

@@ -1,4 +1,4 @@
-"""What a sweep can measure, by name. A new experiment is one module here and one entry below."""
+"""The registry of experiments that a sweep can run, by name. A new experiment is one module here and one entry below."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What an experiment is: settings that make a cell of a grid, and the quantities that are measured in it.
+"""The interface of an experiment: the settings that define a cell of a grid, and the quantities measured in it.
 
-A cell is a frozen struct of plain values, so that it has a name of its own, travels to a worker as bytes, and becomes the
-columns of a result. A quantity is one entry in a table: a name, a unit, a sentence, and how to get it from what was
-measured. Adding one to an experiment adds a column to its results and an axis to its figures; nothing else changes.
+A cell is a frozen struct of plain values, so that it has a unique name, can be sent to a worker as bytes, and becomes columns
+of the result. A quantity is one entry in a table: a name, a unit, a sentence, and how to compute it from the measurement.
+Adding one to an experiment adds a column to its results and a possible axis to its figures; nothing else changes.
 """
 
 from __future__ import annotations

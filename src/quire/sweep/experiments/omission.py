@@ -1,4 +1,4 @@
-"""The paper's evaluation of transactions: how many requests are carried out, of those that were transmitted."""
+"""The experiment of the paper's evaluation of transactions: the share of transmitted requests that are executed."""
 
 from __future__ import annotations
 

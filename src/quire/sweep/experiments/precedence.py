@@ -1,4 +1,4 @@
-"""Objects that call each other: which pairs of messages are ordered, by significance and by causality."""
+"""The experiment on calls between objects: how many pairs of messages are ordered by significance and by causality."""
 
 from __future__ import annotations
 

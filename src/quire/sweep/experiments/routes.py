@@ -1,4 +1,4 @@
-"""Routes through a generated hierarchy, followed without packets: what a message's headers cost, and who carries the load.
+"""The experiment on routes through a generated hierarchy: header costs and load per site, computed without packets.
 
 Loads are in units of all messages of all sites together, so that hierarchies of any size can be compared.
 """

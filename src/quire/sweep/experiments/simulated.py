@@ -1,9 +1,9 @@
-"""A run in the seeded simulator: what a message cost there, and how long it waited.
+"""The experiment that runs a protocol in the seeded simulator: costs and latency of messages.
 
-A protocol is written with its options in one text, `single-phase acks=basic`, which is also how figures call it. Load is
-how many messages a second each sender submits; latency is given in milliseconds and, so that runs over different networks
-can be compared, in mean delays of the network. So that a numeric option can be an axis too, `option` names one and `value`
-is what it is set to. Every message goes to everybody unless the shares say otherwise, so that all protocols do the same.
+A protocol and its options are one text, `single-phase acks=basic`, which is also its name in figures. Load is the number of
+messages per second that each sender submits. Latency is given in milliseconds and, so that runs over different networks can be
+compared, in multiples of the network's mean delay. So that a numeric option can be an axis, too, `option` names one and `value`
+is its value. Every message goes to everybody unless the shares say otherwise, so that all protocols do the same work.
 """
 
 from __future__ import annotations

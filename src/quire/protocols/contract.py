@@ -1,4 +1,4 @@
-"""What a protocol is: a state machine that takes one input and returns what is to be done.
+"""The interface of a protocol: a state machine that takes one input at a time and returns effects.
 
 A protocol owns its state and nothing else: no clock, socket, randomness, logging or other protocol. A driver
 (the simulator, or the live runtime) feeds inputs and performs the effects, in the order in which they are
@@ -84,8 +84,8 @@ class Protocol(ABC):
     changes_views: ClassVar[bool] = False
     """Whether members may join and leave while it runs: it has a `remainder`, and starts anew in each view."""
     relays: ClassVar[bool] = False
-    """Whether members pass on what others sent. A run is then in another packet on each hop, so that packets alone do not say
-    in which order the rest of a view is delivered: whoever runs the views knows the causes of each run, and says it."""
+    """Whether members relay what others sent. A run is then in another packet on each hop, so packets alone do not determine
+    the order in which the rest of a view is delivered: the layer of views, which knows the causes of each run, does."""
     clustered: ClassVar[bool] = False
     """Whether it matters in which cluster each member is: then it can be made with their names."""
     addressed: ClassVar[bool] = False
@@ -138,8 +138,8 @@ class Protocol(ABC):
             raise ProtocolViolation(source, "it is not another member of the group")
 
     def is_awaited(self, said: Packet | None) -> bool:  # noqa: ARG002
-        """Whether anybody may wait for the last packet that this member is to send, of a kind of which only the latest counts,
-        and which has not left yet; `said` is what went to everybody last. Otherwise it can be left until it says more."""
+        """Whether another member may wait for this member's unsent control packet, of a kind of which only the latest counts;
+        `said` is the last packet that was sent to all. If none waits, sending can be postponed until it says more."""
         return True
 
     def audience(self) -> tuple[int, ...]:
@@ -151,27 +151,27 @@ class Protocol(ABC):
         return RUN_MESSAGES_MAX
 
     def expects(self, packet: Packet) -> bool:  # noqa: ARG002
-        """Whether the run in this packet is for this member itself, and not only to be passed on."""
+        """Whether the run in this packet is for this member itself, and not only to be relayed."""
         return True
 
     def neighbours(self) -> tuple[int, ...]:
-        """The members with whom this one exchanges packets."""
+        """The members that this one exchanges packets with."""
         return tuple(member for member in range(self.members) if member != self.me)
 
     def passes_on(self, source: int) -> tuple[int, ...]:  # noqa: ARG002
-        """The neighbours to whom this member may pass on what comes from that one."""
+        """The neighbours to which this member may relay what comes from that one."""
         return ()
 
     def passes(self, source: int, dest: int, by: int) -> bool:  # noqa: ARG002
-        """Whether what `source` sends comes to `dest` by way of this member, another than both."""
+        """Whether what `source` sends reaches `dest` through the relay `by`, a member other than both."""
         return False
 
     def role(self) -> str:
-        """What this member is among the others, for tables that show who bears which load."""
+        """The role of this member in the group, for tables that show the load of each role."""
         return "member"
 
     def gap(self) -> QuireError | None:
-        """What has not come though something held back here waits for it, for a driver that has waited long enough."""
+        """The error for a missing packet that something held back here waits for, for a driver that has waited long enough."""
         return None
 
     def held_back(self) -> int:
@@ -193,7 +193,7 @@ class Protocol(ABC):
         return map(Message, repeat(run.origin), range(run.first, run.end), run.payloads(), self.positions(delivery))
 
     def remainder(self, packets: Iterable[Packet], delivered: Sequence[int]) -> Sequence[Deliver]:  # noqa: ARG002
-        """How a view ends: deliver what of these packets of runs was not delivered, given how many messages of each member
-        were. It depends on nothing else, so that every member that has delivered the same delivers the same in the same order.
+        """The end of a view: deliver the runs in these packets that are not delivered yet, given how many messages of each
+        member are. It depends on nothing else, so members that have delivered the same deliver the rest in the same order.
         """
         raise BadInput(f"{type(self).__name__} keeps to one group of members; its views cannot change")

@@ -1,9 +1,9 @@
-"""Order for messages to any members, by having one member see them all: one flat cluster.
+"""Total and causal order for messages to any members, through a central coordinator: one flat cluster.
 
-Everybody passes what it sends up to member 0, the coordinator, who takes one message after the other and passes each
-down to those for whom it is. All members see messages in the coordinator's order: it is causal, and it is total too. A
-message takes two hops and a small header. The price is that every message passes one member, which is what a hierarchy
-of clusters was set against.
+Every member sends its messages up to member 0, the coordinator, which takes one message after the other and sends each down to
+its destinations. All members see messages in the coordinator's order, which is causal and also total. A message takes two hops
+and a small header. The price is that every message passes through one member, which is what a hierarchy of clusters was
+proposed to avoid.
 
 Source: L.-H. Yen, K.-H. Chi and T.-L. Huang, "A Scalable Scheme for Causal Message Ordering", section III.C (the
 centralized approach); the rule is in `clusters.coordinator`.

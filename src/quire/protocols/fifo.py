@@ -1,4 +1,4 @@
-"""Sender order only: what one member sends is delivered in the order in which it sent it.
+"""FIFO order only: the messages of one member are delivered in the order in which it sent them.
 
 A run carries the numbers of its messages, which count on from the sender's last one. A member delivers its own
 run at once. A run from a peer is delivered when its first number is the next that is missing of that peer; a run

@@ -1,8 +1,8 @@
-"""Nothing leaves before what it depends on is durable: what comes after a record is held back until that one is safe.
+"""Write-ahead gate: holds back each effect of a node until all records before it are durable.
 
-A node says in which order (`Save` before whatever follows from it), and a driver knows when something is durable. What is
-between the two is the same for every driver: effects leave in the order in which the node had them, each as soon as all
-records before it are safe. After a crash nobody has seen anything that the disk does not know.
+A node states the order (`Save` before whatever depends on it), and a driver knows when a record is durable. What lies between
+is the same for every driver: effects are released in the order in which the node returned them, each as soon as all records
+before it are durable. So after a crash nobody has seen anything that is not on the disk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quire.protocols.node import Effect, Save
 
 
 class Gate:
-    """Records count from 1, as they come."""
+    """The gate of one node. Records are numbered from 1, in the order in which they come."""
 
     def __init__(self) -> None:
         self.saved = 0
@@ -23,7 +23,7 @@ class Gate:
         self._held: deque[tuple[int, Effect]] = deque()
 
     def admit(self, effects: Iterable[Effect]) -> list[Effect]:
-        """What of these to do now: write every record, and whatever need not wait for one."""
+        """Take effects in; returns those to perform now: all records, and everything that need not wait for one."""
         now: list[Effect] = []
         for effect in effects:
             if isinstance(effect, Save):
@@ -36,7 +36,7 @@ class Gate:
         return now
 
     def synced(self, number: int) -> list[Effect]:
-        """All records up to this one are durable: what to do now."""
+        """All records up to this one are durable; returns the effects to perform now."""
         self._durable = max(self._durable, number)
         released = []
         while self._held and self._held[0][0] <= self._durable:

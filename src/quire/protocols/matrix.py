@@ -1,4 +1,4 @@
-"""Causal order for messages to any members, by a matrix of who sent how many to whom: one flat cluster.
+"""Causal order for messages to any members, by a matrix clock of who sent how many to whom: one flat cluster.
 
 Every member counts the messages that it knows of between any two members, and every message carries that matrix. A
 message waits until all that its matrix counts as sent to its receiver were delivered there. Nobody relays or

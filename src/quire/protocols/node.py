@@ -1,9 +1,9 @@
-"""What a node is: a process of a service, as a state machine that is told the time.
+"""The interface of a node: a process of a service, as a state machine with timers.
 
 The protocols of `contract` order the multicasts of a fixed group over links that lose nothing, and need no clock. A service
-(sequencers and their clients, objects that call each other, replicas and their transactions) repairs a bad network
-itself, and answers requests of its application. So a node also has timers. It still owns its state and nothing
-else: a driver tells it the time with every input, wakes it when it asks to be, and performs its effects in order.
+(sequencers and their clients, objects that call each other, replicas and their transactions) tolerates an unreliable network
+itself, and answers requests of its application. So a node also has timers. It still owns its state and nothing else: a driver
+tells it the time with every input, wakes it when it asks to be woken, and performs its effects in order.
 
 The inputs:
 
@@ -65,7 +65,7 @@ class Node(ABC):
 
     @abstractmethod
     def wake(self, now: int) -> Effects:
-        """Do what is due: repeat what was not answered, say that one is still there, give up on the silent."""
+        """Do what is due: retransmit what was not answered, send heartbeats, give up on silent peers."""
 
     @abstractmethod
     def due(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Every protocol by name, with its options checked.
+"""Registry of all protocols by name, which also checks their options.
 
 Options are a frozen struct per protocol; their types, choices and bounds are read from it, so that there is one
 place that says what exists and what it may be.
@@ -49,8 +49,8 @@ Choice = tuple[str, Mapping[str, object]]
 PROTOCOLS: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 _TOTAL: Choice = ("single-phase", {"lookahead": 64})
-# Whoever answers gives away logical times ahead, so that most messages of a lone sender wait for nobody, and no message
-# waits for longer than without.
+# With this option members acknowledge with logical times ahead of their clocks, so that most messages of a lone sender wait for
+# nobody, and no message waits longer than without it.
 _BY_ORDER: Mapping[str, Choice] = {"fifo": ("fifo", {}), "causal": ("causal-vector", {}), "total": _TOTAL, "acyclic": _TOTAL}
 
 
@@ -63,8 +63,8 @@ def find(name: str, others: Iterable[str] = ()) -> Entry:
 
 
 def for_order(order: str) -> Choice:
-    """The protocol that keeps this order at the least cost, and the options that suit an application; raises BadInput
-    with a list of the orders that exist."""
+    """The protocol that provides this order at the least cost, and the options that suit an application; raises BadInput with a
+    list of the orders that exist."""
     if order not in _BY_ORDER:
         raise BadInput(f"there is no order {order!r}; choose one of {', '.join(_BY_ORDER)}")
     return _BY_ORDER[order]

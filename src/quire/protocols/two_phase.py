@@ -1,4 +1,4 @@
-"""Total order by agreement on a number: every member proposes one for each run, and the largest is final.
+"""Total order by agreement on timestamps (Skeen's algorithm): every member proposes one for each run, and the largest is final.
 
 The origin multicasts a request with its run. Every member puts the run in its queue under a timestamp larger than
 any it has seen, and proposes that timestamp to the origin. When all have answered, the origin takes the largest

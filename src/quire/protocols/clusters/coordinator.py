@@ -1,9 +1,9 @@
-"""Causal order inside a cluster, by having one member see everything.
+"""Causal order inside a cluster, through a central coordinator.
 
-A member passes what it sends up to the cluster's coordinator; the coordinator takes what comes one after the other and
-passes each message down to those for whom it is. A cause was taken before its effect, because its sender had it go up
-first, and what goes down to a member keeps that order. This needs links that keep their order: each link between a
-member and the coordinator numbers its packets, and whatever comes early waits.
+A member sends its messages up to the cluster's coordinator, which takes them one after the other and sends each down to its
+destinations. A cause is taken before its effect, because its sender sent it up first, and messages sent down to a member keep
+that order. This needs FIFO links: each link between a member and the coordinator numbers its packets, and holds back those that
+come early.
 
 Source: L.-H. Yen, K.-H. Chi and T.-L. Huang, "A Scalable Scheme for Causal Message Ordering", section III.C (the
 centralized approach).

@@ -1,4 +1,4 @@
-"""Three ways to write down the matrix that travels with a message, and the smallest of them.
+"""Three encodings of the matrix clock that is sent with a message, and the choice of the smallest.
 
 dense    every entry of the matrix, row by row; it counts the message itself, so the number of the message can be read
          from it

@@ -1,4 +1,4 @@
-"""What can be wrong with a tree of clusters, or with what is asked of it. Each is a sentence that says what to do."""
+"""The errors of trees of clusters. Each text is one sentence that says what to do."""
 
 from __future__ import annotations
 

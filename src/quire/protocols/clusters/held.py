@@ -1,4 +1,4 @@
-"""Letters in their turn at a site, and what is known of those that a cluster holds back there."""
+"""Letters that a cluster has ordered at a site, and why others are held back there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quire.protocols.contract import Waiting
 
 
 class Arrival(NamedTuple):
-    """A letter that came to this site in its turn: for whom, and through which cluster."""
+    """A letter that arrived at this site in order, its destinations, and the cluster through which it came."""
 
     letter: Letter
     dests: Sites

@@ -1,4 +1,4 @@
-"""Causal order inside a cluster, by counting who sent how many messages to whom.
+"""Causal order inside a cluster, by matrix clocks: each member counts who sent how many messages to whom.
 
 Each member keeps a matrix SENT of the messages that it knows of, from every member to every other, and a vector of those
 that it has delivered from each. A message carries its sender's matrix. It may be delivered when everything that the

@@ -1,8 +1,8 @@
-"""What sites put on the wire, and the letters inside.
+"""The packets that sites exchange, and the letters that they carry.
 
-A *letter* is a message on its way through the tree: who sent it, and either a run of the application's messages or a note
-from site to site about membership. What a cluster needs to order it is stripped at every hop, so on each it carries only
-its own and the present cluster's header.
+A *letter* is a message on its way through the tree: its sender, and either a run of the application's messages or a note
+between sites about membership. The header by which a cluster orders it is removed after each hop, so on each hop it has only
+its own header and that of the present cluster.
 
 `dests` are the sites for which a copy is: none stands for the receiver alone, EVERYBODY for all founders of the group
 that are behind the receiver. Copies for sites behind the same next hop travel as one until their paths part.
@@ -38,7 +38,7 @@ class Letter(msgspec.Struct, frozen=True):
 
 
 class Carrier(Packet, frozen=True):
-    """A letter on a hop through a cluster; `slot` is its sender's there, `life` which incarnation of the receiver it is for."""
+    """A letter on a hop through a cluster; `slot`: that of its sender there; `life`: the receiver's incarnation it is for."""
 
     cluster: int
     slot: int
@@ -57,7 +57,7 @@ class Carrier(Packet, frozen=True):
 
 
 class Tagged(Carrier, frozen=True, tag=1):
-    """From member to member, with what its sender knows of who sent how much to whom."""
+    """From member to member, with its sender's matrix clock."""
 
     name: ClassVar[str] = "MATRIX"
 

@@ -1,4 +1,4 @@
-"""Causal order that scales: clusters of sites, ordered each by itself, joined to a tree by agents who relay."""
+"""Scalable causal order: clusters of sites that are each ordered separately, joined in a tree by agents that relay."""
 
 from quire.protocols.hierarchy.protocol import Hierarchy, HierarchyOptions
 

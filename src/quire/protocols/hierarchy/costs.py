@@ -1,4 +1,4 @@
-"""What a hierarchy of equal clusters costs, exactly: header entries of a message and loads of coordinators.
+"""Exact costs of a hierarchy of equal clusters: header entries of a message, and loads of coordinators.
 
 Everything is in whole numbers or fractions. `n` sites are divided by `b` into `l` layers, the last clusters having s sites.
 

@@ -1,4 +1,4 @@
-"""Hierarchies from the outside: as plain data, as TOML text, or generated; checked before anybody uses them.
+"""Descriptions of hierarchies, as plain data, as TOML text, or generated; checked before they are used.
 
 A description lists the layers from the bottom up; each has its clusters and, but for the top one, the agent of each:
 

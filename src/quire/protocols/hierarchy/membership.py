@@ -1,8 +1,8 @@
-"""Sites that join, leave, move and are replaced as agents, while all the others go on.
+"""Membership changes in a hierarchy: sites join, leave, move and are replaced as agents, while all others go on.
 
-A site that joins has sent and received nothing, so nobody needs to wait: the agent of its cluster gives it a slot, tells
-it the tree, and tells everybody of it in one ordinary multicast, of which the newcomer's copy is its welcome. Whoever may
-have heard of the newcomer has been passed by that letter, and so has everybody on the way to it.
+A site that joins has sent and received nothing, so nobody needs to wait: the agent of its cluster gives it a slot, sends it the
+tree, and announces it to all in one ordinary multicast; the copy for the new site is its welcome. Any site that may have heard
+of the new one has received that letter before, and so have all sites on the way to it.
 
 Whatever changes a path needs a barrier, because a message on the old path and one on the new are ordered by different
 clusters. It has two phases, about a *pivot*, the site that moves, leaves or is replaced. First the pivot asks all others
@@ -77,7 +77,7 @@ STOPPING, FLUSHING, SWITCHING = "stopping", "flushing", "switching"
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """What the pivot of a change waits for. `other` is the agent to whose cluster it moves, or the one that follows it."""
+    """What the pivot of a change waits for. `other`: the agent to whose cluster it moves, or the agent that replaces it."""
 
     why: str
     phase: str

@@ -1,11 +1,11 @@
-"""What sites tell each other about membership, and what a change does to the tree.
+"""The notes by which sites announce membership changes, and how a change modifies the tree.
 
-A *note* travels as a letter, on the ordinary path and in causal order with all messages. A *control* packet goes the same
-way from site to site, but past the clusters' orderings: it carries no causality, so that nothing waits for it.
+A *note* is sent as a letter, on the ordinary path and in causal order with all messages. A *control* packet takes the same path
+from site to site, but bypasses the ordering of the clusters: it carries no causality, so nothing waits for it.
 
-Everybody applies the same changes in the same order, so a note says only what is new. A site that comes back, or goes to
-another cluster, does so under a new number, its old one and the number of members: no packet of its earlier self is taken
-for one of its own.
+All sites apply the same changes in the same order, so a note has only what is new. A site that comes back, or goes to another
+cluster, gets a new number, its old one plus the number of members, so that no packet from its earlier self is mistaken for one
+of its present self.
 """
 
 from __future__ import annotations

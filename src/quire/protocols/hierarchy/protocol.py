@@ -1,4 +1,4 @@
-"""Causal order for messages to any sites, kept cluster by cluster.
+"""Causal order for messages to any sites, maintained cluster by cluster in a hierarchy.
 
 The sites are divided into clusters, each with an agent; the agents into clusters again; and so on to one cluster at the
 top. Inside a cluster, messages are ordered by a matrix or by a coordinator, as if there were nothing else. A message to a

@@ -1,1 +1,1 @@
-"""Objects that call each other: only calls that conflict are ordered. See `node`."""
+"""Group protocol for distributed objects that call each other: only conflicting calls are ordered. See `node`."""

@@ -1,4 +1,4 @@
-"""An instance while it is active: what it is, what lies in its past, whom it has called."""
+"""The state of an active instance (one execution of an operation): its request, its causal past, and its calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Call(msgspec.Struct):
     payload: bytes
     undo: bool
     number: int = -1
-    """Of the message, once it is sent."""
+    """The number of the message, once it is sent."""
     rest: tuple[str, ...] = ()
     """Of a split call, the targets that are still to be called."""
     waiting: set[Instance] = msgspec.field(default_factory=set)

@@ -1,4 +1,4 @@
-"""What of a peer's messages is refused because no correct peer sends it."""
+"""Validation of messages from peers: refuses those that no correct peer sends."""
 
 from __future__ import annotations
 

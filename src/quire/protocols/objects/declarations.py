@@ -1,8 +1,8 @@
-"""What objects there are: their operations, which of them conflict, and at which members they live.
+"""Declarations of objects: their operations, which of these conflict, and the members at which the objects live.
 
-Two operations of one object conflict unless it is known that they do not. A pair is known when it is listed, as
-conflicting or as compatible, or when both of its operations occur somewhere in the list of conflicts: who lists the
-conflicts of two operations has thought about both. Everything else conflicts.
+Two operations of one object conflict unless it is known that they do not. A pair is known when it is listed, as conflicting or
+as compatible, or when both of its operations occur somewhere in the list of conflicts: an author who lists conflicts of both
+has thought about both. All other pairs conflict.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Members that have left for good: who they are, and what the others still have of them.
+"""Removal of members that have crashed: fencing them, and agreeing on which of their messages count (flush).
 
 Whether a member is gone is not decided here: only an agreed view removes one, and views come one at a time. Asked to go on
-without it, a member takes nothing more from it (`fence`) and says what it has of it that others may lack: everything that
-went to others too and is not known to be delivered everywhere, and everything that waits for a gap before it. All that anybody
-who goes on has said is then the same for all of them (`union`), so whatever came to one of them comes wherever it was sent,
-and what came to none has not been sent.
+without it, a member takes nothing more from it (`fence`), and reports which of its messages it has that others may lack: those
+that also went to others and are not known to be delivered everywhere, and those that wait behind a gap. The union of all
+reports is then the same for all members that go on (`union`), so a message that reached one of them reaches all its
+destinations, and one that reached none counts as not sent.
 
-Calls that wait for one who is gone fail at their callers, unless a replica of the object is left; what was called by way of it
-ends aborted, and what waits to be run for it is not run; everything else goes on. Replicas run such requests all the same,
-because some of them may have done so already.
+Calls that wait for a lost member fail at their callers, unless a replica of the object is left; instances that were called
+through it end aborted, and requests that wait to be run on its behalf are not run; everything else goes on. Replicas run such
+requests all the same, because some of them may have done so already.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def union(reports: Iterable[Report]) -> Report:
 
 
 class Departures:
-    """`floor`: of each member, the clock up to which everything that it sent is delivered wherever it went."""
+    """`floor`: for each member, the clock up to which everything that it sent is delivered at all its destinations."""
 
     def __init__(self, me: int, catalogue: Catalogue, floor: Callable[[], Mapping[int, int]]) -> None:
         self.gone: set[int] = set()

@@ -1,4 +1,4 @@
-"""What can go wrong with a call. Each says who has to act, and whether trying again can help."""
+"""The errors of calls. Each says who has to act, and whether retrying can help."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class InstanceEnded(QuireError):
 
 
 class MayNotCall(QuireError):
-    """The operation promised to call nobody: it is declared so, or its object has replicas, which would all call."""
+    """The operation may not call others: it is declared so, or its object has replicas, which would all call."""
 
 
 class CallFailed(QuireError):
-    """Base of what a caller may see of a call that did not end well."""
+    """Base of the errors that a caller sees of a failed call."""
 
 
 class CallAborted(CallFailed):
@@ -49,7 +49,7 @@ class HostLost(CallFailed):
 
 
 class CallDied(CallFailed):
-    """The call gave way to an older one so that nobody waits for ever. The whole tree of calls is tried again from its root."""
+    """The call gave way to an older one, to avoid deadlock. The whole tree of calls is retried from its root."""
 
     retryable = True
 

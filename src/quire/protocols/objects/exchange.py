@@ -1,8 +1,8 @@
-"""A member's links to all others: what it says when, how it knows that a request is stable, what is delivered everywhere.
+"""A member's links to all others: heartbeats, the stability of requests, and which messages are delivered everywhere.
 
-A request is *stable* when nothing with an older stamp can still come from anybody. Idle members must speak for that: a
-member whose clock somebody waits for says it at once (but not more often than `announce_ms`), and everybody says it
-when a link was quiet for `heartbeat_ms`. Heartbeats do not advance the clock, so they die down when all have said all.
+A request is *stable* when nothing with an older stamp can still come from any member. Idle members must announce their clocks
+for that: a member whose clock another waits for sends it at once (but not more often than `announce_ms`), and every member
+sends it when a link was quiet for `heartbeat_ms`. Heartbeats do not advance the clock, so they cease when there is nothing new.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why two messages are ordered, or that they are not, in sentences."""
+"""Explains, in sentences, why two messages are ordered, or that they are not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quire.protocols.objects.vectors import precedes
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What decides about the order of a message."""
+    """The parts of a message that determine its order."""
 
     stamp: Stamp
     number: int

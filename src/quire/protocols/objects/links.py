@@ -1,7 +1,7 @@
-"""One link to another member, over a network that loses, repeats and reorders: numbers, gaps, repetition, clocks.
+"""Reliable FIFO link to another member over an unreliable network: numbering, gap detection, retransmission, clocks.
 
-Contents are taken in the order of their numbers and without gaps. So the clock of the last one taken, or of a
-heartbeat that was sent after nothing that is missing, says that nothing older can still come.
+Contents are taken in the order of their numbers and without gaps. So the clock of the last one taken, or of a heartbeat before
+which nothing is missing, tells that nothing older can still come.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Keeps the vectors of a member: what active instances have in their past, and what ended ones leave behind.
+"""The vectors of a member's instances: the causal past of active ones, and what ended ones pass on to later ones.
 
-An instance starts with what all ended instances that conflict with it knew, adds what it receives, and at its end leaves
-everything to those that conflict with it, whether it committed or aborted. With dense vectors it starts with what all ended
-instances of its object knew.
+An instance starts with the past of all ended instances that conflict with it, adds what it receives, and at its end passes all
+of it on to those that conflict with it, whether it committed or aborted. With dense vectors it starts with the past of all
+ended instances of its object.
 """
 
 from __future__ import annotations

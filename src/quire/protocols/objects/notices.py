@@ -1,4 +1,4 @@
-"""What a member of an object group tells its application, which runs the operations."""
+"""The notices of a member of an object group to its application, which runs the operations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quire.protocols.objects.packets import Instance, Undo
 
 
 class Sent(Notice, frozen=True):
-    """A message left: a request to one of its targets, or a response. Who keeps a trace records it."""
+    """A message was sent: a request to one of its targets, or a response. It is for traces."""
 
     sender: Instance
     op: str
@@ -24,7 +24,7 @@ class Sent(Notice, frozen=True):
 
 
 class Started(Notice, frozen=True):
-    """A request was delivered, and is now an instance. Run the operation (or take it back), then `finish`."""
+    """A request was delivered, and is now an instance. Run the operation (or undo it), then call `finish`."""
 
     instance: Instance
     source: int
@@ -37,7 +37,7 @@ class Started(Notice, frozen=True):
 
 
 class Refused(Notice, frozen=True):
-    """A request was answered without being run: it had to give way, or another target of it failed."""
+    """A request was answered without being run: it had to give way, or another of its targets failed."""
 
     instance: Instance
     """What it would have become."""
@@ -63,7 +63,7 @@ class Answered(Notice, frozen=True):
 
 
 class CalleeLost(Notice, frozen=True):
-    """Whoever was called is gone with its host, and has not answered. The call is over when `left` is 0."""
+    """The callee is gone with its host, and has not answered. The call is over when `left` is 0."""
 
     instance: Instance
     call: int
@@ -72,13 +72,13 @@ class CalleeLost(Notice, frozen=True):
 
 
 class Orphaned(Notice, frozen=True):
-    """One of those who called this instance is gone: stop its operation, and `finish` when it has stopped."""
+    """A direct or indirect caller of this instance is gone: stop its operation, and `finish` when it has stopped."""
 
     instance: Instance
 
 
 class Ended(Notice, frozen=True):
-    """A root has ended, and nothing of its tree runs any more. What `undos` lists is to be taken back, in this order."""
+    """A root has ended, and nothing of its tree runs any more. The operations in `undos` are to be undone, in this order."""
 
     instance: Instance
     status: Literal["ok", "aborted", "died"]
@@ -88,6 +88,6 @@ class Ended(Notice, frozen=True):
 
 
 class Suspected(Notice, frozen=True):
-    """A peer was silent for long while something waits for its clock. Only a change of membership can take it out."""
+    """A peer was silent for long while something waits for its clock. Only a membership change can remove it."""
 
     peer: int

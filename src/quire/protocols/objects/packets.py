@@ -1,8 +1,8 @@
-"""What members of an object group tell each other.
+"""The packets that members of an object group exchange.
 
-A `Request`, a `Response` or a `Release` is numbered for each destination and repeated until it is acknowledged; it is
-the content of `Data`. A `Heartbeat` says how far its sender's clock is and what it has, a `Nack` what it lacks. Every
-packet acknowledges what came before, so there is no packet for that alone.
+A `Request`, a `Response` or a `Release` is numbered for each destination and retransmitted until it is acknowledged; it is the
+content of `Data`. A `Heartbeat` carries its sender's clock and what it has received, a `Nack` what it lacks. Every packet
+acknowledges what came before, so there is no packet for that alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Instance(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Of an instance: how many of its sends are in the past, the clock of the last, and whether that is its response."""
+    """For an instance: how many of its sends are in the past, the clock of the last, and whether that is its response."""
 
     sends: int
     clock: int
@@ -57,7 +57,7 @@ PastOnWire: TypeAlias = tuple[tuple[Instance, Mark], ...]
 
 
 class Undo(msgspec.Struct, frozen=True, array_like=True):
-    """A completed operation that must be taken back if its call fails: which request, where, what."""
+    """A completed operation that must be undone if its call fails: which request, where, what."""
 
     request: MessageId
     object: str
@@ -66,7 +66,7 @@ class Undo(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
-    """Of every message: its number at its sender and its clock."""
+    """The common part of all messages: the number at the sender, and the clock."""
 
     number: int
     clock: int

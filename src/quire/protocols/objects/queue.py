@@ -1,8 +1,8 @@
-"""What waits at one object, and which of it may start, must wait, or has to give way.
+"""The request queue of one object: which requests may start, must wait, or have to give way (wait-die).
 
-Requests that conflict start in the order of their stamps; the others as they come. That alone could wait for ever:
-instances hold their object while they call others. So a request gives way (wait-die) rather than wait for something older.
-Ages are those of the roots, kept over retries, so that every tree of calls becomes the oldest at last.
+Requests that conflict start in the order of their stamps; the others as they come. That alone could deadlock, because instances
+hold their object while they call others. So a request gives way (wait-die) rather than wait for something older. Ages are those
+of the roots, kept over retries, so that every tree of calls becomes the oldest at last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Significant precedence as vectors: the exact one (IV) and the dense one (D), in one form.
+"""Vectors that represent significant precedence: the exact one (IV) and the dense one (D), in one form.
 
 A message *significantly precedes* another if it was sent or received, before the other was sent, by the same instance
 or by one that conflicts with it and had ended before it started; and transitively. The exact vector counts

@@ -1,7 +1,8 @@
 """The sequencing service (Kindberg): many overlapping groups, several sequencers, three orders.
 
-`sequencer` numbers what is sent to its groups, `client` delivers it in order, `directory` knows where groups are and who may
-join them. Read `sequencer` first: it says what the service promises and where it departs from its source.
+`sequencer` numbers the messages that are sent to its groups, `client` delivers them in order, `directory` knows where groups
+are and which clients may join them. Read `sequencer` first: it says what the service promises and where it departs from its
+source.
 """
 
 from quire.protocols.sequencing.client import Client

@@ -1,9 +1,10 @@
-"""Bodies that go from members to members, while the sequencer only numbers them.
+"""Direct dissemination: message bodies go from the sender straight to the members, and the sequencer only numbers them.
 
-A sender gives the bodies to all members first, and each says that it keeps them. Only then the sender asks for numbers, and
-says as of which number of the group it knew the members; where somebody has joined since, the sequencer does not number the
-messages, and the sender goes on with the newcomer. So what has a number is kept by everybody who must deliver it, and
-nothing is lost with its sender. Where a member cannot be reached, or does not answer, the messages are relayed whole.
+A sender first sends the bodies to all members, and each acknowledges that it keeps them. Only then does the sender ask for
+numbers, and it says as of which number of the group it knew the members; if a client has joined since, the sequencer does not
+number the messages, and the sender sends the bodies to the new member as well. So a numbered message is kept by every member
+that must deliver it, and nothing is lost with its sender. Where a member cannot be reached, or does not answer, the messages
+are relayed with their bodies.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TRIES_MAX = 3
 
 
 class Spreading:
-    """A sender's part."""
+    """The sender's side."""
 
     def __init__(self, me: int, options: SequencingOptions) -> None:
         self.linked: Container[int] | None = None
@@ -88,7 +89,7 @@ class Spreading:
 
 
 class Bodies:
-    """A member's part: what it keeps, its own too, until it is delivered."""
+    """A member's side: the bodies that it keeps, including its own, until they are delivered."""
 
     def __init__(self, options: SequencingOptions) -> None:
         self._options = options

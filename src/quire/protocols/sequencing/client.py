@@ -1,8 +1,9 @@
-"""A client of the sequencing service: joins and leaves groups, sends to any, and delivers what is numbered in its own.
+"""A client of the sequencing service: joins and leaves groups, sends to any, and delivers the events of its own.
 
 The application asks for one thing at a time: `find` or `create` a group, `join` or `leave` it, `multicast` to it, as a member
-or not. The client repeats what is not answered, follows groups that move, reports how far it is, and hands over events in the
-order that `delivery` allows. Where causes matter, its *context*, how far it has seen each group, goes with what it sends.
+or not. The client retransmits what is not answered, follows groups that move, reports how far it has delivered, and delivers
+events in the order that `delivery` allows. Where causal order matters, its *context*, how far it has seen each group, is sent
+with its messages.
 """
 
 from __future__ import annotations

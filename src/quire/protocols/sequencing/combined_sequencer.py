@@ -1,4 +1,4 @@
-"""A sequencer that keeps the directory too, so that a small service needs no process more."""
+"""A sequencer that also keeps the directory, so that a small service needs no extra process for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOR_DIRECTORY = frozenset(Directory.packets)
 
 
 class CombinedSequencer(Node):
-    """Both at one address: no packet is for either."""
+    """Sequencer and directory at one address; no kind of packet is for both."""
 
     packets = (*Sequencer.packets, *Directory.packets)
 

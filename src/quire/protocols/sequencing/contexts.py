@@ -1,7 +1,7 @@
-"""Contexts: how far somebody has seen each group.
+"""Contexts (sparse vector clocks): how far a process has seen each group.
 
-A context names a number for each group that matters and nothing for the others. A group without an entry is below 0, the
-number at which every group starts, so an absent entry never makes anybody wait.
+A context has a number for each group that matters and nothing for the others. A group without an entry counts as below 0, the
+number at which every group starts, so a missing entry never makes anybody wait.
 """
 
 from __future__ import annotations

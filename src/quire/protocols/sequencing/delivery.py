@@ -1,10 +1,10 @@
-"""When an event may be delivered at a client.
+"""The delivery rule of a client: when an event may be delivered, and the hold-back queue until then.
 
-A client delivers the events of each of its groups by number without a gap, beginning with its own join. Between groups an
-event waits for what its contexts name: `tot`, how far the sequencer had numbered the groups that share a client with this
-one, and `dep`, how far its sender had seen others. An entry is a lower bound, never an exact value, for a group may have
-been numbered elsewhere since. Entries of groups in which the client is not are ignored. An entry of a group that it is just
-joining cannot be judged before the join has its number: what was numbered before it is ignored, the rest is waited for.
+A client delivers the events of each of its groups by number without a gap, beginning with its own join. Across groups, an event
+waits for what its contexts name: `tot`, how far the sequencer had numbered the groups that share a client with this one, and
+`dep`, how far its sender had seen others. An entry is a lower bound, never an exact value, because a group may have been
+numbered elsewhere since. Entries of groups that the client is not in are ignored. An entry of a group that it is just joining
+cannot be judged before the join has its number: events numbered before the join are ignored, later ones are waited for.
 
 Every constraint names something that was numbered before, so the earliest event that is undelivered anywhere is always
 deliverable, and nothing waits for ever.

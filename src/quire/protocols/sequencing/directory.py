@@ -1,9 +1,9 @@
 """The directory: which groups there are, who numbers them, and who is, or is about to be, in them.
 
-Its entries are the lock. A client may join only after the directory has entered it, and it is entered only if all groups
-that must then share a sequencer do. As all entries are made in one place, two joins that cross cannot both fail to see each
-other. An entry goes when the client has delivered its leave and its sequencer says so; until then the directory holds it for
-a member. So what it knows is never less than the truth, and a client or packet that is lost costs an entry too many.
+Its entries act as the lock. A client may join only after the directory has entered it, and it is entered only if all groups
+that must then share a sequencer do. As all entries are made in one place, two concurrent joins cannot both miss each other. An
+entry is removed when the client has delivered its leave and its sequencer says so; until then the directory counts it as a
+member. So the entries never miss a member, and a client or packet that is lost at most leaves a superfluous entry.
 
 Moves are decided here too, one at a time: the sequencers that give and the one that takes do their parts, but whether a
 move took place is what the directory says. A move that takes longer than its lease is called off.

@@ -1,4 +1,4 @@
-"""What can go wrong in the sequencing service, by what the application has to do about it."""
+"""The errors of the sequencing service, by what the application has to do about them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnitUnavailable(QuireError):
 
 
 class GroupLost(QuireError):
-    """Who knew all of the group is gone, and what was sent to it with them. Its name is not used again."""
+    """All processes that knew the group's state are gone, and its messages with them. Its name is not used again."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"{group!r} was lost with those who knew all of it; create a group of another name")

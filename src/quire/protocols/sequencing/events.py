@@ -1,7 +1,7 @@
-"""What has a number in a group: messages, joins and leaves, and what was lost with its sequencer.
+"""The numbered events of a group: messages, joins, leaves, and blanks for numbers lost with their sequencer.
 
-The numbers of a group are one sequence, and every kind of event takes from it, so that membership changes between two
-messages for everybody alike. A run of k messages takes k numbers and has one context.
+The numbers of a group are one sequence, and every kind of event takes numbers from it, so that membership changes between the
+same two messages at all members. A run of k messages takes k numbers and has one context.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_RUN = Run(0, 0, 0)
 
 
 class Remembered(msgspec.Struct, frozen=True, array_like=True):
-    """What members must know of an event besides, where a group is rebuilt from what they know."""
+    """What members must also know of an event where groups are rebuilt from their members' knowledge."""
 
     life: int
     counter: int = -1
@@ -35,8 +35,8 @@ class Remembered(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Event(Packet, frozen=True, tag=10):
-    """What has a number: a run of messages from `seq` on, or that `who` joined or left. BLANK: numbers, as many as `run`
-    says, of which nobody knows what they were given to."""
+    """A numbered event: a run of messages from `seq` on, or that `who` joined or left. BLANK: as many numbers as `run` says, of
+    which nobody knows what they were given to."""
 
     name: ClassVar[str] = "ACCEPT"
     group: str

@@ -1,4 +1,4 @@
-"""Where groups are, as a client knows it, and what it asks the directory about them."""
+"""A client's knowledge of where groups are, and its requests to the directory about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sequencer's part in moving groups to another.
+"""A sequencer's part in moving groups to another sequencer.
 
 The directory opens a move. A sequencer that gives groups away stops numbering them, and where order holds across groups it
 waits until nobody is departing from any of its groups and all members have delivered everything: otherwise what is numbered
@@ -36,7 +36,7 @@ class Giving(msgspec.Struct):
 
 
 class Moves:
-    """What a sequencer gives and takes. It shares the sequencer's groups and forwarding pointers."""
+    """The groups that a sequencer gives away and takes over. It shares the sequencer's groups and forwarding pointers."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a client tells its application."""
+"""The notices of a client of the sequencing service to its application."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Delivered(Notice, frozen=True):
 
 
 class Changed(Notice, frozen=True):
-    """`who` joined or left (`kind`): these are the members from now on, and where those can be reached that said so. A
-    client's own leave is the last of the group."""
+    """`who` joined or left (`kind`): these are the members from now on, with the addresses of those that gave one. A client's
+    own leave is the last event of the group."""
 
     group: str
     seq: int
@@ -30,7 +30,7 @@ class Changed(Notice, frozen=True):
 
 
 class Skipped(Notice, frozen=True):
-    """Nobody knows what had these numbers of the group, from the first to the last; nothing of them is delivered anywhere."""
+    """It is unknown what had these numbers of the group, from the first to the last; they are delivered nowhere."""
 
     group: str
     first: int
@@ -38,8 +38,8 @@ class Skipped(Notice, frozen=True):
 
 
 class Numbered(Notice, frozen=True):
-    """This client's messages from number `first` of its own on have numbers in the group from `seq` on. To the messages
-    of who was no member it says who must deliver them; a member knows when it delivers them itself."""
+    """This client's messages, from its own number `first` on, have numbers in the group from `seq` on. For messages of a client
+    that is no member it also says who must deliver them; a member learns that when it delivers them itself."""
 
     group: str
     first: int
@@ -55,7 +55,7 @@ class Found(Notice, frozen=True):
 
 
 class Failed(Notice, frozen=True):
-    """What was asked about the group cannot be: `error` says why."""
+    """A request about the group failed: `error` says why."""
 
     group: str
     error: QuireError

@@ -1,4 +1,4 @@
-"""How a sequencer numbers messages: known repeats apart, after what their senders sent before, each run with one context."""
+"""How a sequencer numbers messages: detects duplicates, keeps each sender's order, and gives each run one context."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quire.protocols.sequencing.state import GroupState
 
 
 class Numbering(Node):
-    """The part of a sequencer that numbers."""
+    """The part of a sequencer that assigns numbers."""
 
     def __init__(self, address: int, sequencers: Sequence[int], directory: int, options: SequencingOptions) -> None:
         super().__init__(address)

@@ -1,4 +1,4 @@
-"""What a sequencing service may be asked to be."""
+"""The options of a sequencing service."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a client has sent that has no number yet.
+"""A client's messages that have no number yet.
 
-A client that waits sends one run at a time, with the context that it has by then. A client that does not wait names its
-own messages that have no numbers by their counters; as numbers become known they take the place of the counters, and the
-run is sent again where the sequencer could not know them.
+A client that waits sends one run at a time, with the context that it has by then. A client that does not wait refers to its own
+unnumbered messages by their counters; as numbers become known they replace the counters, and the run is sent again where the
+sequencer could not know them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quire.protocols.sequencing.options import SequencingOptions
 
 
 class Outstanding:
-    """A run on its way to a number."""
+    """A run that waits for its number."""
 
     __slots__ = ("again_at", "context", "counter", "group", "holders", "ids", "run", "tries", "wait")
 

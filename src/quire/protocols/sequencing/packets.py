@@ -1,8 +1,8 @@
-"""What clients, sequencers and the directory say to each other.
+"""The packets between clients, sequencers and the directory.
 
 A *number* is a message's position in its group; joins and leaves take one too. A *counter* is a message's position among those
-that its client sent to its group: together with both they are its identity, by which a repeat is known. A *request number*
-counts the joins and leaves of a client over all groups, so that a late copy of one is never taken for another.
+that its client sent to its group: client, group and counter together identify it, so that duplicates are recognised. A *request
+number* counts the joins and leaves of a client over all groups, so that a late copy of one is never mistaken for another.
 """
 
 from __future__ import annotations

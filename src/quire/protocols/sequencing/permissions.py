@@ -1,7 +1,7 @@
-"""Who may say what: clients cannot play the sequencer or the directory, nor each other.
+"""Access control of packets: clients cannot impersonate the sequencers, the directory or each other.
 
-Whoever runs the service runs its sequencers and the directory; clients are anybody's. So what a packet says is believed
-only of who may say it, before anything else of it is looked at.
+The operator of the service runs its sequencers and the directory, but clients may be anybody's. So each packet is first checked
+for whether its sender may send it, before anything else in it is considered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a client refuses of the answers of sequencers and the directory, because no correct one gives it."""
+"""Validation of answers from sequencers and the directory: a client refuses those that no correct one gives."""
 
 from __future__ import annotations
 

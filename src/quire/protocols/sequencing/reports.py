@@ -1,4 +1,4 @@
-"""What a client reports: how far it has delivered its groups, to the sequencer of each, which asks for all that comes after."""
+"""A client's reports: how far it has delivered its groups, to the sequencer of each, which also request what comes after."""
 
 from __future__ import annotations
 

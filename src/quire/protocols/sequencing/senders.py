@@ -1,4 +1,4 @@
-"""What is known of who sent messages to a group, by which a repeat is known again."""
+"""Duplicate detection: what is known of the senders of a group, to recognise messages that they repeat."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A sequencer: gives numbers to the messages, joins and leaves of its groups, and keeps them until everybody has them.
+"""A sequencer: numbers the messages, joins and leaves of its groups, and keeps them until all members have them.
 
-A client sends messages to the sequencer of their group, which numbers them and sends them to all members. What it numbers it
-marks with a context, by which clients put the groups in order: `tot`, how far the other groups here were numbered that have
-a client in common with this one, and `dep`, how far the sender had seen others. Groups that two clients have in common are
-always at one sequencer, because a join is granted by the directory only then; otherwise groups are spread over several, and
-move when membership or load changes. Nothing is believed to arrive: requests are repeated until they are answered, clients
-say now and then how far they are, and get what they lack.
+A client sends messages to the sequencer of their group, which numbers them and sends them to all members. To each event it adds
+a context, by which clients order the groups among each other: `tot`, how far the other groups here were numbered that have a
+client in common with this one, and `dep`, how far the sender had seen others. Groups that two clients have in common are always
+at one sequencer, because only then does the directory grant a join; otherwise groups are spread over several, and move when
+membership or load changes. The network is not trusted to deliver: requests are retransmitted until they are answered, clients
+report at intervals how far they have delivered, and are sent what they lack.
 
 Source: T. Kindberg, "A Sequencing Service for Group Communication", 1995, sections 3 to 6.
 Assumes: any network that does not lose everything; it may lose, repeat and reorder. Nobody crashes; a client that is gone

@@ -1,8 +1,8 @@
-"""All that a sequencer knows of one group, so that it can be handed to another sequencer whole.
+"""The whole state of one group at its sequencer, so that it can be transferred to another sequencer.
 
 A client that leaves is *departing* until it says that it has delivered everything up to its leave. Members and departing
-clients together are the *effective* members, by which every decision about order is made. What all of them have delivered
-is *stable*, and forgotten. What is needed to know a repeat again is kept apart from the history and outlives it.
+clients together are the *effective* members, on which every decision about order is based. What all of them have delivered is
+*stable*, and dropped. What is needed to detect duplicates is kept apart from the history and outlives it.
 """
 
 from __future__ import annotations

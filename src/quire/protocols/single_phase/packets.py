@@ -1,4 +1,4 @@
-"""What members of the single-phase protocol send each other."""
+"""The packets of the single-phase protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in the total order, and which of them nothing can come before any more."""
+"""Positions in the total order, and the frontier below which nothing new can come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The point-to-point scheme: acknowledgements go to the origin alone, which passes on what the others lack."""
+"""The point-to-point scheme: acknowledgements go to the origin alone, which relays what the others lack."""
 
 from __future__ import annotations
 

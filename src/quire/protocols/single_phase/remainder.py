@@ -1,4 +1,4 @@
-"""What is delivered at the end of a view: everything that is left of it, in the order of its positions."""
+"""Delivery at the end of a view: everything that is left of it, in the order of positions."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""A sequencing service that survives its processes.
+"""A sequencing service with failover (primary-backup replication), which survives the loss of processes.
 
-A *unit* is a sequencer as clients and the register know it: it has a number that stays, whatever process runs it. A process has
-copies of several units. One copy is the *primary*, which does what a sequencer does; the others are its *backups*, which do the
-same after it. Who is what is a *configuration*, and each has its *epoch*. The *register* is the directory, and decides who runs
-which unit. Read `replica` first: it says why nothing that anybody has seen is ever lost.
+A *unit* is a logical sequencer, as clients and the register know it: its number stays the same, whichever process runs it. A
+process has copies of several units. One copy of a unit is the *primary*, which acts as the sequencer; the others are its
+*backups*, which repeat what it does. The roles of all copies are a *configuration*, and each configuration has its *epoch*. The
+*register* is the directory, and decides which processes run which unit. Read `replica` first: it says why nothing that anybody
+has seen is ever lost.
 """
 
 from quire.protocols.sequencing.failover.client import SurvivingClient

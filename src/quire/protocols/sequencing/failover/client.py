@@ -1,8 +1,8 @@
-"""A client of a service that survives: the same client, that finds its units wherever they are run.
+"""A client of a service with failover: the ordinary client, which also finds the process that runs each unit.
 
-It keeps the highest epoch that it heard of each unit, believes nothing of an earlier one, and asks whoever may know while an
-answer is missing. When a unit is run by another process, everything that has no answer is repeated there at once. Where units
-have no backups, it remembers what a unit must be told that is rebuilt, and tells it.
+It keeps the highest epoch that it has heard of for each unit, ignores earlier ones, and asks processes that may know while an
+answer is missing. When another process takes over a unit, everything without an answer is retransmitted there at once. Where
+units have no backups, it remembers what a rebuilt unit must be told, and tells it.
 """
 
 from __future__ import annotations

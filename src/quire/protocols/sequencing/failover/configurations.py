@@ -1,4 +1,4 @@
-"""Who runs a unit: a primary and its backups, for one epoch."""
+"""Configurations: which processes run a unit, as primary and backups, in one epoch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLIENT = -2
 
 
 class Name(NamedTuple):
-    """A process: where it is reached, and how often one was started there before. What was known of an earlier life is gone."""
+    """A process: its address, and how often one was started there before. State of earlier lives is lost."""
 
     address: int
     life: int
@@ -39,8 +39,7 @@ class Configuration(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Routes:
-    """Where units are, as far as somebody knows. What is known of an epoch is never replaced by what is known of an earlier
-    one."""
+    """Where units are run, as far as a process knows. Knowledge of an epoch is never replaced by that of an earlier one."""
 
     def __init__(self) -> None:
         self.version = -1

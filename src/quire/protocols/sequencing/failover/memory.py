@@ -1,8 +1,8 @@
-"""What a client remembers of its groups, where a sequencer that is lost is rebuilt from what members know.
+"""What a client remembers of its groups so that a lost sequencer without backups can be rebuilt from its members.
 
-It keeps what it received and does not know to be delivered everywhere, also of a group that it has left, until everybody has
-delivered its leave; and what is known of who sent to the group, of which the join told it and which it kept up since. Whoever
-has testified of a group believes nothing any more of an earlier life of it.
+It keeps the events that it received and that are unstable (not known to be delivered everywhere), also of a group that it has
+left, until all members have delivered its leave; and what is known of the group's senders, which it got with its join and has
+kept up to date since. A client that has testified about a group ignores any earlier life of that group.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quire.protocols.sequencing.senders import Numbers, copied
 
 
 class _Known(msgspec.Struct):
-    """Of one group."""
+    """What is remembered of one group."""
 
     events: dict[int, Event] = {}
     """What was delivered and may not be everywhere, by number."""

@@ -1,4 +1,4 @@
-"""What a client of a service that survives tells its application besides."""
+"""The additional notices of a client of a service with failover to its application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sequencing service that survives may be asked to be."""
+"""The options of a sequencing service with failover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of a service that survives say to each other, around what sequencers, clients and the directory say."""
+"""The packets of a service with failover, which wrap those of sequencers, clients and the directory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Inner = (
 
 
 class Letter(Packet, frozen=True, tag=70):
-    """A packet from one unit, client or the register to another, wherever they are run. `epoch`: of the unit, as its sender
-    knows it; of what one unit says to another, the sender's own."""
+    """A packet from one unit, client or the register to another, wherever they are run. `epoch`: that of the unit, as the
+    sender knows it; between units, the sender's own."""
 
     name: ClassVar[str] = "LETTER"
     to: int
@@ -46,7 +46,7 @@ class Letter(Packet, frozen=True, tag=70):
 
 
 class Snapshot(Packet, frozen=True, tag=71):
-    """A piece of all that the primary of the epoch knows, after so many records, and of how many pieces it is one."""
+    """A piece of the whole state of the epoch's primary after so many records, and the number of pieces."""
 
     name: ClassVar[str] = "SNAP"
     unit: int
@@ -58,7 +58,7 @@ class Snapshot(Packet, frozen=True, tag=71):
 
 
 class Taken(Packet, frozen=True, tag=80):
-    """A backup has so many pieces of the snapshot, the first, and wants the next."""
+    """A backup has the first so many pieces of the snapshot, and wants the next."""
 
     name: ClassVar[str] = "TAKEN"
     unit: int
@@ -68,7 +68,7 @@ class Taken(Packet, frozen=True, tag=80):
 
 
 class Record(Packet, frozen=True, tag=72):
-    """What a unit took as its input of this number, and from whom."""
+    """The unit's input with this number, and its sender."""
 
     name: ClassVar[str] = "REPL"
     unit: int
@@ -113,7 +113,7 @@ class Where(Packet, frozen=True, tag=75):
 
 
 class Missing(Packet, frozen=True, tag=76):
-    """Nothing comes from this process any more."""
+    """This process is suspected: nothing comes from it any more."""
 
     name: ClassVar[str] = "MISSING"
     who: Name
@@ -136,7 +136,7 @@ class Live(Packet, frozen=True, tag=78):
 
 
 class AskWitnesses(Packet, frozen=True, tag=81):
-    """A unit is to be rebuilt: who may know something of its groups?"""
+    """A unit is to be rebuilt: asks which clients may know something of its groups."""
 
     name: ClassVar[str] = "WITNESSES?"
     unit: int
@@ -155,7 +155,7 @@ class Witnesses(Packet, frozen=True, tag=82):
 
 
 class Configured(Packet, frozen=True, tag=79):
-    """Who runs which unit. `waiting`: units that nobody can run now, because too few processes are there that may."""
+    """Which processes run which unit. `waiting`: units that cannot run now, because too few eligible processes are there."""
 
     name: ClassVar[str] = "CONF"
     version: int

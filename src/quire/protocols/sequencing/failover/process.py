@@ -1,7 +1,7 @@
-"""A process with copies of units: takes what is for them, and passes on what they say.
+"""A sequencer process with copies of units: dispatches packets to them, and sends what they send.
 
-It says to the register that it is there, gets to know who runs what, and is primary of some units and backup of others. What
-comes for a unit that it does not run it answers with what it knows of who does.
+It announces itself to the register, learns which process runs which unit, and is primary of some units and backup of others. A
+packet for a unit that it does not run is answered with what it knows of which process does.
 """
 
 from __future__ import annotations

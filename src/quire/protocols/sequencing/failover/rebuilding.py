@@ -1,8 +1,8 @@
-"""How a unit without backups is rebuilt: its new primary asks whoever may know something of its groups.
+"""Rebuilding a unit without backups: its new primary collects what the clients know of its groups.
 
-The register tells who is entered in them; each of these clients is asked until it has testified, by which it also promises to
-believe no earlier epoch any more. Who is silent for too long is reported to the register, which evicts it; what it knew is
-gone, and the groups in which it was are lost. When nobody is left to be asked, the groups are put together.
+The register says which clients are entered in them; each of these is asked until it has testified, by which it also promises to
+ignore earlier epochs. A client that is silent for too long is reported to the register, which evicts it; what it knew is gone,
+and the groups that it was in are lost. When no client is left to be asked, the groups are reconstructed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quire.protocols.sequencing.sequencer import Sequencer
 
 
 class Rebuilding:
-    """Of one unit, in one epoch."""
+    """The rebuilding of one unit, in one epoch."""
 
     def __init__(self, found: Configuration, register: int, options: SurvivingOptions) -> None:
         self.lost: tuple[str, ...] = ()

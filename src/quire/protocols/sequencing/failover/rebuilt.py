@@ -1,12 +1,12 @@
-"""A group as its members know it: the state from which a sequencer that knows nothing goes on.
+"""Reconstructs a group from its members' testimonies: the state from which a sequencer without one goes on.
 
-Everybody who is entered in the group must have testified: otherwise somebody may have delivered, or been told, what nobody
-else knows, and the group is lost. Every number that was mentioned by anybody counts as given. Those that nobody received stay
-blank, because nobody can have delivered them, nor a message after them, nor have been told that they have a number: senders
-repeat what was lost, and it gets another. Members are those who say so, or whose join somebody received.
+All clients that are entered in the group must have testified: otherwise one may have delivered, or been told, what nobody else
+knows, and the group is lost. Every number that any of them mentions counts as assigned. Numbers whose events nobody received
+stay blank, because nobody can have delivered them, nor a message after them, nor have been told that they are assigned: senders
+retransmit what was lost, and it gets another number. Members are the clients that say so, or whose join a client received.
 
-A group without a member is lost: nobody knows what was numbered in it. So is one in which somebody received a join or leave
-that presupposes another, which nobody received.
+A group without a member is lost: nobody knows what was numbered in it. So is one in which a client received a join or leave
+that presupposes another one, which nobody received.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The register: the directory of the units, and who runs them.
+"""The register: the directory, which also decides which processes run which units.
 
-It is one state machine, linearised; where it is to survive too, it is run as a replicated object. Everything that it is told
-may come twice or late.
+It is one linearised state machine; where it must survive failures too, it is run as a replicated object. Its inputs may come
+twice or late.
 """
 
 from __future__ import annotations

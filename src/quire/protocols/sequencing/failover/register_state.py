@@ -1,4 +1,4 @@
-"""All that a register knows, as bytes, so that it can be copied to a process that has just come."""
+"""The state of a register as bytes, so that it can be copied to a process that has just joined."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
-"""One copy of a unit: a sequencer whose state other processes have too, before anybody sees what follows from it.
+"""One copy of a unit, as primary or backup: the primary replicates each input before it releases the output.
 
-The primary of an epoch takes an input as any sequencer does, gives it the next number and sends this *record* to all backups,
-which do the same with it: a sequencer does nothing by chance and nothing by the time, so all are alike after the same records.
-What the primary says because of an input it keeps until every backup of the epoch has acknowledged everything up to there,
-answers to repeats included. So whatever anybody ever heard of a unit follows from the state of each copy of that epoch, and
-whichever of them is next to be primary can go on as if nothing had happened. What was kept back and is lost clients ask for
-again.
+The primary of an epoch handles an input as any sequencer does, gives it the next number and sends this *record* to all backups,
+which handle it in the same way: a sequencer is deterministic and does not depend on time, so all copies are equal after the
+same records. The primary holds back its output for an input until every backup of the epoch has acknowledged everything up to
+that input; this includes answers to retransmitted requests. So everything that anybody ever saw of a unit follows from the
+state of each copy of that epoch, and any of them can become primary and go on as if nothing had happened. If output that was
+held back is lost, clients ask again.
 
-An epoch begins with the primary's whole state, sent to all backups, also to those that were there before: they may have
-records that nobody else has. When all have it, the register marks the epoch *live*, and only then anything is taken or said.
-From then on the register makes nobody else primary but the copies of this epoch, until the next one is live. A copy that has
-heard of an epoch ignores whatever is of another: a primary that was replaced can never again get what it takes acknowledged by
-all.
+An epoch begins with the primary's whole state, sent to all backups, also to those that were backups before: they may have
+records that nobody else has. When all have it, the register marks the epoch *live*, and only then are inputs handled and output
+sent. From then on, until the next epoch is live, the register makes only copies of this epoch primary. A copy that has heard of
+an epoch ignores everything from other ones: a primary that was replaced can never again get its records acknowledged by all.
 
 Assumes: crash-stop processes with a new name for each life, any network, a register that is linearised, and that not all copies
 of the last live epoch are gone.
@@ -44,7 +43,7 @@ UNACKNOWLEDGED_MAX = 1 << 14
 
 
 class Replica:
-    """Made with the first configuration that names this process."""
+    """A copy of a unit, made with the first configuration that includes this process."""
 
     def __init__(
         self, unit: int, me: Name, register: int, routes: Routes, units: tuple[int, ...], options: SurvivingOptions

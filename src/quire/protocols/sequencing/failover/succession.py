@@ -1,8 +1,9 @@
-"""Who is to run a unit next: the register's rules.
+"""The register's rules of succession: which process is to run a unit next.
 
-A unit is given only to a copy of its last live epoch, whatever was planned since and never came to life: nobody else is sure to
-have everything. Others become backups. With fewer than one backup a unit that should have some waits: what is acknowledged is
-worth more than that something is. A unit that is to have none is given to anybody, who rebuilds it from what clients know.
+A unit is given only to a copy of its last live epoch, whatever was planned since and never became live: no other process is
+sure to have its whole state. Others become backups. A unit that should have backups and has none waits: keeping what was
+acknowledged is worth more than availability. A unit that is to have no backups is given to any process, which rebuilds it from
+what clients know.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from quire.protocols.sequencing.failover.configurations import Configuration, Na
 
 
 class Succession:
-    """Of all units, once all `processes` have come. `backups`: how many a unit is to have."""
+    """The succession of all units, once all `processes` have come. `backups`: how many a unit is to have."""
 
     def __init__(self, units: Sequence[int], backups: int, processes: int) -> None:
         self.units = tuple(units)

@@ -1,7 +1,6 @@
-"""All that a sequencer knows, as bytes, so that another process can go on as that sequencer.
+"""The state of a sequencer as bytes, so that another process can go on as that sequencer.
 
-Everything that decides what is numbered, answered or refused later is in it. What was only worked out from that is worked out
-again.
+It has everything that determines what is numbered, answered or refused later. Derived values are computed again.
 """
 
 from __future__ import annotations

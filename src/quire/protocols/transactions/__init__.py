@@ -1,10 +1,10 @@
-"""Transactions over replicated keys: several clients read and write, and it is as if they had done so one after the other.
+"""Serialisable transactions over replicated keys, by timestamp ordering.
 
-The idea: a transaction takes a timestamp when it starts, and the order of timestamps is the order in which everything
-seems to have happened. A write waits beside the value as a *prewrite* until its transaction ends; replicas remember the
-youngest reader of each key. What would come too late in that order is refused, and its transaction aborts and may try
-again with a new timestamp, under which it cannot be overtaken again (`claims`); a read that comes too early waits. Nothing
-waits in a cycle, and nobody sees what is not committed.
+The idea: a transaction takes a timestamp when it starts, and the order of timestamps is the serialisation order. A write is
+kept next to the value as a *prewrite* until its transaction ends; replicas remember the youngest reader of each key. A request
+that would come too late in that order is refused, and its transaction aborts and may retry with a new timestamp, under which it
+cannot be overtaken again (`claims`); a read that comes too early waits. There are no deadlocks, and nobody sees uncommitted
+values.
 
 Source: T. Enokido, T. Tachikawa, M. Takizawa, *Group Protocol for Transaction-Oriented Applications*, for read one, write
 all and for insignificant operations; strict timestamp ordering after Bernstein, Hadzilacos, Goodman, *Concurrency Control

@@ -1,10 +1,10 @@
-"""One key at one replica: strict timestamp order with prewrites, the rules of the corrected protocol.
+"""One key at one replica: strict timestamp ordering with prewrites, the rules of the corrected protocol.
 
-A write is first a *prewrite*: it waits beside the value until its transaction ends, and nobody else sees it. It is
-refused where a younger transaction has read already. A read is refused where a younger transaction has written already,
-and waits for prewrites of older ones, which may still become what it has to see. It never waits for younger ones and
-writes never wait, so nothing waits in a cycle. A committed write that is older than the value is dropped: in timestamp
-order the value came after it (Thomas's rule).
+A write is first a *prewrite*: it is kept next to the value until its transaction ends, and nobody else sees it. It is refused
+where a younger transaction has read already. A read is refused where a younger transaction has written already, and waits for
+prewrites of older ones, which may still become what it has to see. It never waits for younger ones and writes never wait, so
+there are no deadlocks. A committed write that is older than the value is dropped: in timestamp order the value came after it
+(Thomas's write rule).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Channels to the peers of a node: whatever the network does, each delivers everything once and in the order of sending.
+"""Reliable FIFO channels to the peers of a node: whatever the network does, packets arrive once and in order.
 
-Packets are numbered per destination from 1. A receiver takes the contiguous prefix and holds what came too early; every
-packet tells the other side how many have come; what is not confirmed in time is sent again. A node that hears something
-and has nothing to say confirms it a little later.
+Packets are numbered per destination from 1. A receiver takes the contiguous prefix and holds back what came too early; every
+packet acknowledges how many have come; what is not acknowledged in time is retransmitted. A node that receives something and
+has nothing to send acknowledges it a little later.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Clock:
 
 
 class _Channel:
-    """One peer."""
+    """The channel to one peer."""
 
     def __init__(self) -> None:
         self.sent = 0

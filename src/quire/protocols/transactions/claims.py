@@ -1,14 +1,14 @@
-"""Who was refused and comes again: whoever is younger waits for it, so that it gets through.
+"""Claims prevent starvation: younger transactions wait for one that was refused and retries, so that it gets through.
 
-A transaction is refused only where a younger one was first: had read what it writes, or written what it reads. Under a new
-timestamp it could be overtaken again, for ever. So before it comes again it claims the keys that it has asked for, and
-until it has ended a replica holds up there whatever could overtake it: younger writes of what it reads, and younger reads
-of what it writes. Then only those can still refuse it that were there before the claim, or at keys that it had not asked
-for before. Of the former there are few; and whoever was refused a few times claims whatever key, so that of the latter
+A transaction is refused only where a younger one was first: it had read what this one writes, or written what this one reads.
+Under a new timestamp it could be overtaken again, for ever. So before it retries it claims the keys that it has asked for, and
+until it has ended a replica holds up there whatever could overtake it: younger writes of what it reads, and younger reads of
+what it writes. Then only transactions can still refuse it that were there before the claim, or at keys that it had not asked
+for before. Of the former there are few; and a transaction that was refused a few times claims all keys, so that of the latter
 there are none.
 
-Nobody is granted anything by a claim, so it can be lost, late or forgotten without harm. Only younger ones wait for older
-ones, as everywhere in this protocol, so that nothing waits in a cycle. The claim of a client that is silent for longer
+A claim grants nothing, so it can be lost, late or forgotten without harm. Younger transactions wait for older ones, here as
+everywhere in this protocol, and never the other way, so there are no deadlocks. The claim of a client that is silent for longer
 than the lease is void.
 """
 
@@ -25,7 +25,7 @@ CLAIMS_MAX = 1 << 16
 
 
 class Wanted(msgspec.Struct, frozen=True, array_like=True):
-    """The keys that a transaction reads and writes, as far as it has come. None: whatever key."""
+    """The keys that a transaction reads and writes, as far as it has come. None: all keys."""
 
     reads: tuple[str, ...] | None = ()
     writes: tuple[str, ...] | None = ()
@@ -58,7 +58,7 @@ _Table = dict[str | None, set[Timestamp]]
 
 
 class Claims:
-    """Those that stand at one replica."""
+    """The valid claims at one replica."""
 
     def __init__(self, lease_ns: int) -> None:
         self._lease_ns = lease_ns

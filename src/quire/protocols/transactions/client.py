@@ -1,4 +1,4 @@
-"""A client where every replica of a key must agree to a write, and any one may answer a read (`all`)."""
+"""The client for read-one, write-all (`all`): every replica of a key must agree to a write, and any one may answer a read."""
 
 from __future__ import annotations
 

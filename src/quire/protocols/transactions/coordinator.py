@@ -1,8 +1,8 @@
-"""What every client of a store keeps of its transactions, however the store is replicated.
+"""Base class of the clients of a store: the state of their transactions, however the store is replicated.
 
-A transaction reads and writes under the timestamp that it took at its start. Of each key it remembers the version that it
-read or wrote last (the transaction's vector V of the paper): no later read may give an older one. Whatever fails, fails
-the whole transaction.
+A transaction reads and writes under the timestamp that it took at its start. For each key it remembers the version that it read
+or wrote last (the transaction's vector V of the paper): no later read may give an older one. Any failure fails the whole
+transaction.
 """
 
 from __future__ import annotations

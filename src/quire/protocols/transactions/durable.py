@@ -1,4 +1,4 @@
-"""What a replica must still know after a crash."""
+"""The durable state of a replica: what it must still know after a crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Holds = Callable[[str], bool]
 
 
 class Durable(msgspec.Struct):
-    """Written before anything that depends on it leaves the replica: every change is one record."""
+    """The durable state. Every change is one record, which is written before the replica sends anything that depends on it."""
 
     stage: Stage = Stage.BEGUN
     incarnation: int = 0

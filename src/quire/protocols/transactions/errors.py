@@ -1,4 +1,4 @@
-"""Why a transaction did not do what it was asked to; `retryable`: the same program may do well under a new timestamp."""
+"""The errors of transactions; `retryable`: the same program may succeed under a new timestamp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which decisions which replicas may lack: told to them until they say that they have them."""
+"""Gossip of decisions: each replica is told the decisions that it may lack, until it acknowledges them."""
 
 from __future__ import annotations
 

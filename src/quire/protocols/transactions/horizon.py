@@ -1,14 +1,14 @@
-"""Which decisions nobody needs any more: those below a horizon that all replicas have agreed on.
+"""Garbage collection of decisions: those below a horizon that all replicas have agreed on are no longer needed.
 
-How a transaction ended must be kept as long as anything of it can still come: otherwise it would be taken for a new one. So
-each replica says two things. Below `closed` it takes part in no transaction that it does not know by now; what it holds of
-undecided ones is never below. Below `settled` it holds nothing undecided, all replicas have closed, and they have
-whatever is decided here. Where all have settled, each transaction is either decided everywhere, or will never be decided
-by anybody: this is the horizon, and whatever still comes from below it is late, and of no consequence.
+The outcome of a transaction must be kept as long as packets of it can still come: otherwise it would be taken for a new one. So
+each replica announces two bounds. Below `closed` it takes part in no transaction that it does not know by now; the undecided
+ones that it holds are never below. Below `settled` it holds nothing undecided, all replicas have closed, and they have all
+decisions that it has. Where all have settled, each transaction is either decided everywhere, or will never be decided by any
+replica: this is the horizon, and whatever still comes from below it is late, and has no effect.
 
-A transaction is held by somebody from its first vote on, whose `closed`, and so everybody's `settled`, is below it until
-it is decided; and by whom it was decided, `settled` is below it until all others have said that they know. So the horizon
-cannot overtake a transaction that is under way, whatever is lost or comes late.
+From its first vote on, a transaction is held by some replica, whose `closed`, and so every replica's `settled`, is below it
+until it is decided; and at a replica that has decided it, `settled` is below it until all others have said that they know. So
+the horizon cannot overtake a transaction that is in progress, whatever is lost or comes late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quire.protocols.transactions.timestamps import ZERO, Timestamp
 
 
 class Horizon:
-    """What the replicas have said. `remembered`: so many of the latest decisions are kept in any case, because a
+    """What the replicas have announced. `remembered`: how many of the latest decisions are kept in any case, because a
     transaction that is not known yet can still begin above the oldest of them."""
 
     def __init__(self, me: int, replicas: Sequence[int], remembered: int) -> None:

@@ -1,4 +1,4 @@
-"""What nodes of a store tell whoever drives them: answers to the application, and what belongs in a trace."""
+"""The notices of a store's nodes to their driver: answers to the application, and events for the trace."""
 
 from __future__ import annotations
 

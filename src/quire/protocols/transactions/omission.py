@@ -1,8 +1,8 @@
-"""Insignificant operations: in one queue, a run of equal requests for one key costs one operation.
+"""Omission of insignificant operations: in one queue, consecutive requests of one kind for one key cost one operation.
 
-Reads of a run share one fetch; of its writes only the last is carried out, and the others are kept, in case that it
-aborts. Every request is still judged by itself, and answered. The printed rule drops the later write, which leaves the
-old value; and a superseded write that is forgotten at once is missing when its superseder aborts.
+Reads of such a run share one fetch; of its writes only the last is carried out, and the others are kept in case it aborts.
+Every request is still judged by itself, and answered. The rule as printed in the paper drops the later write, which leaves the
+old value; and a superseded write that is dropped at once is missing when the write that superseded it aborts.
 
 `ratio` is operations carried out by requests that came. It follows from how many requests are found together: see
 `batch_ratio`.

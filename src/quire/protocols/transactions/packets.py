@@ -1,4 +1,4 @@
-"""What clients and replicas say to each other where every replica of a key must agree (`all`)."""
+"""The packets between clients and replicas where every replica of a key must agree (`all`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def carried_value(version: Version, value: Value) -> Run | None:
 
 
 class Numbered(Packet, frozen=True):
-    """One of the packets that a channel numbers, repeats and puts in order. `ack`: how many of the other way have come."""
+    """A packet that a channel numbers, retransmits and orders. `ack`: how many from the other direction have come."""
 
     sq: int
     ack: int
@@ -44,7 +44,7 @@ class Read(Numbered, frozen=True, tag="read"):
 
 
 class Claim(Numbered, frozen=True, tag="claim"):
-    """Transaction t comes in the place of one that was refused, if it is not withdrawn: hold up for it whoever is younger."""
+    """Transaction t replaces one that was refused, unless it is withdrawn: hold up younger transactions for it."""
 
     name = "CLAIM"
     t: Timestamp

@@ -1,10 +1,10 @@
-"""A state that goes on changing, read piece by piece: for a replica that lost its disk, and for a checkpoint.
+"""Reads a changing state piece by piece: for a replica that lost its disk, and for a checkpoint.
 
-What is learnt of a transaction moves through the tables of a state in one direction: a prewrite, promises and what was
-accepted go when it is decided, and that is forgotten last. The tables are read in the same direction. So of whatever was
-there when reading began, something is met, and it is what was there then or what has become of it since. What is new may
-be missed: whoever reads for a checkpoint has it in later records, and who reads for another replica has already said that
-votes of that one's earlier lives count no more beside new ones.
+The knowledge of a transaction moves through the tables of a state in one direction: its prewrites, promises and accepted values
+are removed when it is decided, and the decision is dropped last. The tables are read in the same direction. So everything that
+was there when reading began is met, as it was then or as what it has become since. What is new may be missed: a checkpoint has
+it in later records, and a replica that reads for another one has already announced that votes of that one's earlier lives no
+longer count beside new ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CELLS, _PROMISED, _ACCEPTED, _BALLOTS, _DECIDED, _REST = range(6)
 
 
 class Place(NamedTuple):
-    """Where a piece begins: behind this entry of a table, of which `key` counts for cells and `t` for the others."""
+    """Where a piece begins: after this entry of a table; `key` identifies it in the cells, and `t` in the other tables."""
 
     table: int = _CELLS
     key: str | None = None

@@ -1,4 +1,4 @@
-"""Which replicas hold which keys."""
+"""Placement of keys: which replicas hold which keys."""
 
 from __future__ import annotations
 

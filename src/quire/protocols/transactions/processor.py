@@ -1,7 +1,7 @@
 """A processor of a store whose replicas must all agree: a replica, a client, or both, behind one set of channels.
 
-Assumes that nobody crashes: a client that vanishes leaves its prewrites behind, and whoever has to wait for them is told
-so (CoordinatorLost). `majority` survives crashes.
+Assumes that nobody crashes: a client that vanishes leaves its prewrites behind, and transactions that wait for them get an
+error (CoordinatorLost). `majority` survives crashes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quire.protocols.transactions.timestamps import OPERATIONS_MAX, Timestamp, i
 
 
 class Processor(Node):
-    """`clients`: the addresses of all that may ask. Addresses that the placement names are replicas."""
+    """`clients`: the addresses of all clients. The addresses in the placement are replicas."""
 
     packets = PACKETS
 

@@ -1,8 +1,8 @@
-"""The order layer: a replica's receipt queue, and when what is in it is stable.
+"""The order layer: a replica's receipt queue, from which requests leave when they are stable.
 
-Requests of all clients stand in one queue by Lamport time. A request is stable when no client can send an earlier one
-any more, which heartbeats of the silent ones make sure. Whatever is stable leaves together, and a run of equal requests
-for one key then costs one operation (`omission`). Safety needs none of it: it trades waiting for fewer operations.
+Requests of all clients wait in one queue, ordered by Lamport time. A request is stable when no client can send an earlier one
+any more, which heartbeats of idle clients ensure. All stable requests leave together, and a run of equal requests for one key
+then costs one operation (`omission`). Safety does not depend on this: it trades waiting for fewer operations.
 
 Stability is by the floor of what is known of each client. The floor is the same for all that are queued, so stability is
 monotone: a request whose predecessor is not stable is not stable either.

@@ -1,4 +1,4 @@
-"""A client where majorities decide: it asks all replicas of a key, and goes on when most have answered."""
+"""The client for majority replication (`majority`): asks all replicas of a key, and goes on when a majority has answered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Outcome = Send | Notice
 
 
 class Ask(msgspec.Struct):
-    """A request to several replicas, until most have answered."""
+    """A request to several replicas, until a majority has answered."""
 
     packet: Packet
     to: tuple[int, ...]
@@ -46,7 +46,7 @@ class Ask(msgspec.Struct):
 
 
 class Deciding(msgspec.Struct):
-    """A transaction that may be committed from now on, whatever its client does."""
+    """A transaction that may become committed from now on, whatever its client does."""
 
     call: int
     transaction: Transaction

@@ -1,4 +1,4 @@
-"""What clients and replicas say to each other where majorities decide (`majority`)."""
+"""The packets between clients and replicas where majorities decide (`majority`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fetch(Packet, frozen=True, tag="fetch"):
 
 
 class Claim(Packet, frozen=True, tag="claim"):
-    """Transaction t comes in the place of one that was refused, if it is not withdrawn: hold up for it whoever is younger."""
+    """Transaction t replaces one that was refused, unless it is withdrawn: hold up younger transactions for it."""
 
     name = "CLAIM"
     t: Timestamp
@@ -166,7 +166,7 @@ class Snapshot(Answer, frozen=True, tag="snapshot"):
 
 
 class Outdated(Packet, frozen=True, tag="outdated"):
-    """What the addressee missed is not kept any more, unless it has lost its disk since this incarnation."""
+    """What the addressee missed is no longer kept; this does not apply if it has lost its disk since this incarnation."""
 
     name = "OUTDATED"
     incarnation: int

@@ -1,4 +1,4 @@
-"""A replica where majorities decide: no client and no minority of replicas can hold anybody up."""
+"""The replica for majority replication (`majority`): no client and no minority of replicas can block anybody."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from quire.protocols.transactions.waiting import Queues, Waiting
 
 class QuorumReplica(Node):
     """`state`: what an earlier life of this replica, before `now`, left on its disk. `lost`: its disk was lost, or there never
-    was one, and this incarnation, which no earlier life had, must ask the others before it may say anything. `kept`: whether
-    its driver writes down what it must not forget."""
+    was one, and this incarnation, which no earlier life had, must ask the others before it may answer anything. `kept`: whether
+    its driver makes its records durable."""
 
     packets = QUORUM_PACKETS
 

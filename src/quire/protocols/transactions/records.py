@@ -1,7 +1,7 @@
-"""What a replica writes down before anybody hears of it: each record is one change of what it must not forget.
+"""The write-ahead records of a replica: each is one change of its durable state, written before others can know of it.
 
-Applied one after the other they give its state again. So a state that goes on changing can be read piece by piece (`pieces`):
-whoever has the pieces, and every record since the first of them was read, has all of it.
+Applied one after the other they give the state again. So a changing state can be read piece by piece (`pieces`): the pieces,
+with every record since the first of them was read, are the whole state.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from quire.protocols.transactions.votes import Ballot, Decision, Incarnations
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """Base of all."""
+    """Base class of all records."""
 
 
 class Emptied(Record, frozen=True, tag="emptied"):
-    """The disk was lost, and what was written by an attempt to recover before this one counts no more."""
+    """The disk was lost, and records of an earlier attempt to recover are void."""
 
 
 class Founds(Record, frozen=True, tag="founds"):
@@ -91,7 +91,7 @@ class Forgot(Record, frozen=True, tag="forgot"):
 
 
 class Rest(msgspec.Struct, frozen=True, array_like=True):
-    """What does not grow. It is read last, because what was read before it may be older."""
+    """The part of the state that does not grow. It is read last, because what was read before it may be older."""
 
     known: Incarnations
     gone: tuple[int, ...]
@@ -102,7 +102,7 @@ class Rest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Piece(Record, frozen=True, tag="piece"):
-    """Some of a state."""
+    """A part of a state."""
 
     cells: dict[str, Cell] = {}
     promised: list[tuple[Timestamp, Ballot]] = []

@@ -1,17 +1,18 @@
-"""How a replica without a state gets one: from the others, whatever would make it refuse a vote; in a new store, an empty one.
+"""Recovery of a replica without a state: it gets one from the others or, in a new store, begins with an empty one.
 
-A replica that lost its disk comes back under an incarnation that no earlier life had, and says nothing but that until it
-knows enough. The others answer with their states, piece by piece, and from the first piece on tell everybody its
-incarnation, so that its old votes count no more beside new ones of theirs. It knows enough when in each group that it belongs
-to so many of the others have answered that they meet every majority with it.
+From the others it gets whatever would make it refuse a vote. A replica that lost its disk comes back under an incarnation that
+no earlier life had, and announces nothing but that until it knows enough. The others answer with their states, piece by piece,
+and from the first piece on tell all replicas its incarnation, so that its old votes no longer count beside new ones of theirs.
+It knows enough when, in each group that it belongs to, so many of the others have answered that they intersect every majority
+that includes it.
 
-A new store looks the same to each of its replicas: nobody has anything. So they found it in two steps. Who hears from all
-others that they have nothing writes down that it founds the store; who hears from all others that they found it begins, and
-whoever founds it and hears of one that has begun begins too. So nobody votes before all have written that they had not
-voted yet, and a replica that has not written even that, while another has begun, has lost its disk.
+A new store looks the same to each of its replicas: none has anything. So they found it in two steps. A replica that hears from
+all others that they have nothing records that it founds the store; one that hears from all others that they found it begins,
+and one that founds it and hears of another that has begun begins too. So none votes before all have recorded that they had not
+voted yet, and a replica that has not even recorded that, while another has begun, has lost its disk.
 
-Where nothing is written, nobody can found a store like that: a replica that was there before looks like a new one. So its
-driver has to know that it was not, and tells it to begin at once; one that was gets its state from the others or waits.
+Without a journal a store cannot be founded like that, because a restarted replica looks like a new one. So the driver of a
+replica has to know that it is new, and tells it to begin at once; one that is not gets its state from the others, or waits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from quire.protocols.transactions.votes import Incarnations, Stage, Stance, majo
 
 
 class _Sender:
-    """What has come from one of the others."""
+    """What has come from one of the other replicas."""
 
     def __init__(self) -> None:
         self.stage: Stage | None = None
@@ -40,7 +41,7 @@ class _Sender:
 
 
 class Informant:
-    """Tells whoever lost its disk what is known here. Each is told by one reading, as far as its process lasts."""
+    """Sends this replica's state to those that lost their disks: to each by one reading, for as long as its process lives."""
 
     def __init__(self) -> None:
         self._readings: dict[int, PieceReader] = {}
@@ -55,7 +56,7 @@ class Informant:
 
 
 class Recovery:
-    """Of one replica, at whose `state` it looks: that says how far it has come itself."""
+    """The recovery of one replica, whose `state` it reads to see how far it has come itself."""
 
     def __init__(self, me: int, state: Durable, others: tuple[int, ...], groups: Collection[tuple[int, ...]]) -> None:
         self._me = me

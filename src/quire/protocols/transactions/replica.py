@@ -1,4 +1,4 @@
-"""A replica where every replica of a key must agree to a write (`all`): the paper's protocol, corrected."""
+"""The replica for read-one, write-all replication (`all`): the paper's protocol, corrected."""
 
 from __future__ import annotations
 

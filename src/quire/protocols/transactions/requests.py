@@ -1,4 +1,4 @@
-"""What an application asks of a client of the store. Each is answered once: by Began, Answered or Failed.
+"""The requests of an application to a client of the store. Each is answered once: by Began, Answered or Failed.
 
 `until_ns`: when the client gives up waiting for the replicas, if not after the patience that all clients have.
 """
@@ -36,8 +36,8 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """End the transaction, and keep what it wrote, or not. Not keeping it is always answered, even after the end. `again`:
-    it will begin once more, and keeps its place until then, as if it had been refused."""
+    """End the transaction: commit or abort it. An abort is always answered, even after the end. `again`: it will be retried,
+    and keeps its place until then, as if it had been refused."""
 
     t: Timestamp
     commit: bool

@@ -1,4 +1,4 @@
-"""Times and choices that all nodes of one store share."""
+"""The settings that all nodes of one store share: times and choices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MILLISECOND = 1_000_000
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Only how long things take depends on the times, never whether they are right."""
+    """The times affect only how long things take, never whether they are correct."""
 
     order: Literal["receipt", "stable"] = "receipt"
     """`all` only. stable: requests wait in the order layer until none can come before them, so that some can be omitted."""

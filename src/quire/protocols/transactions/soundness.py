@@ -1,4 +1,4 @@
-"""What a correct peer can send to a replica where majorities decide: everything else is refused."""
+"""Validation of packets to a replica where majorities decide: those that no correct peer can send are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One replica's attempts to end transactions whose clients are silent: ballots, until one of anybody's succeeds."""
+"""Termination of transactions whose clients are silent: a replica leads ballots until one, of any replica, succeeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BACKOFF_DOUBLINGS = 6
 
 
 class Termination:
-    """Of one transaction. A value that a majority may have accepted already is proposed again; else abort is presumed."""
+    """The termination of one transaction. It proposes the value that a majority may have accepted already, otherwise abort."""
 
     def __init__(self, t: Timestamp, until_ns: int) -> None:
         self.t = t
@@ -49,7 +49,7 @@ class Termination:
 
 
 class Terminations:
-    """Of all transactions of which something is held here, undecided."""
+    """The terminations of all undecided transactions of which something is held here."""
 
     def __init__(self, me: int, replicas: int, lease_ns: int, draw: Draw) -> None:
         self._rank = me / replicas

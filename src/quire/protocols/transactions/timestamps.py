@@ -1,4 +1,4 @@
-"""Who is older: the timestamps of transactions, and the versions that they write.
+"""Timestamps, which order transactions by age, and the versions that transactions write.
 
 A transaction's timestamp is taken when it starts: a number that is larger than any that its client has seen, and the
 client's own address, so that no two are equal. A version names the write that made it: its transaction, and which of the

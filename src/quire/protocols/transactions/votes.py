@@ -1,8 +1,8 @@
 """Majorities of replicas that may lose their disks: ballots, decisions, and which votes count.
 
-A replica that lost its disk comes back under a higher incarnation, after it has asked others for their state. From then
-on they tell everybody its incarnation, so that a vote that it gave before is no longer counted beside theirs: it no longer
-stands by it.
+A replica that lost its disk comes back under a higher incarnation, after it has asked others for their state. From then on they
+tell all replicas its incarnation, so that a vote that it gave before is no longer counted together with theirs, because it has
+forgotten that vote.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Incarnations = dict[int, int]
 
 
 class Stage(IntEnum):
-    """How far a replica has come with taking part."""
+    """The stages by which a replica begins to take part."""
 
     BLANK = 0
     """It has nothing: it lost its disk, or the store is new."""
@@ -30,7 +30,7 @@ class Stage(IntEnum):
 
 
 class Ballot(NamedTuple):
-    """Who proposes a decision, and how often it was tried. The client's own comes first and is the same everywhere."""
+    """A ballot: who proposes a decision, and which attempt it is. The client's own comes first and is the same everywhere."""
 
     round: int
     incarnation: int
@@ -55,7 +55,7 @@ ABORT = Decision(False)
 
 
 class Stance(NamedTuple):
-    """From which incarnation a replica spoke, and which ones of others it knew."""
+    """The incarnation under which a replica answered, and those of others that it knew."""
 
     incarnation: int
     known: Incarnations

@@ -1,4 +1,4 @@
-"""Reads and writes that have to wait at a replica, key by key, for an older transaction to end."""
+"""Reads and writes that wait at a replica, key by key, for an older transaction to end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Waiting(NamedTuple):
 
 
 class Queues:
-    """Iterated, the keys at which somebody waits."""
+    """The waiting requests by key. Iterating over it gives the keys at which some wait."""
 
     def __init__(self) -> None:
         self._at: dict[str, list[Waiting]] = {}

@@ -51,7 +51,7 @@ Listener = Callable[[Event], None]
 
 
 class Reporter:
-    """Writes each event to the log and tells whoever listens."""
+    """Writes each event to the log and calls the listener."""
 
     def __init__(self, group: str, me: int | str) -> None:
         self.listener: Listener | None = None

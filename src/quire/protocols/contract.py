@@ -143,7 +143,7 @@ class Protocol(ABC):
         return True
 
     def audience(self) -> tuple[int, ...]:
-        """The members to whom `submit` sends now."""
+        """The members that `submit` sends to now."""
         return tuple(range(self.members))
 
     def longest_run(self) -> int:

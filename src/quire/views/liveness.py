@@ -1,7 +1,7 @@
 """Failure detector: which processes are suspected, and why. A suspicion is a hint that may be wrong at any time.
 
 A process is suspected when it is silent for too long; when its connection has ended and its address refuses new ones; when it
-holds up the others; when it sends unreadable packets; or when somebody else reports it. Time in which this process itself did
+holds up the others; when it sends unreadable packets; or when another source reports it. Time in which this process itself did
 not run, because it was stopped or busy, does not count as silence of others.
 """
 

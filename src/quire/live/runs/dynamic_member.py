@@ -122,7 +122,7 @@ class DynamicMember:
         self._tell(_WORDS.get(type(event), ""))
 
     async def _send(self) -> None:
-        with suppress(GroupClosed, GroupFailed):  # Whoever takes the deliveries learns the same.
+        with suppress(GroupClosed, GroupFailed):  # The receiving side gets the same error.
             await self.exchange.send(self._group)
 
     async def _end_when_asked(self) -> None:
@@ -142,7 +142,7 @@ class DynamicMember:
         self._tell_others(Standing(*told))
 
     def _ended(self, error: str) -> Ended:
-        # Whoever else was asked to stop may have closed the group before this member was asked.
+        # Another member that was asked to stop may have closed the group before this one was asked.
         return Ended(self.exchange.sent, self.exchange.delivered, not error and not self._has_everything, error)
 
     def _unrecorded(self) -> str:

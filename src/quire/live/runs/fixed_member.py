@@ -73,7 +73,7 @@ class FixedMember:
         return self._ended(error=self._unrecorded())
 
     def _ended(self, error: str = "") -> Ended:
-        # Whoever else was asked to stop may have closed the group before this member was asked.
+        # Another member that was asked to stop may have closed the group before this one was asked.
         return Ended(self.exchange.sent, self.exchange.delivered, not error and not self._has_everything, error)
 
     async def _exchange(self, group: Group) -> None:
@@ -114,6 +114,6 @@ class FixedMember:
 
 
 async def _send(group: Group, exchange: Exchange) -> None:
-    # Whoever takes the deliveries learns the same, and what to say about it.
+    # The receiving side gets the same error, and reports it.
     with suppress(GroupClosed, GroupFailed):
         await exchange.send(group)

@@ -70,7 +70,7 @@ def stop_with_parent(stop: Callable[[], None]) -> None:
 
 
 def say(said: Progress | Standing | Ended) -> None:
-    """Tell whoever started this process."""
+    """Send a report to the process that started this one."""
     with suppress(BrokenPipeError):
         os.write(1, msgspec.json.encode(said) + b"\n")
 

@@ -80,7 +80,7 @@ class Site(Protocol):
             del self.orderings[number]
 
     def audience(self) -> tuple[int, ...]:
-        """The members to whom `submit` sends now."""
+        """The members that `submit` sends to now."""
         return tuple(site % self.members for site in self.routes.everyone)
 
     def expects(self, packet: Packet) -> bool:

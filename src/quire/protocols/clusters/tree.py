@@ -2,7 +2,7 @@
 
 Layer 1 holds every site; each cluster below the top has an agent, a member of it; the agents of a layer are the sites of
 the next; the top layer is one cluster. Two sites share at most one cluster, and a path never comes back to a cluster that
-it left: sites and clusters form a tree. So whoever relays a message needs only its destination, and hop by hop it takes
+it left: sites and clusters form a tree. So a site that relays a message needs only its destination, and hop by hop it takes
 the same path as if it had been planned at the start.
 
 A site is a number, and so is a cluster. The index of a site in its cluster is its *slot*; slots are never given twice, so

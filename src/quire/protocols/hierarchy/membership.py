@@ -13,7 +13,7 @@ pivot delivers while it waits for answers becomes part of its past.
 
 Source: the paper leaves this out (Y6 in docs/papers.md); the rules are those under which no random run violated the order
 or lost a message.
-Assumes: changes come one at a time: whoever directs the group begins one when the last is no longer `changing` anywhere.
+Assumes: changes come one at a time: the driver of the group begins one when the last is no longer `changing` anywhere.
 Guarantees: causal order and delivery of everything, across changes. What is sent to a site that left is refused.
 Departures: a site that must not send refuses with WindowFull, and its driver keeps the message; so there is no other buffer
 for what waits for a move. A new agent takes over once everybody knows of it, so that nobody meets a site on the way that

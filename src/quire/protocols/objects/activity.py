@@ -55,7 +55,7 @@ class Activity(msgspec.Struct):
     payload: bytes
     key: Key
     chain: tuple[Instance, ...]
-    """Itself and everybody who called it, root first."""
+    """The instance itself and all its direct and indirect callers, root first."""
     pace: Pace
     undo: bool
     caller: Instance | None

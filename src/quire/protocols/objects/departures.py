@@ -24,10 +24,10 @@ from quire.protocols.objects.notices import CalleeLost, Orphaned
 from quire.protocols.objects.packets import AnyContent, Instance, Release, Response
 
 KEPT_AT_LEAST = 64
-"""Of each member, so many messages are kept before it is looked which of them are still needed."""
+"""How many messages of each member are kept before it is checked which of them are still needed."""
 
 Report = dict[int, tuple[AnyContent, ...]]
-"""Of each member that is to go, the messages that somebody has of it, in the order in which they were sent."""
+"""For each member to be removed, the messages that any member has from it, in the order in which they were sent."""
 
 
 def union(reports: Iterable[Report]) -> Report:

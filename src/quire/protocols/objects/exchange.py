@@ -91,7 +91,7 @@ class Exchange:
 
     def row(self) -> tuple[int, ...]:
         """For each member, the clock up to which everything that it sent here is delivered."""
-        # Nothing more comes from whoever is gone.
+        # Nothing more comes from members that are gone.
         clocks = {member: link.known for member, link in self.links.items()} | {self.me: self.clock}
         known = (clocks.get(member, NUMBER_MAX) for member in range(len(self.rows)))
         oldest = (next(iter(waiting.values()))[0] - 1 if waiting else NUMBER_MAX for waiting in self._undelivered)

@@ -80,7 +80,7 @@ class Request(Content, frozen=True, tag="request"):
     """This is the sender's how-manyeth send."""
     past: PastOnWire
     chain: tuple[Instance, ...]
-    """The sender and everybody who called it, root first."""
+    """The sender and all its direct and indirect callers, root first."""
     age: Stamp
     """When the root began for the first time: the older one waits, the younger one gives way."""
     targets: tuple[str, ...]
@@ -146,7 +146,7 @@ class Heartbeat(Packet, frozen=True, tag="heartbeat"):
     """The last sequence number that went to the destination: if it has less, this clock says nothing yet."""
     clock: int
     wanted: int
-    """Somebody waits for clocks to reach this."""
+    """A clock value that some member waits for the others to reach."""
     row: tuple[int, ...]
     """For each member: everything of it up to this clock that was addressed to the sender is delivered there."""
 

@@ -135,7 +135,7 @@ class Client(Node):
         return self._send_ready(now)
 
     def move(self, now: int, group: str, sequencer: int) -> Effects:  # noqa: ARG002
-        """Have a group moved to that sequencer, with all that must go with it; for whoever runs the service."""
+        """Have a group moved to that sequencer, with all groups that must move with it; for operators of the service."""
         return (Send(wire.Move(group, sequencer), (self.directory,)),)
 
     def _check(self, group: str) -> None:

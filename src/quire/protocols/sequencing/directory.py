@@ -70,7 +70,7 @@ class Directory(Node):
         """New groups whose sequencers do not know of them yet, and who wants to know when they do."""
         self.evicted: set[int] = set()
         self.untold: dict[int, set[int]] = {}
-        """Of each sequencer: evicted clients that it may not know of."""
+        """For each sequencer, the evicted clients that it may not know of."""
         self.ordered: list[tuple[str, int]] = []
         """Moves that were asked for and have not begun."""
         self.tick_at: int | None = None

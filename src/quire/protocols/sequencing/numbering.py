@@ -231,7 +231,7 @@ class Numbering(Node):
         direct: bool = False,
         remembered: Remembered | None = None,
     ) -> Send:
-        """Give something the next number, and send it to all members and whoever just left."""
+        """Give an event the next number, and send it to all members, and to a client that has just left."""
         members = tuple(state.members)
         if self.options.remembered and kind != MESSAGES:
             remembered = Remembered(state.life, senders=copied(state.senders) if kind == JOIN else None)

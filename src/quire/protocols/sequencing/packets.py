@@ -58,7 +58,7 @@ class Ready(Packet, frozen=True, tag=5):
 
 
 class Move(Packet, frozen=True, tag=6):
-    """Somebody who runs the service wants the group, and what must be with it, at that sequencer."""
+    """An operator wants the group, and the groups that must be with it, at that sequencer."""
 
     name: ClassVar[str] = "MOVE"
     group: str

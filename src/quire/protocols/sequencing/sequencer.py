@@ -175,7 +175,7 @@ class Sequencer(Numbering):
             return self._answer_again(state, client, req, state.members.get(client))
         if client in state.members:
             return NOTHING
-        # Whoever joins again has delivered its leave.
+        # A client that joins again has delivered its leave.
         effects = self._has_left(state, client) if client in state.departing else []
         if client in state.departing or self.moves.suspended(group):
             return effects if client in state.departing else [*effects, self._refuse(state, client, req)]
@@ -338,7 +338,7 @@ class Sequencer(Numbering):
     # Clients that are gone.
 
     def suspect(self, client: int) -> Effects:
-        """Whoever drives this node has lost the client; the directory decides for all."""
+        """The driver of this node has lost the client; the directory decides for all sequencers."""
         return (Send(wire.Suspect(client), (self.directory,)),)
 
     def _evict(self, source: int, packet: wire.Evict) -> Effects:

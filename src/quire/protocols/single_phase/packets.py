@@ -8,7 +8,7 @@ from quire.model.messages import Run
 from quire.model.packets import Packet
 
 Vector = tuple[tuple[int, int], ...]
-"""For each member a clock, and how many of its operation packets whoever vouches for that clock had received."""
+"""For each member a clock, and how many of its operation packets the member that vouches for that clock had received."""
 
 
 class Operations(Packet, frozen=True, tag=1):

@@ -24,7 +24,7 @@ from quire.protocols.transactions.settings import Settings
 from quire.protocols.transactions.timestamps import OPERATIONS_MAX, UNWRITTEN, Timestamp, Version, read_id, write_id
 
 Draw = Callable[[], float]
-"""A number from 0 up to 1, of a stream that whoever drives the node has chosen."""
+"""Returns a random number from 0 up to 1, from a stream that the driver of the node has chosen."""
 
 REFUSALS_MAX = 2
 """Who was refused so often, and is refused once more, claims whatever key it may come to ask for."""
@@ -202,7 +202,7 @@ class Coordinator(ABC, Generic[Effect]):
         return [traced, Answered(operation.call, value)]
 
     def _fail(self, now: int, transaction: Transaction, error: TransactionError) -> list[Effect | Notice]:
-        """Abort a transaction that nobody can have committed, and tell whoever waits for something of it."""
+        """Abort a transaction that nobody can have committed, and fail its open requests."""
         self._active.pop(transaction.t, None)
         failures = [Failed(operation.call, error) for operation in transaction.open.values()]
         return [*self._abort(now, transaction), *self._withdraw(transaction), *failures]

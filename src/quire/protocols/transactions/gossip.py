@@ -38,7 +38,7 @@ class Gossip:
         return bool(self._unsure.get(replica))
 
     def unsure(self) -> Iterator[Timestamp]:
-        """Of each replica, the oldest decision that it may lack."""
+        """For each replica, the oldest decision that it may lack."""
         return (min(unsure) for unsure in self._unsure.values() if unsure)
 
     def hopeless(self, kept: int) -> list[int]:
@@ -85,5 +85,5 @@ class Gossip:
         return min(self._at.values(), default=None)
 
     def idle(self) -> bool:
-        """Whether everybody who answers has everything."""
+        """Whether all replicas that answer have all decisions."""
         return all(self._rounds[replica] > SILENT_ROUNDS for replica in self._at)

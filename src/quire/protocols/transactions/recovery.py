@@ -153,7 +153,7 @@ def union(incarnation: int, me: int, known: Incarnations, states: Iterable[Itera
     read = [piece for pieces in states for piece in pieces]
     for piece in read:
         state.add(piece, holds)
-    # Somebody may have told of a prewrite, or a ballot, after somebody else had told how that ended.
+    # One replica may have sent a prewrite, or a ballot, after another had sent how that transaction ended.
     for piece in read:
         for t, decision in piece.decided:
             state.decide(t, decision, holds)

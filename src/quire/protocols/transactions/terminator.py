@@ -67,7 +67,7 @@ class Terminations:
         return self._open.get(t)
 
     def hold(self, now: int, t: Timestamp) -> None:
-        """Something of it is held here: give its client, or whoever is ending it, time."""
+        """Something of a transaction is held here: give its client, or the replica that is ending it, time."""
         until = now + self._lease_ns + int(self._lease_ns * (self._rank + self._draw()) / 2)
         termination = self._open.get(t)
         if termination is None:

@@ -26,7 +26,7 @@ class Queues:
             queue.append(waiting)
 
     def take(self, key: str) -> list[Waiting]:
-        """Whoever waits there, to be looked at again."""
+        """Take out the requests that wait there, to be judged again."""
         return self._at.pop(key, [])
 
     def __iter__(self) -> Iterator[str]:

@@ -128,7 +128,7 @@ class Tcp:
 
 
 async def _readable(watched: socket.socket) -> None:
-    """Wait until there is something to read, or somebody to accept."""
+    """Wait until there is something to read, or a connection to accept."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(watched, readable.set)
     try:

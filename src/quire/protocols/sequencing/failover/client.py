@@ -48,7 +48,7 @@ class SurvivingClient(Client):
         self._registers = tuple(registers)
         self._memory = Memory(address) if options.remembered else None
         self._asks = 0
-        """How often it had to ask again: each time somebody else."""
+        """How often it had to ask again, each time another process."""
 
     # What an application may ask for.
 
@@ -108,7 +108,7 @@ class SurvivingClient(Client):
         return [*effects, *self._addressed(self._repeat(now, live) if live and not self.evicted else ())]
 
     def _repeat(self, now: int, units: Collection[int]) -> list[Effect]:
-        """Say again to these units what has no answer: whoever runs them now may know nothing of it."""
+        """Retransmit to these units what has no answer: the processes that run them now may know nothing of it."""
         effects: list[Effect] = []
         for one in self.outbox.sent():
             if self.locations[one.group] in units:
@@ -191,7 +191,7 @@ class SurvivingClient(Client):
         waits = not self._quiet()
         effects = super().wake(now)
         asks = waits or bool(self.hold.delivered)
-        # Whoever was asked last may be gone.
+        # The process that was asked last may be gone.
         self._asks += asks
         ask = [Send(wire.Where(self.routes.version), (self._register(),))] if asks else []
         return [*ask, *self._addressed(effects)]

@@ -199,7 +199,7 @@ class Replica:
         return [*effects, *self._release()]
 
     def suspect(self, client: int) -> list[Send]:
-        """Whoever drives the process has lost the client."""
+        """The driver of the process has lost the client."""
         if self._rebuilding is not None and not self.live:
             return self._rebuilding.suspect(client)
         if not self.live or self.sequencer is None:

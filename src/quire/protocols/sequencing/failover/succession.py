@@ -61,7 +61,7 @@ class Succession:
         return [unit for unit, names in self.live.items() if all(name.life < self.lives[name.address] for name in names)]
 
     def begin_anew(self, unit: int) -> None:
-        """Nothing is left of the unit: whoever is next begins with nothing."""
+        """Nothing is left of the unit: its next primary begins with an empty state."""
         del self.live[unit]
         self._reconsider()
 
@@ -70,7 +70,7 @@ class Succession:
         self.version += 1
 
     def _reconsider(self) -> bool:
-        """Change who runs what where somebody is lost, or a backup is missing and can be had."""
+        """Change configurations where a process is lost, or a backup is missing and can be added."""
         before = self.version
         if not self.configurations and len(self.there) < self._processes:
             return False
@@ -94,7 +94,7 @@ class Succession:
         first = self._primary(unit, found)
         if first is None:
             return None
-        # Whoever has most of the state already is preferred, and who runs least.
+        # Processes that already have most of the state are preferred, then those that run the fewest units.
         had = () if found is None else found.names
         known = (*self.live.get(unit, ()), *had)
 

@@ -1,4 +1,4 @@
-"""How fast live groups are, beside rivals in the same run.
+"""Benchmarks of live groups, compared with rivals in the same run.
 
 A benchmark starts processes on loopback (`processes`), each of which plays one part (`process`) of one contender: a group of
 Quire (`group`), bare sockets that order nothing (`mesh`), or a ZeroMQ sequencer (`zeromq`). All move the same load

@@ -1,4 +1,4 @@
-"""What the processes of a benchmark and the command that starts them say to each other, as lines of JSON."""
+"""The messages between a benchmark's processes and the command that starts them, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EVERYBODY = -1
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process is to do. Load ends after so many `messages` of each member or, without, after so many seconds."""
+    """What one process has to do. The load ends after `messages` messages of each member or, if that is None, after a time."""
 
     contender: str
     me: int
@@ -20,15 +20,15 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     round_trips: int = 0
     """For latency: how many to make, one after the other."""
     sender: int = 0
-    """For latency: who makes them, or EVERYBODY."""
+    """For latency: the member that makes them, or EVERYBODY."""
     lookahead: int | None = None
-    """For latency: how many logical times a silent member gives away with an acknowledgement."""
+    """For latency: how many logical times ahead a silent member acknowledges."""
     progress_s: float | None = None
-    """How often to tell how far it is; never if not given."""
+    """How often to report progress; None for never."""
     directory: str | None = None
-    """Where it puts its part of a trace, or its journal; nowhere if not given."""
+    """Where to write its trace part or its journal; None for nowhere."""
     observe: tuple[str, ...] = ()
-    """Where each member can be looked at; nowhere if not given."""
+    """The addresses at which members can be observed; empty for none."""
 
     def own_round_trips(self) -> int:
         """How many this process makes."""
@@ -40,7 +40,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """Everything is delivered here; the process waits for `end`, and is there for the others until then."""
+    """Everything was delivered here; the process waits for `end`, and serves the others until then."""
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -55,15 +55,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, tag="report"):
     sent: int = 0
     delivered: int = 0
     digests: tuple[str, ...] = ()
-    """Of everything delivered, in order: one, or one an origin where the contender promises no common order."""
+    """Digests of everything delivered, in order: one, or one per origin if the contender promises no common order."""
     elapsed_s: float = 0.0
     """From `go` to the last delivery."""
     cpu_s: float = 0.0
     round_trips_us: tuple[float, ...] = ()
     syncs_us: tuple[float, ...] = ()
-    """How long the bare disk took in turn with the round trips to make as many bytes durable."""
+    """How long the bare disk took to sync as many bytes, measured alternately with the round trips."""
     plain_s: float | None = None
-    """How long the bare disk took for the bytes of this member's journal, appended in as many batches."""
+    """How long the bare disk took to append the bytes of this member's journal, in as many batches."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

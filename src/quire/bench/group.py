@@ -1,4 +1,4 @@
-"""Quire's own part: a member of a live group, used as an application uses it."""
+"""Quire's contender in the benchmark: a member of a live group, used as an application would use it."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ async def throughput(
 
 
 async def fixed_throughput(pipe: Pipe) -> None:
-    """The same protocol in a group that is fixed, so that there are no views to agree upon: what it costs that members may
-    change is measured against this."""
+    """The same protocol in a group with fixed membership, without views to agree on: the baseline for the cost of changing
+    membership."""
     assignment = pipe.assignment
     network = Network(timeout_s=TIMEOUT_S)
     options = _options(assignment)
@@ -155,7 +155,7 @@ async def _take_messages(group: Group | DynamicGroup, tally: Tally, members: int
         append = taken.append
         async for message in group:
             append(message.payload)
-            # Soon, as an application is done with a message soon: thousands that live together cost memory and time.
+            # Early, as an application is done with a message early: keeping thousands alive costs memory and time.
             if len(taken) == TAKEN_MAX:
                 settle()
 

@@ -1,8 +1,8 @@
-"""The load that every contender moves, and the check that it arrived.
+"""The load that every contender sends, and the check that it arrived.
 
-Each message begins with a head: whether it is its sender's last, who sent it, and a number. The digest is over the heads
-of everything delivered, in order, so it is the same however the messages travelled together, and differs when one is
-lost, repeated or out of place. Digesting whole messages would cost more than moving them.
+Each message begins with a header: whether it is its sender's last, its sender, and a number. The digest covers the headers of
+everything delivered, in order, so it does not depend on batching, and it differs if a message is lost, repeated or out of
+place. Digesting whole messages would cost more than sending them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEAD = struct.Struct("!BxHI")
 _LAST = 1
 
 BATCH = 1024
-"""How many different messages a sender has, and offers at a time."""
+"""How many distinct messages a sender has, and offers at a time."""
 
 
 class Supply:

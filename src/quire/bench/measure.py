@@ -1,7 +1,7 @@
-"""Every contender in turn, several rounds of all, and what comes of it.
+"""Measures all contenders in several rounds, and computes the results.
 
-Machines are never quite idle. So all contenders take part in every round, one after the other, a ratio is that of two of
-the same round, and what is reported is the median over the rounds.
+Machines are never quite idle. So all contenders take part in every round, one after the other; a ratio compares two
+measurements of the same round; and the median over the rounds is reported.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ OURS = (
     "quire runs", "quire fast", "quire trace", "quire secret", "quire messages", "quire sequencer", "quire sequencer direct"
 )  # fmt: skip
 ONE_A_CALL = "quire calls"
-"""Every message is sent by a call of its own, and taken as an object."""
+"""Every message is sent with its own call, and received as an object."""
 IN_ONE_SIZE = ("quire fixed", "quire journal", ONE_A_CALL)
-"""They are measured with the first of the sizes."""
+"""Contenders that are measured only with the first of the sizes."""
 CEILINGS = ("ceiling objects", "ceiling opaque")
 ZEROMQ = ("zmq 1", "zmq 64")
 SEQUENCERS = {
@@ -44,17 +44,17 @@ SEQUENCERS = {
     "quire sequencer": "quire combined sequencer",
     "quire sequencer direct": "quire combined sequencer direct",
 }
-"""Which process more a contender has."""
+"""The additional process that a contender needs."""
 ON_DISK = frozenset({"quire trace", "quire journal", "quire durable latency"})
-"""Who writes files."""
+"""The contenders that write files."""
 OF_OBJECTS = frozenset({"quire messages", ONE_A_CALL, "zmq 1"})
-"""Who makes an object of every message, and is measured against the ceiling that does."""
+"""The contenders that make an object of every message, and are compared with the ceiling that does, too."""
 
 Say = Callable[[str], None]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What to measure. The load of each member is so many messages or, without, so many seconds."""
+    """What to measure. The load of each member is a number of messages or, if that is None, of seconds."""
 
     members: int = 3
     sizes: tuple[int, ...] = (64, 1024)

@@ -1,8 +1,8 @@
-"""The ceiling: bare sockets with batched frames, that order nothing, survive nothing and trust everybody.
+"""The ceiling of the benchmark: bare sockets with batched frames, without order, fault tolerance or authentication.
 
-Every member is connected to every other and writes each frame (`length u32 | messages end to end`) to all of them. What
-this moves is what sockets and the event loop can move in Python; how much of it is left with order, flow control
-and repair is the question.
+Every member is connected to every other and writes each frame (`length u32 | messages end to end`) to all of them. Its
+throughput is what sockets and the event loop can achieve in Python; the question is how much of it is left with order, flow
+control and repair.
 """
 
 from __future__ import annotations

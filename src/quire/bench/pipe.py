@@ -1,7 +1,7 @@
 """A benchmark process's end of the pipes to the command that started it.
 
-The command says `go` when all are connected and `end` when all are done. When the pipe ends instead, the command is gone,
-and this process ends at once, whatever it is doing: nobody would ever stop it.
+The command sends `go` when all are connected and `end` when all are done. If the pipe closes instead, the command is gone, and
+this process exits at once, whatever it is doing, because nobody else would stop it.
 """
 
 from __future__ import annotations

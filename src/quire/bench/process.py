@@ -1,4 +1,4 @@
-"""`python -m quire.bench.process`: one process of a benchmark. What it is to do comes on its standard input."""
+"""`python -m quire.bench.process`: one process of a benchmark. It reads its assignment from standard input."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def main() -> None:
     except QuireError as error:
         pipe.say(Failed(str(error)))
         sys.exit(1)
-    # Sockets and threads of a contender may not know how to end; everything is said, so nothing is lost.
+    # Exit at once: a contender's sockets and threads may not end by themselves, and everything has been reported.
     sys.stdout.flush()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""The processes of one measurement, from start to end: none is left behind, however it ends."""
+"""Runs the processes of one measurement; none is left running, however it ends."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Processes:
         """Let everybody go when all are ready, and end when all are done."""
         await self._hear_all(Ready)
         self._tell_all(GO)
-        # A sequencer has nothing to be done with, and says so at once.
+        # A sequencer has no load of its own, and reports that it is done at once.
         await self._hear_all(Done)
         self._tell_all(END)
         reports = await self._hear_all(Report)
-        # They leave by themselves, and a group that does not close well is not well.
+        # The processes exit by themselves; a group that does not close properly is a failure.
         await asyncio.gather(*(self._see_off(index) for index in range(len(self._processes))))
         return reports
 

@@ -1,4 +1,4 @@
-"""The sequencing service's part: clients of one group, and the one sequencer that numbers what they send."""
+"""The sequencing service as a contender: clients of one group, and the sequencer that numbers their messages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from quire.protocols.sequencing.notices import Changed, Delivered
 
 GROUP = "bench"
 UNNUMBERED_BYTES = 2 << 20
-"""How much a client has on its way to a number."""
+"""How many bytes a client may have in flight that are not numbered yet."""
 TICK_MS = 250
-"""Nothing is lost between processes of one machine, so what is late is not repeated soon."""
+"""Long, because nothing is lost between processes of one machine, so there is no need to retry soon."""
 
 
 def _settings(assignment: Assignment, *, direct: bool) -> Settings:

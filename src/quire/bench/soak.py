@@ -1,4 +1,4 @@
-"""Full load for a long time: does memory stay flat, and does everything arrive?"""
+"""The soak test: runs a group under full load for a long time, and checks that memory stays flat and everything arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is fast enough: for three members on two cores, or as near to that as was measured."""
+"""The performance targets: for three members on two cores, or the closest configuration that was measured."""
 
 from __future__ import annotations
 

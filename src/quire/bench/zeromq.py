@@ -1,9 +1,9 @@
-"""What a Python developer would write first: a ZeroMQ sequencer.
+"""The rival that a Python developer would write first: a ZeroMQ sequencer.
 
-Members push to one process, which publishes whatever comes to all of them; what one socket publishes, all receive in the
-same order. The sequencer is ZeroMQ's own proxy, so it runs no Python for a message. Publishing waits for slow
-subscribers where it would otherwise drop, and every queue is as long as ZeroMQ makes it. There is no repair: a member
-that loses its connection loses messages.
+Members push to one process, which publishes everything to all of them; what one socket publishes, all receive in the same
+order. The sequencer is ZeroMQ's own proxy, so it runs no Python code per message. Publishing waits for slow subscribers instead
+of dropping, and every queue is as long as ZeroMQ makes it. There is no repair: a member that loses its connection loses
+messages.
 """
 
 from __future__ import annotations

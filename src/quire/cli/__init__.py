@@ -1,1 +1,1 @@
-"""The command line: reads arguments, calls the library, shows the result to a person or, with --json, to a machine."""
+"""The command line: parses arguments, calls the library, and prints the result for people or, with --json, for programs."""

@@ -1,7 +1,7 @@
-"""The `quire` command with all its subcommands, each of which is imported when it is called.
+"""The `quire` command and its subcommands, each of which is imported only when it is called.
 
-Most of them work with libraries that take a second to load. Whoever asks for help, or calls one, need not wait for those
-of the others; so the modules of commands, too, import what they work with when they are called.
+Most subcommands use libraries that take a second to load. Showing help, or calling one, should not wait for the libraries of
+the others; so the commands' modules, too, import what they need only when they are called.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ EXIT_USAGE = 2
 
 class Command(NamedTuple):
     function: str
-    """Its module in this package, and its name there."""
+    """The module in this package, and the function's name there."""
     summary: str
-    """One line in the list of commands; its own help says more."""
+    """Its line in the list of commands; its own help says more."""
     needs_spark: bool = False
-    """Whether it does nothing without the extra `spark`."""
+    """Whether it cannot work without the extra `spark`."""
 
 
 COMMANDS = {
@@ -46,7 +46,7 @@ COMMANDS = {
     "bench": Command("bench:bench", "Benchmark live groups against bare sockets and ZeroMQ."),
 }
 
-# Help in plain text: drawing it in boxes takes three times as long as everything else that is done for it.
+# Help in plain text: drawing it in boxes takes three times as long as everything else that is needed for it.
 _STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
 
 

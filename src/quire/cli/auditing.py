@@ -1,4 +1,4 @@
-"""An audit from the command line: where it is done, what a person sees meanwhile, and the exit code."""
+"""Runs an audit for the command line: chooses where it runs, shows progress, and defines the exit codes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ COLOURS = {"holds": "green", "violated": "red", "undecided": "yellow"}
 
 
 def as_json(audit: Audit) -> dict[str, object]:
-    """An audit as it is printed for machines: what it comes to, then everything else."""
+    """An audit as JSON: the verdict first, then everything else."""
     return {"verdict": audit.verdict, **msgspec.structs.asdict(audit)}
 
 
 def audit_run(directory: Path, where: str | None, *, expect: Sequence[str] | None = None, segments: int | None = None) -> Audit:
-    """Audit the run with the workers at `where`. Where Spark itself fails, says so and exits as undecided."""
+    """Audit the run with the workers at `where`. If Spark itself fails, say so and exit as undecided."""
     from quire.pipeline.auditing.auditor import audit, audit_here
     from quire.pipeline.layout import lay_out
     from quire.pipeline.session import reason_of_failure

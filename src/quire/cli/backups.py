@@ -1,4 +1,4 @@
-"""How commands that make runs of sequencers are told how many back each other up: as `quire serve` is."""
+"""The option for the number of backups of sequencers, for commands that make runs of them; as in `quire serve`."""
 
 from __future__ import annotations
 

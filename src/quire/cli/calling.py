@@ -1,4 +1,4 @@
-"""Commands to type next, as the person who reads them can call them."""
+"""Formats the commands to type next, in the form in which the user can call them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def call(*words: str | Path) -> str:
 
 
 def _program() -> str:
-    """`quire`, unless the shell would not find it, or would find another one."""
+    """`quire`, or its path if the shell would not find it or would find another one."""
     called = Path(sys.argv[0])
     found = shutil.which("quire")
     if called.name != "quire" or not called.exists() or (found is not None and called.samefile(found)):

@@ -1,6 +1,6 @@
-"""How `quire run` ends: its trace is audited, the verdict is printed, and only then the report is written.
+"""The end of `quire run`: audits the trace, prints the verdict, and only then writes the report.
 
-The verdict is what the command was run for. Nothing that comes after it may keep it from whoever asked.
+The verdict is the purpose of the command, so nothing that comes after it may prevent it from being shown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def conclude(summary: LiveSummary, out: Path, where: str | None, *, audited: boo
 
 
 def _print_json(summary: LiveSummary, out: Path, audit: Audit | None, *, reported: bool) -> None:
-    """One object, which names the report; so it is printed after that was tried, however that went."""
+    """Print one JSON object, which names the report; so it is printed after writing the report, even if that failed."""
     report = None
     try:
         if audit is not None and reported:

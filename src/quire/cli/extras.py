@@ -1,4 +1,4 @@
-"""What an installation may lack: the pipeline on Spark comes with `pip install 'quire[spark]'`, the rest without it."""
+"""Checks for optional dependencies: the Spark pipeline needs `pip install 'quire[spark]'`, the rest does not."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from quire.model.errors import BadInput
 
 SPARK = ("pyspark", "pandas", "numba", "re2")
-"""What the extra `spark` brings, as modules."""
+"""The modules that the extra `spark` installs."""
 
 
 def check_spark(otherwise: str = "") -> None:
-    """Raise BadInput where the extra is not installed; `otherwise` is what else a person could do."""
+    """Raise BadInput if the extra is not installed; `otherwise` is an alternative to suggest."""
     if any(find_spec(name) is None for name in SPARK):
         raise BadInput(f"this needs Spark: pip install 'quire[spark]'{otherwise}")
 

@@ -1,4 +1,4 @@
-"""Commands whose options come in groups: a parameter that is a struct stands for an option for each of its fields."""
+"""Commands with options in groups: a parameter whose type is a struct becomes one option per field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do on the other hosts of a group: the commands to type there, and the files to bring back."""
+"""Instructions for the other hosts of a group: the commands to type there, and the files to bring back."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The entry point of the `quire` script: what all commands have in common at their end.
+"""The entry point of the `quire` script: turns errors and interruptions of all commands into messages and exit codes.
 
-Bad input is one sentence on stderr and exit code 2. What could not be done though the command was right, as when the disk is
-full, is one sentence and exit code 3. A command that is interrupted says so and ends with 130. There is never a traceback, from
-the first moment to the last, so this module imports nothing that takes long before it can be interrupted.
+Bad input gives one sentence on stderr and exit code 2. A correct command that could not be carried out, for example because the
+disk is full, gives one sentence and exit code 3. An interrupted command says so and exits with 130. There is never a traceback,
+from the first moment to the last, so this module imports nothing slow before it can handle an interruption.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _complain(sentence: object, code: int) -> int:
 
 
 def _told(code: int) -> int:
-    """The exit code, once everything that was printed has left; nobody may be able to take it any more."""
+    """The exit code, after flushing the output, which may fail because nobody reads it any more."""
     try:
         sys.stdout.flush()
     except OSError as error:

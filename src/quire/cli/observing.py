@@ -1,4 +1,4 @@
-"""What commands say about being looked at, and about looking: the options, and the file with the token."""
+"""The options for observing processes and for being observed, and the file with the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of `quire order`, in groups: by what it orders, what it leaves out, how it follows a stream."""
+"""The options of `quire order`, in groups: the sort keys, the omission of writes, the output, and streaming."""
 
 from __future__ import annotations
 

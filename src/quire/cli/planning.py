@@ -1,4 +1,4 @@
-"""What a live group is to do, from a file and from what the command line says instead."""
+"""Builds the plan of a live group from a file and from the options of the command line, which take precedence."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MEMBERS_MAX = 64
 MESSAGES = 10_000
 PROTOCOL = "single-phase"
 RATE = 200.0
-"""Messages a second of each sender, where faults are to happen meanwhile."""
+"""Messages per second of each sender, in a run with faults."""
 AFTERWARDS_S = 2.0
-"""For how long after the last fault is over."""
+"""How long the load lasts after the last fault is over."""
 JOIN_S = 60.0
-"""How long members that are all started here may take to come into their group, or back into it."""
+"""How long members that are all started here may take to join their group, or to rejoin it."""
 
 
 def override(
@@ -37,7 +37,7 @@ def override(
     clusters: str | None = None,
     **given: object,
 ) -> Plan:
-    """The plan with what the command line says instead, and single-phase where nobody says what to run."""
+    """The plan with the options of the command line, and single-phase if no protocol is given."""
     if protocol is not None:
         kept = plan.options if protocol == plan.protocol else {}
         plan = msgspec.structs.replace(plan, protocol=protocol, order=None, options=kept)
@@ -64,7 +64,7 @@ def make_plan(hosts: Path | None, members: int | None) -> Plan:
 
 
 def complete(plan: Plan, *, grow: bool) -> Plan:
-    """The plan with a load, and where it may `grow`, with all the processes that a service needs for its members."""
+    """The plan with a load and, if it may `grow`, with all the processes that a service needs for its members."""
     service = SERVICES.get(plan.protocol or "")
     if plan.messages is None:
         plan = msgspec.structs.replace(plan, messages=MESSAGES if service is None else service.messages)
@@ -79,8 +79,8 @@ def complete(plan: Plan, *, grow: bool) -> Plan:
 
 
 def losable_in(plan: Plan) -> range:
-    """Of a service, the processes without which the others go on; none, if it is no service or ends with them. The plan has
-    no processes yet but those of the members."""
+    """The processes of a service that it can survive losing; empty if it is not a service, or cannot survive any loss. The plan
+    must not have other processes than members yet."""
     service = SERVICES.get(plan.protocol or "")
     if service is None:
         return range(0)

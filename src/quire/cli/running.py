@@ -1,4 +1,4 @@
-"""The members of a live group on this machine, from their start to the run that they leave."""
+"""Runs the members of a live group on this machine, and collects the run that they record."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ Made = TypeVar("Made")
 
 _EXIT_INTERRUPTED = 130
 _PORT = 7000
-"""Of members that have a host of their own each."""
+"""The port of members that each have their own host."""
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_members(plan: Plan, hosts: Path | None, out: Path, *, force: bool, json: bool) -> LiveSummary:
-    """Run the members that are of this machine; the summary of the run, or an end with what is still missing of it."""
+    """Run the members of this machine; returns the summary of the run, or exits and tells which parts are still missing."""
     for member in range(len(plan.members)):
         plan.check(member)  # Before any process starts, find out whether all of them could.
     local = [member for member, address in enumerate(plan.members) if hosts is None or is_local(address)]
@@ -108,7 +108,7 @@ def _on_hosts(plan: Plan, made: Hosts) -> Plan:
 
 
 def _made_for(faults: Sequence[Fault], make: Callable[[], Made]) -> Made | None:
-    """What these faults need, if there are any."""
+    """What these faults require, made only if there are any."""
     try:
         return make() if faults else None
     except BadInput as error:
@@ -165,8 +165,8 @@ def _telling(fleet: FaultyFleet | FaultyService) -> Iterator[None]:
 
 
 class _Interruption:
-    """Ctrl-C has the members drain; a second one does not wait for that. From the first moment to the last, because there
-    is none at which a person may not change their mind."""
+    """On Ctrl-C, the members drain; a second Ctrl-C does not wait for that. Active from the first moment to the last, because a
+    user may interrupt at any time."""
 
     def __init__(self) -> None:
         self._came = False
@@ -215,7 +215,7 @@ def _watching(fleet: Fleet, plan: Plan, local: Sequence[int]) -> Iterator[None]:
 
 @contextmanager
 def _progress(plan: Plan, local: Sequence[int]) -> Iterator[Watch | None]:
-    """A bar a member on stderr for a person who watches; nothing for a file or another program."""
+    """One progress bar per member on stderr if it is a terminal; nothing for a file or another program."""
     if not sys.stderr.isatty():
         yield None
         return

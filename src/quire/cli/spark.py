@@ -1,4 +1,4 @@
-"""Where Spark runs, as every command that uses it is told: on this machine, on a cluster, or behind a Connect server."""
+"""The options for where Spark runs, for all commands that use it: on this machine, on a cluster, or over Spark Connect."""
 
 from __future__ import annotations
 

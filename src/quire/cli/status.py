@@ -1,4 +1,4 @@
-"""What a command is doing, for a person who watches."""
+"""Shows on a terminal what a command is doing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every run has in common, as rows of a table for people."""
+"""Table rows for the summary of a run, common to all kinds of runs."""
 
 from __future__ import annotations
 

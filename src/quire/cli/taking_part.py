@@ -1,4 +1,4 @@
-"""A member that a person started: what it shows meanwhile, and standard input and output as its messages."""
+"""Runs a member that a user started: shows its progress, and sends standard input and prints deliveries, line by line."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from quire.model.messages import Run
 _READ_BYTES = 1 << 16
 
 END = b""
-"""What a member sends when its input has ended; a line always has its newline."""
+"""The message that a member sends when its input has ended; a line always has its newline, so it is never empty."""
 
 
 async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool) -> tuple[Ended, bool]:
-    """Take part with the planned load, or with the lines of standard input where there is none. How it went, and whether it was
-    interrupted here: the group may also be closed by others."""
+    """Take part with the planned load, or with the lines of standard input if there is none. Returns how it ended, and whether
+    it was interrupted here, since the group may also be closed by others."""
     interrupted = False
 
     def heed(stop: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool)
 
 
 class _Lines:
-    """Standard input as a source of messages, and standard output as what takes them."""
+    """Sends the lines of standard input as messages, and writes deliveries to standard output."""
 
     def __init__(self, plan: Plan, me: int) -> None:
         self.sent = 0
@@ -80,7 +80,8 @@ class _Lines:
         self._over = asyncio.Event()
 
     async def send(self, group: Group | DynamicGroup) -> None:
-        """A thread reads, because a file or a terminal cannot be waited for otherwise, and it waits while the group does."""
+        """Read in a thread, because files and terminals cannot be awaited otherwise; it waits under the group's
+        backpressure."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._read, args=(group, loop), name="quire-input", daemon=True).start()
         await self._over.wait()
@@ -100,7 +101,7 @@ class _Lines:
         return member in self._ended
 
     def _read(self, group: Group | DynamicGroup, loop: asyncio.AbstractEventLoop) -> None:
-        # The group may have ended meanwhile, which whoever takes the deliveries is told.
+        # The group may have ended meanwhile; that is reported where deliveries are taken.
         with suppress(QuireError, CancelledError, RuntimeError):
             rest = b""
             while self._reads and (data := os.read(0, _READ_BYTES)):

@@ -1,8 +1,8 @@
-"""Have everything ready for the first use: `python -m quire.cli.warming`, once after an installation.
+"""Warms the caches for the first use: run `python -m quire.cli.warming` once after an installation.
 
-It imports some small logs, and audits a small run on Spark. That compiles the loops of both, whose machine code is kept, and
-has Java write down the classes that it has loaded (`pipeline/class_archive`). Whoever does not do this waits some seconds
-longer: for the loops at the first import and the first audit, for the classes at each.
+It imports some small logs, and audits a small run on Spark. That compiles the kernels of both, whose machine code is cached,
+and makes Java write an archive of the classes that it has loaded (`pipeline/class_archive`). Without this, some seconds are
+lost: for the kernels on the first import and the first audit, for the classes on each.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ _LOGS = {
     "names.jsonl": '{"host": "a", "sends": "m"}\n{"host": "b", "receives": "m"}\n',
     "spans.csv": "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,EndTimeUnixNano\nt,1,,a,1,4\nt,2,1,b,2,3\n",
 }
-"""What is imported: of each kind that has loops of its own."""
+"""The logs to import: one of each kind that has its own kernels."""
 
 
 def warm_up() -> None:
-    """Import and audit in processes of their own, at the same time. Java writes the archive when it ends, and this one goes
-    on."""
+    """Import and audit in separate processes, at the same time: Java writes the archive when it exits."""
     from quire.pipeline.class_archive import archive_for, make_archive
     from quire.pipeline.java import ensure_java
     from quire.simulation.config import SimulationConfig
@@ -65,7 +64,7 @@ def _import(folder: Path) -> None:
 
 
 def _audit(folder: Path) -> None:
-    """Audit the run whole and in pieces, read and write a little, and wait until Java has ended."""
+    """Audit the run in one piece and in segments, read and write a little, and wait until Java has exited."""
     from pyspark import SparkContext
     from pyspark.sql import functions as F  # noqa: N812
 

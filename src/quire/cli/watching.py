@@ -1,4 +1,4 @@
-"""A page about a run while it is made: `quire watch` in a process of its own, which ends with the run."""
+"""Shows a live page about a run while it goes on: starts `quire watch` in its own process, which ends with the run."""
 
 from __future__ import annotations
 

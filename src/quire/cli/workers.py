@@ -1,4 +1,4 @@
-"""Who performs the tasks of a command: this process where there is little to do, Spark everywhere else."""
+"""Chooses where the tasks of a command run: in this process if there is little to do, otherwise on Spark."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from quire.pipeline.tasks import Job, Runner
 
 FEW_EVENTS = 2_000_000
-"""Up to so many, an audit takes less time in this process than Spark takes to start."""
+"""Up to this many events, an audit in this process takes less time than Spark takes to start."""
 FEW_BYTES = 1 << 24
-"""The same, of logs to import."""
+"""The same limit for logs to import, in bytes."""
 
 
 class Workers(NamedTuple):
     run: Callable[[Job], Runner]
     spark: SparkSession | None
-    """None if they are this process."""
+    """None if tasks run in this process."""
 
 
 def is_small(layout: Layout) -> bool:
@@ -34,7 +34,7 @@ def is_small(layout: Layout) -> bool:
 
 @contextmanager
 def workers(where: str | None, *, small: bool, doing: str) -> Iterator[Workers]:
-    """Spark at the address that was requested; if none was, this process for what is small, else Spark on this machine."""
+    """Spark at the requested address; if there is none, this process if the work is small, else Spark on this machine."""
     from quire.pipeline.session import session
     from quire.pipeline.tasks import run_here, run_on
 

@@ -99,7 +99,7 @@ class Call:
 
         Raises CallAborted when it ended by an exception somewhere, which may be caught, and CallDied when it had to give
         way, which ends the caller too: the root is then tried again. Raises BadInput where the call makes no sense, and
-        TooLarge where its arguments, or what would have to be taken back of the tree, are too much.
+        TooLarge where its arguments, or what would have to be undone of the tree, are too much.
         """
         return self._executor.invoke(self.instance, targets, op, encode((args, kwargs)))
 

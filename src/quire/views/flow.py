@@ -10,7 +10,7 @@ from quire.views.stock import Stock
 
 
 class Flow:
-    """Of the member of this rank, in one view."""
+    """The flow control of the member of this rank, in one view."""
 
     def __init__(self, settings: GroupSettings, stock: Stock, knowledge: Knowledge, rank: int) -> None:
         self._outstanding, self._outstanding_bytes = settings.outstanding, settings.outstanding_bytes

@@ -181,7 +181,7 @@ class _Clock:
             latencies.add(np.maximum(of_origin[:, TIME_NS] - sent_ns, 0), of_origin[:, COUNT])
 
     def deliveries_per_s(self, statistics: Statistics) -> float:
-        """Of the slowest member, from its first event to its last delivery."""
+        """The throughput of the slowest member, from its first event to its last delivery."""
         rates = [
             int(statistics.delivered[process].sum()) * _SECOND_NS / max(ended_ns - self._began_ns[process], 1)
             for process, ended_ns in self._ended_ns.items()

@@ -239,7 +239,7 @@ class FaultyProcesses(ABC):
         if self._failure is not None:
             raise self._failure
 
-    # What is told.
+    # Reports.
 
     def tell(self, what: str, about: str) -> None:
         """Something happened, if the faults have begun."""

@@ -16,7 +16,7 @@ from quire.protocols.objects.queue import Copy, Key
 Status = Literal["ok", "aborted", "died"]
 
 TAKE_BACK_BYTES_MAX = 64 << 20
-"""How many bytes of arguments an instance remembers of calls that may have to be taken back."""
+"""How many bytes of arguments an instance remembers of calls that may have to be undone."""
 
 
 class Call(msgspec.Struct):
@@ -133,7 +133,7 @@ class Activity(msgspec.Struct):
         return next((call for call in self.open.values() if callee in call.waiting), None)
 
     def take_over(self, call: Call, response: Response) -> None:
-        """What a callee wants taken back, each once."""
+        """Add what a callee wants undone, each once."""
         known = {(undo.request, undo.object) for undo in (*call.undos, *self.dues)}
         call.undos += [undo for undo in response.undos if (undo.request, undo.object) not in known]
         self.dues += [undo for undo in response.dues if (undo.request, undo.object) not in known]
@@ -146,7 +146,7 @@ class Activity(msgspec.Struct):
             raise TooLarge("what a tree of calls may have to take back", size, TAKE_BACK_BYTES_MAX)
 
     def to_take_back(self, status: Status) -> tuple[tuple[Undo, ...], tuple[Undo, ...]]:
-        """What its caller must take back if it fails itself, and what in any case, earliest first in both."""
+        """What its caller must undo if that caller fails, and what in any case, earliest first in both."""
         if status != "ok":
             return (), (*self.dues, *self.undos)
         return tuple(self.undos), tuple(self.dues)

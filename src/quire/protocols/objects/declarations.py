@@ -25,7 +25,7 @@ class ObjectType(msgspec.Struct, frozen=True):
     leaves: frozenset[str] = frozenset()
     """The operations that call nobody, and so end by themselves."""
     undoable: frozenset[str] = frozenset()
-    """The operations whose effect is taken back when the call that they belong to fails later."""
+    """The operations whose effect is undone when the call that they belong to fails later."""
 
     @property
     def operations(self) -> tuple[str, ...]:

@@ -340,7 +340,7 @@ class ObjectNode(Node):
 
     def _end_call(self, now: int, activity: Activity, call: Call) -> None:
         del activity.open[call.call]
-        # A call that failed at one of its targets is taken back at the others, whatever becomes of its caller.
+        # A call that failed at one of its targets is undone at the others, whatever becomes of its caller.
         (activity.dues if call.failed else activity.undos).extend(call.undos)
         if activity.queued and not activity.open:
             self._call(now, activity, activity.queued.pop(0))

@@ -105,9 +105,9 @@ class Response(Content, frozen=True, tag="response"):
     status: Literal["ok", "aborted", "died"]
     payload: bytes
     undos: tuple[Undo, ...] = ()
-    """To be taken back if the receiver fails."""
+    """To be undone if the receiver fails."""
     dues: tuple[Undo, ...] = ()
-    """To be taken back whatever the receiver does."""
+    """To be undone whatever the receiver does."""
     own: bool = False
     """It died of its own tree, which must be split."""
 

@@ -50,9 +50,9 @@ class Client(Node):
         self.context: Context = {}
         self.stable: Context = {}
         self.unstable: Context = {}
-        """Of groups to which this client sent: its last number there, until everybody is known to have delivered it."""
+        """For each group that this client sent to: its last number there, until that is stable (delivered by all members)."""
         self.views: dict[str, tuple[int, ...]] = {}
-        """Of the groups in which the client is, who is in them."""
+        """The members of each group that the client is in."""
         self.viewed: dict[str, int] = {}
         """As of which number."""
         self.at = ""

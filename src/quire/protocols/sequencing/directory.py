@@ -55,7 +55,7 @@ class Directory(Node):
         self.permissions = Permissions(sequencers, address)
         self.locations: dict[str, int] = {}
         self.entries: dict[str, dict[int, int]] = {}
-        """Who is in each group or may be about to be, with the request that said so."""
+        """The clients that are, or may be about to be, in each group, each with the request by which it was entered."""
         self.over: dict[str, dict[int, int]] = {}
         """Requests up to here of a client are over: a late copy makes no new entry."""
         self.lost: set[str] = set()

@@ -11,7 +11,7 @@ from quire.protocols.sequencing.notices import Failed, Found
 class Locations:
     def __init__(self, directory: int) -> None:
         self.known: dict[str, int] = {}
-        """Whom to ask about each group."""
+        """The sequencer to ask about each group."""
         self._directory = directory
         self._asked: dict[str, wire.Create | wire.Lookup] = {}
         """Groups about which the directory was asked, and how."""

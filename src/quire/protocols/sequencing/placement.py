@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 Members = Mapping[str, Iterable[int]]
-"""Who is, or may be about to be, in each group."""
+"""The clients that are, or may be about to be, in each group."""
 Locations = Mapping[str, int]
 """The sequencer of each group."""
 

@@ -62,7 +62,7 @@ class Sequencer(Numbering):
         """Groups that began here; a late copy must not found one again that has moved away."""
         self.evicted: set[int] = set()
         self._marks: dict[str, tuple[int, int, int]] = {}
-        """Of each group: a time, how far it was numbered then, and how far at the time before."""
+        """For each group: a time, how far it was numbered then, and how far at the time before."""
         self._now = 0
         self._tick_at: int | None = None
         self._handlers: dict[type[Packet], Callable[[int, Any], Effects]] = {

@@ -27,7 +27,7 @@ Draw = Callable[[], float]
 """Returns a random number from 0 up to 1, from a stream that the driver of the node has chosen."""
 
 REFUSALS_MAX = 2
-"""Who was refused so often, and is refused once more, claims whatever key it may come to ask for."""
+"""A transaction that was refused so often, and is refused once more, claims all keys that it may come to ask for."""
 
 Effect = TypeVar("Effect")
 

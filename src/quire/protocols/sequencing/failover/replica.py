@@ -65,7 +65,7 @@ class Replica:
         self._rebuilding: Rebuilding | None = None
         """At a primary that is not live and has no state: how it gets one."""
         self._synced = False
-        """Of a backup: whether it has the state with which the epoch began."""
+        """For a backup: whether it has the state with which the epoch began."""
         self._pieces: list[bytes] = []
         """At a primary that is not live, the state with which the epoch begins; at a backup, what has come of it."""
         self._taken: dict[Name, int] = {}

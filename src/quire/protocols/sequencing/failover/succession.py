@@ -20,7 +20,7 @@ class Succession:
         self.units = tuple(units)
         self.configurations: dict[int, Configuration] = {}
         self.live: dict[int, tuple[Name, ...]] = {}
-        """Who took part in the last live epoch of each unit."""
+        """The processes that took part in the last live epoch of each unit."""
         self.version = 0
         self.waiting: set[int] = set()
         """Units that nobody may run now."""

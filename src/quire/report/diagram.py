@@ -23,8 +23,8 @@ _OFFSETS_MAX = 50_000
 def data(
     window: Window, happened: Sequence[Happened] = (), ended: Sequence[int] = (), hosts: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The window as plain lists for the page: one value a mark, names by their number in a list of names; what happened to
-    members of views; and of whom the end is drawn, because they crashed."""
+    """The window as plain lists for the page: one value per mark, with names as indices into a list; the view events; and the
+    crashed members whose end is drawn."""
     marks, rows = window.marks, window.marks.rows
     process, origin, seq = (numbers(rows, name)[0].tolist() for name in ("process", "origin", "seq"))
     lamport, ordered = numbers(rows, "lamport")
@@ -63,7 +63,7 @@ def data(
 
 
 def _offsets(window: Window) -> dict[int, list[int]]:
-    """By the number of the mark, the times of its messages after its first, as far as they are not too many."""
+    """By mark, the times of its messages relative to the first, up to the limit."""
     known: dict[int, list[int]] = {}
     left = _OFFSETS_MAX
     for mark, offsets in enumerate(window.marks.offsets_ns):
@@ -74,7 +74,7 @@ def _offsets(window: Window) -> dict[int, list[int]]:
 
 
 def _names(rows: pa.Table, column: str) -> dict[str, Any] | None:
-    """The names in a column, and for each row the number of its own, -1 for none; None where there are none at all."""
+    """The distinct names in a column, and each row's index into them (-1 for none); None if the column has no names."""
     values: Any = rows[column].combine_chunks()
     if not isinstance(values, pa.DictionaryArray):
         values = values.dictionary_encode()

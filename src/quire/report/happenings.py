@@ -22,7 +22,7 @@ _BOUNDS = {
     Happening.BLOCKED: "block",
     Happening.UNBLOCKED: "block",
 }
-"""What begins and ends which kind of stretch of a member's line; everything else a stay in a view."""
+"""Which events begin and end which kind of section on a member's line; all others belong to a stay in a view."""
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -30,16 +30,16 @@ class Happened(msgspec.Struct, frozen=True):
     pos: int
     op: str
     number: int
-    """Of the view."""
+    """The number of the view."""
     text: str
-    """Of an installed view its members, of a restart how many messages were kept."""
+    """For an installed view, its members; for a restart, how many messages were kept."""
     incarnation: str
     others: tuple[int, ...]
     """The members of an installed view; or those from which the process is cut off, or that it can reach again."""
 
 
 def read_happenings(run: str, groups: Sequence[RowGroup]) -> list[Happened]:
-    """All that these row groups tell of members of views."""
+    """Read all view events in these row groups."""
     found = []
     with TraceReader(run) as reader:
         for _, table in reader.read_each(groups, _COLUMNS):
@@ -54,7 +54,7 @@ def read_happenings(run: str, groups: Sequence[RowGroup]) -> list[Happened]:
 
 
 def within(window: Window, found: Sequence[Happened]) -> list[Happened]:
-    """What is in the window, and before that, of each member drawn, the last of each kind."""
+    """The events in the window and, for each member drawn, the last event of each kind before it."""
     process, pos = (numbers(window.marks.rows, name)[0] for name in ("process", "pos"))
     shown: list[Happened] = []
     for member in window.members:
@@ -71,7 +71,7 @@ def within(window: Window, found: Sequence[Happened]) -> list[Happened]:
 
 
 def ended(window: Window, layout: Layout) -> list[int]:
-    """Those of the crashed processes whose last event is in the window."""
+    """The crashed processes whose last event is in the window."""
     process = numbers(window.marks.rows, "process")[0]
     lasts = {group.process: group.first_pos + group.rows - 1 for group in layout.groups}
     return [

@@ -38,11 +38,11 @@ class Marks(msgspec.Struct, frozen=True):
     until_ns: Integers
     """The time of the last event of each mark."""
     payload_bytes: Integers
-    """Of all its messages together."""
+    """The payload bytes of all its messages together."""
     cut: Flags
-    """Whether the mark may go on outside of what was read."""
+    """Whether the mark may extend beyond what was read."""
     offsets_ns: list[list[int] | None]
-    """How long after the first event of a mark each of its events happened; None where that was at the same time."""
+    """The times of a mark's events relative to its first; None if all happened at the same time."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -100,7 +100,7 @@ def _begins(rows: pa.Table, kind: npt.NDArray[np.int8], alone: Collection[tuple[
         one = np.any([(process == member) & (pos == number) for member, number in alone], axis=0)
         separate |= one
         separate[1:] |= one[:-1]
-    # Many messages at one instant are a run as the protocol made it, and no other messages join it.
+    # Many messages at one instant are a batch made by the protocol; no other messages are combined with it.
     instant = separate | (np.diff(numbers(rows, "time_ns")[0], prepend=-1) != 0)
     run = _length_of_each(instant) >= TOGETHER_MIN
     separate[1:] |= instant[1:] & (run[1:] | run[:-1])
@@ -108,7 +108,7 @@ def _begins(rows: pa.Table, kind: npt.NDArray[np.int8], alone: Collection[tuple[
 
 
 def _length_of_each(begins: Flags) -> Integers:
-    """For each event, how many there are from one beginning to the next around it."""
+    """For each event, the length of the section around it, from one beginning to the next."""
     lengths = np.diff(np.flatnonzero(begins), append=len(begins))
     return np.repeat(lengths, lengths)
 
@@ -127,7 +127,7 @@ def _ends(rows: pa.Table) -> dict[int, tuple[int, int]]:
 
 
 def _at_an_edge(process: Integers, ends: dict[int, tuple[int, int]], log_lengths: dict[int, int]) -> Flags:
-    """Which marks are the first of a process whose log begins earlier, or the last of one whose log goes on."""
+    """Which marks are the first of a process whose log begins earlier, or the last of one whose log continues."""
     earlier = np.array([ends[each][0] > 0 for each in process.tolist()])
     later = np.array([ends[each][1] + 1 < log_lengths[each] for each in process.tolist()])
     opens, closes = np.diff(process, prepend=-1) != 0, np.diff(process, append=-1) != 0

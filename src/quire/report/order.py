@@ -23,9 +23,9 @@ class Event(NamedTuple):
     origin: int
     seq: int
     at: int
-    """Logical time, or another number by which events of different processes are ordered when nothing else orders them."""
+    """The logical time, or another number that orders events of different processes if nothing else does."""
     messages: int = 1
-    """How many messages in a row, from `seq` on, this event is about."""
+    """How many consecutive messages, from `seq` on, this event is about."""
 
     @property
     def last(self) -> int:
@@ -33,7 +33,7 @@ class Event(NamedTuple):
 
 
 class _Sends:
-    """Where each message was sent first, by its sender."""
+    """The event of each message's first send by its sender."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._by_origin: dict[int, tuple[list[int], list[int], list[int]]] = {}

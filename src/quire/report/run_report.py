@@ -50,7 +50,7 @@ def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness",
 
 
 def _first_witness(audit: Audit | None) -> Witness | None:
-    """That of the violation that matters most: of what was expected, if any, else of anything."""
+    """The witness of the most important violation: of an expected guarantee, if any, else of any."""
     if audit is None:
         return None
     violated = [(g, check) for g, check in audit.checks.items() if check.verdict == Verdict.VIOLATED and check.witness]

@@ -23,7 +23,7 @@ BINS = 240
 
 
 class PacketCost(msgspec.Struct):
-    """Of one type of packet: how many, their copies, and the bytes of their headers, once and in every copy."""
+    """The cost of one packet type: packets, copies, and total header bytes, counted once per packet and once per copy."""
 
     packets: int = 0
     copies: int = 0
@@ -32,7 +32,7 @@ class PacketCost(msgspec.Struct):
 
 
 class Scan:
-    """What was found. `axis` is `time_ns`, or `lamport` where the trace has no times."""
+    """The result of a scan. `axis` is `time_ns`, or `lamport` if the trace has no times."""
 
     def __init__(self, members: int) -> None:
         self.members = members
@@ -51,11 +51,12 @@ class Scan:
         self.backwards = 0
         """Deliveries that the clocks put before their sends."""
         self.on_the_way: Integers = np.zeros((members, BINS), np.int64)
-        """How many messages were sent to each member and not delivered there, at the end of each part of the time."""
+        """For each member and time bin, how many messages were sent to it and not yet delivered at the end of the bin."""
         self.viewed: list[RowGroup] = []
-        """The row groups that tell of views."""
+        """The row groups that contain view events."""
         self.held_back: Integers | None = None
-        """How many were received by each member and delivered there only later; None where the trace has no receipts."""
+        """For each member and time bin, how many messages were received but not yet delivered; None if the trace has no
+        receipts."""
 
 
 def scan(layout: Layout) -> Scan:
@@ -96,7 +97,7 @@ def _bins(found: Scan, times: Integers) -> Integers:
 
 
 class _Times:
-    """When each message was sent, or received, by some number of its link and its own."""
+    """When each message was sent or received, by a number for its link and its own number."""
 
     def __init__(self) -> None:
         self._parts: dict[int, list[tuple[Integers, Integers]]] = {}
@@ -179,7 +180,7 @@ def _add_waits(found: Scan, waits: Integers, *, own: bool) -> None:
 
 
 def _add_holds(found: Scan, reader: TraceReader, groups: Sequence[RowGroup], received: _Times, changes: Integers) -> None:
-    """Where receipts were recorded, how long each message was held back after its own."""
+    """If receipts were recorded: how long each message was held back after its receipt."""
     if not received or found.axis != "time_ns":
         return
     for group, table in reader.read_each(groups, ("kind", "origin", "seq", found.axis)):
@@ -190,7 +191,7 @@ def _add_holds(found: Scan, reader: TraceReader, groups: Sequence[RowGroup], rec
             mine = origin == source
             since, known = received.look_up(group.process * found.members + source, seq[mine])
             until = time[mine][known]
-            # What a member only relays it receives and never delivers: that is not held back.
+            # A message that a member only relays is received and never delivered: it does not count as held back.
             changes[group.process] += np.bincount(_bins(found, since), minlength=BINS)
             changes[group.process] -= np.bincount(_bins(found, until), minlength=BINS)
             if len(until):

@@ -28,24 +28,24 @@ EVENTS = 2_000
 EVENTS_MAX = 50_000
 MEMBERS_MAX = 128
 ROWS_MAX = 2_000_000
-"""A window ends where about so many rows were read, even if they are few marks; that bounds memory and time."""
+"""A window ends once about this many rows were read, even if they give few marks; that bounds memory and time."""
 _COLUMNS = tuple(name for name in SCHEMA.names if name not in ("run", "fanout", "header_bytes"))
 _WIDER = 4
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """Marks and packets, process by process in local order; no packets where there are too many to draw."""
+    """Marks and packets, by process in local order; no packets if there are too many to draw."""
 
     marks: Marks
     packets: pa.Table
     description: str
-    """For people: which part of the trace this is."""
+    """Which part of the trace this is, for display."""
     members: tuple[int, ...]
     """The processes that are drawn."""
 
 
 class Centre(msgspec.Struct, frozen=True):
-    """A logical time, and what is there."""
+    """A logical time, and a description of what is there."""
 
     lamport: int
     description: str
@@ -71,7 +71,7 @@ def find_messages(layout: Layout, messages: Sequence[MessageId]) -> list[Found]:
 
 
 def find_centre(layout: Layout, wanted: str | MessageId | int, witness: Sequence[LoggedEvent]) -> Centre:
-    """Where to look; raises BadInput if there is no such message."""
+    """The centre of the window; raises BadInput if there is no such message."""
     low, high = _bounds(layout)
     match wanted:
         case int():
@@ -139,11 +139,11 @@ def _lamport_at(layout: Layout, event: LoggedEvent) -> int:
 
 
 Reader = Callable[[int], tuple[pa.Table, bool]]
-"""Reads about so many rows, process by process, and says whether they are all there are."""
+"""Reads about this many rows, by process, and returns whether these are all."""
 
 
 def _widen(layout: Layout, read: Reader, events: int, alone: Collection[tuple[int, int]]) -> tuple[Marks, pa.Table, bool]:
-    """At least so many marks, if there are and they are within reach, with their packets, and whether they are all."""
+    """Read until there are at least this many marks, if possible; returns them with their packets, and whether they are all."""
     lengths: dict[int, int] = {}
     for group in layout.groups:
         lengths[group.process] = lengths.get(group.process, 0) + group.rows
@@ -173,7 +173,7 @@ def _by_time(layout: Layout, centre: int) -> Reader:
 
 
 def _beginnings(layout: Layout) -> Reader:
-    """Of a trace without logical times, the same share of the beginning of every log."""
+    """For a trace without logical times: reads the same share of the beginning of every log."""
 
     def read(wanted: int) -> tuple[pa.Table, bool]:
         share = min(1.0, wanted / layout.rows)
@@ -196,7 +196,8 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _range_of(layout: Layout, centre: int, events: int) -> tuple[int, int]:
-    """Logical times around the centre between which, by the footers, so many events lie; all of them if there are fewer."""
+    """The range of logical times around the centre that, by the footers, holds this many events; everything if there are
+    fewer."""
     rows = np.array([group.rows for group in layout.groups], np.float64)
     low = np.array([group.low for group in layout.groups], np.float64)
     span = np.array([group.high for group in layout.groups], np.float64) - low + 1

@@ -25,13 +25,13 @@ class _Mark(NamedTuple):
     pos: int
     kind: int
     message: MessageId | None
-    """None of what is about no message: a change of membership."""
+    """None for an event that is about no message: a change of membership."""
     label: str
     lamport: int
 
 
 def named(check: Check) -> tuple[MessageId, ...]:
-    """The messages that a check's witness speaks of."""
+    """The messages that a check's witness mentions."""
     return () if check.witness is None else check.witness.names
 
 
@@ -47,7 +47,7 @@ def draw(check: Check, found: Sequence[Found], hosts: Sequence[str] = ()) -> Htm
     marks = _marks(witness, members, found)
     if not marks:
         return None
-    # What a member saw it saw after it was sent, as if it had been delivered.
+    # A view of a message comes after its send, like a delivery.
     order = [
         Event(mark.process, RECEIVE if mark.kind == VIEW else mark.kind, *(mark.message or (-1, -1)), mark.lamport)
         for mark in marks

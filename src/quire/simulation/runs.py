@@ -91,21 +91,21 @@ class Run(ABC):
     def groups(self) -> Mapping[str, tuple[int, ...]]: ...
 
     remote_since: ClassVar[Literal["sending", "receipt"]] = "sending"
-    """From when latency elsewhere than at the origin is taken."""
+    """From when latency at other members than the origin is measured."""
 
     def header_entries(self) -> int | None:
-        """Counts of messages in the headers of all copies; None where nobody counts them."""
+        """The number of message counters in the headers of all copies; None if not counted."""
         return None
 
     def arrivals(self) -> Arrivals | None:
-        """Packets that were sent to each member; None where nobody counts them."""
+        """Packets that were sent to each member; None if not counted."""
         return None
 
     def link_packets(self) -> dict[str, int]:
         return {}
 
     def settings(self) -> dict[str, object]:
-        """What only this run can say of how it was set up."""
+        """Settings that are specific to this kind of run."""
         return {}
 
     def details(self) -> dict[str, object]:
@@ -115,7 +115,7 @@ class Run(ABC):
         return ()
 
     def take(self, log: EventLog, writer: RunWriter | None, *, everything: bool) -> None:
-        """Count what was recorded and write it, if it is much or `everything` is asked for."""
+        """Add the recorded events to the statistics and write them, once there are many, or if `everything` is set."""
         if everything or log.pending() >= _KEEP_RECORDS:
             records = as_records(log.take())
             self.statistics.absorb(log.process, log.names, records)

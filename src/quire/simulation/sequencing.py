@@ -41,12 +41,11 @@ class Member:
         self.to_join = list(groups)
         self.views: dict[str, tuple[int, ...]] = {}
         self.left = 0
-        """How many messages it has not sent."""
+        """How many messages it still has to send."""
         self.due: Iterator[int] = iter(())
         self.targets: Iterator[str] = iter(())
         self.sent: dict[int, tuple[int, int]] = {}
-        """Own runs by their first message: when they were sent, and their records, until it is known who is
-        to deliver them."""
+        """Its own sends by first message number: the time and the record of each, until the destinations are known."""
         self.full = False
         self.returns: list[str] = []
         """Groups that it left and will join again."""
@@ -76,13 +75,13 @@ class Ring(Scenario):
         self._random = stream(config.seed, "changes")
         self._body = payload(config.workload.size)
         self._outside = sum(len(inside) for inside in self._groups.values())
-        """How many joins are missing before anybody sends."""
+        """How many joins are outstanding before sending begins."""
         self._unsent = 0
         self._pending = 0
-        """Changes and moves that are still to come."""
+        """How many changes and moves are still to come."""
         self._sent_at: dict[tuple[int, int], int] = {}
         self._missing = 0
-        """Deliveries that are known to be due and have not taken place."""
+        """How many deliveries are known to be due and have not taken place."""
 
     def _nodes(self) -> tuple[Sequence[Client], Sequence[Node]]:
         """The clients, and everybody else."""

@@ -17,7 +17,7 @@ from quire.simulation.inbox import Inbox
 from quire.trace.log import Address, EventLog
 
 Submission = tuple[Run, tuple[int, ...] | None]
-"""What an application sends, and to whom; None is everybody."""
+"""The messages that an application sends, and their destinations; None for everybody."""
 
 
 class Site:
@@ -33,43 +33,43 @@ class Site:
         self.log = log
         self.write = log.write
         self._others: tuple[int, ...] | None = None
-        # Where messages may go to some members only, whoever delivers one is not told to whom else it went.
+        # If messages may be addressed to some members only, a member that delivers one does not know its other destinations.
         self.delivered_from = log.address(Address()) if protocol.addressed else 0
         """The address in the records of deliveries here."""
         self.clock = 0
         self.next_number = 0
         self.receipts: dict[int, int] = {}
-        """When each run came here that is not yet delivered; for its own runs, when they were submitted."""
+        """When each undelivered batch of messages was received here or, for its own, submitted."""
         self.parts: dict[int, int] = {}
-        """How much of each run of several messages is not yet delivered."""
+        """How many messages of each batch of several are not yet delivered."""
         self.inbox: Inbox[Submission, Parcel] = Inbox()
         self.stalled: dict[int, deque[Parcel]] = {}
-        """What is left on the links from which the protocol takes nothing until it has delivered something."""
+        """Parcels waiting on links from which the protocol takes nothing until it has delivered something (backpressure)."""
         self.deaf: set[int] = set()
         """The members that broke the protocol, whose links are closed."""
         self.watch: Callable[[int, int], None] | None = None
         self.paused = self.blocked = self.waking = self.busy = self.alert = False
 
     def note(self, key: int, count: int, now_ns: int) -> None:
-        """A run of so many messages came, or was submitted; what counts is when it first did."""
+        """Note when `count` messages were first received or submitted."""
         self.receipts.setdefault(key, now_ns)
         if count > 1:
             self.parts.setdefault(key, count)
 
     def forget(self, key: int) -> None:
-        """What was noted is not awaited here."""
+        """Drop what was noted: it will not be delivered here."""
         del self.receipts[key]
         self.parts.pop(key, None)
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Everybody else, made when it is first needed: in a large group that relays, it never is."""
+        """All other members, computed when first needed: in a large group that relays, it never is."""
         if self._others is None:
             self._others = tuple(member for member in range(self.protocol.members) if member != self.member)
         return self._others
 
     def refresh(self) -> None:
-        """Set the flags after a change of what they are made of."""
+        """Recompute the flags after a change of state."""
         waits = bool(self.stalled or self.deaf) or (self.blocked and self.protocol.wakes_on_packets)
         self.busy = self.paused or waits
         self.alert = self.blocked or bool(self.stalled) or self.watch is not None

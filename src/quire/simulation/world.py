@@ -53,7 +53,7 @@ class SimulatedHost(EventRecorder):
         return self.world.now
 
     def begin_again(self, node: Node) -> None:
-        """Another node replaces the one that is gone."""
+        """Replace a node that is gone by another."""
         if not self.gone or node.address != self.node.address:
             raise ValueError(f"only a node of address {self.node.address} can follow the one there, after it crashed")
         self.node, self.gone, self._alarm = node, False, None
@@ -66,7 +66,7 @@ class SimulatedHost(EventRecorder):
 
     def _set_alarm(self) -> None:
         due = self.node.due()
-        # An alarm that is already set for an earlier time sets the next one when it rings.
+        # An alarm that is already set for an earlier time sets the next one when it fires.
         if due is not None and not self.gone and (self._alarm is None or due < self._alarm):
             self._alarm = due = max(due, self.world.now)
             self.world.at(due, self._ring, due)
@@ -96,7 +96,7 @@ class World:
         return self.settle(SimulatedHost(self, node, on_notice))
 
     def settle(self, host: Host) -> Host:
-        """Somebody's host comes to the next address."""
+        """Place a host at the next address."""
         if host.node.address != len(self.hosts):
             raise ValueError(f"the next address is {len(self.hosts)}, not {host.node.address}")
         self.hosts.append(host)
@@ -124,11 +124,11 @@ class World:
         self.hosts[address].gone = True
 
     def restart(self, address: int, node: Node) -> None:
-        """Somebody comes back at the address of one that crashed."""
+        """Start a new node at the address of one that crashed."""
         self.hosts[address].begin_again(node)
 
     def run(self, until_ns: int, done: Callable[[], bool] = lambda: False) -> bool:
-        """Until `done`, asked after every event, or until that time; returns whether it was done."""
+        """Run until `done`, which is checked after every event, or until that time; returns whether it was done."""
         while self._heap and not done():
             time, _, act, item = self._heap[0]
             if time > until_ns:
@@ -143,7 +143,7 @@ class World:
         return bool(self._heap)
 
     def idle(self, hosts: Iterable[SimulatedHost] | None = None) -> bool:
-        """Whether nothing is unfinished at these nodes (all of them), whatever is still on the way."""
+        """Whether nothing is unfinished at these nodes (by default all), regardless of packets in flight."""
         return all(host.gone or host.node.idle() for host in hosts or self.hosts)
 
 

@@ -45,7 +45,7 @@ class SweepInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What one cell gave: its quantities, or a sentence that says why there are none."""
+    """The result of one cell: its quantities, or a sentence that says why there are none."""
 
     cell: str
     row: Row
@@ -85,7 +85,7 @@ class SweepStore:
         self.directory = directory
         self._grid = grid
         self._home = directory / _REPLACEMENT if force and is_sweep(directory) else directory
-        """What is measured again is a sweep of its own until it is complete: the old results stay, and it can be resumed."""
+        """A replacement is a separate sweep until it is complete: the old results stay, and the new sweep can be resumed."""
         with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
             self._lock = (directory / ".lock").open("w")
@@ -124,7 +124,7 @@ class SweepStore:
         return [cell for cell in self._grid.cells if cell not in self._found or self._found[cell]["error"] is not None]
 
     def add(self, measured: Iterable[Measured]) -> None:
-        """Keep what was measured, from now on."""
+        """Add results, and write them to disk at once."""
         rows = [self._row(each) for each in measured]
         if not rows:
             return
@@ -164,7 +164,7 @@ class SweepStore:
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file that is there whole or not at all."""
+    """Write a file atomically."""
     work = path.with_name(f".{path.name}.part")
     with writing(path):
         write(work)
@@ -206,8 +206,7 @@ def _check_directory(directory: Path, grid: Grid, *, force: bool) -> None:
 
 
 def sweep_parts(directory: Path) -> list[str]:
-    """The files of which the sweep in this directory consists; raises BadInput where there is none, and where something else is
-    among its results."""
+    """The files of the sweep in this directory; raises BadInput if there is none, or if other files are among its results."""
     _read_info(directory)
     results = sorted(path for path in (directory / _RESULTS).glob("*.parquet") if not path.is_dir())
     for path in results:
@@ -242,7 +241,7 @@ def _read_info(directory: Path) -> SweepInfo:
 
 
 def _read_results(directory: Path) -> dict[str, dict[str, Any]]:
-    """The last word on each cell: a result rather than an error, where it was tried more than once."""
+    """The final result of each cell: a result rather than an error, if it was tried more than once."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((directory / _RESULTS).glob("*.parquet")):
         for row in _read_rows(path):

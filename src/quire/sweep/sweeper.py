@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORKERS_ELSEWHERE = 16
-"""How many tasks are offered at once where the size of the cluster is not known; more than it has cores only queue."""
+"""How many tasks are submitted at once if the size of the cluster is not known; tasks beyond its cores only queue."""
 
 Progress = Callable[[int, int], None]
-"""Is told how many cells are finished, and how many there are."""
+"""Called with the number of finished cells, and of all cells."""
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def sweep(
 
 
 def sweep_on(spark: SparkSession, store: SweepStore, grid: Grid, progress: Progress | None = None) -> SweepResult:
-    """The same into a store that the caller holds."""
+    """Like `sweep`, into an open store."""
     return sweep_into(store, grid, run=run_on(spark, CHUNKS), workers=workers_of(spark), progress=progress)
 
 
@@ -68,7 +68,7 @@ def workers_of(spark: SparkSession) -> int:
 
 
 def sweep_into(store: SweepStore, grid: Grid, *, run: Runner, workers: int, progress: Progress | None = None) -> SweepResult:
-    """The same with any way to run tasks, from several threads at once."""
+    """Like `sweep_on`, with any task runner, which is called from several threads at once."""
     began = time.perf_counter()
     todo = store.unfinished()
     before = len(grid.cells) - len(todo)

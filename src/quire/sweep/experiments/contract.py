@@ -17,7 +17,7 @@ Row = dict[str, float | None]
 
 
 class Quantity(NamedTuple):
-    """`of` takes the cell and what its run returned."""
+    """A measured quantity. `of` computes it from the cell and the result of its run."""
 
     name: str
     unit: str
@@ -36,9 +36,9 @@ class Experiment(NamedTuple):
     measure: Callable[[Any], Any]
     """Runs the cell; what it returns is handed to the quantities."""
     work: Callable[[Any], float]
-    """About how much work a cell is, in any unit: the share of a cell in a task is chosen by it."""
+    """An estimate of the work of a cell, in any unit, from which the sizes of tasks are chosen."""
     choices: Callable[[str], Sequence[str] | None] = lambda _: None
-    """For a setting, what the word `all` stands for; None where it stands for itself."""
+    """For a setting, the values that the word `all` stands for; None if it stands for itself."""
 
     def run(self, cell: Any) -> Row:
         """The quantities of one cell."""

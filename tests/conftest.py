@@ -32,7 +32,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 # How long an example takes says nothing on a machine that does other things, too.
-settings.register_profile("quire", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quire", deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quire")
 
 

@@ -134,7 +134,7 @@ MUTATIONS = [
         name="M3: a sequencer takes back what it gives away when that takes long",
         module="protocols/sequencing/moves.py",
         right="effects += self._transfers(op, giving) if giving.leaving else self._polls()",
-        wrong="[self.phase.pop(group, None) for group in giving.groups]",
+        wrong="self.phase, self.giving = {}, {}",
         tests=(TOTAL,),
     ),
     Mutation(

@@ -31,8 +31,8 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="what most have delivered is kept no more",
         module="views/knowledge.py",
-        right="min([row[origin] for row in self.delivered])",
-        wrong="sorted([row[origin] for row in self.delivered])[(len(self.delivered) - 1) // 2]",
+        right="map(min, *delivered) if",
+        wrong="map(lambda *rows: sorted(rows)[(len(rows) - 1) // 2], *delivered) if",
         tests=(f"{KEEPING}::test_trim_quorum",),
     ),
     Mutation(

@@ -203,10 +203,7 @@ OVER_CONNECTIONS = [
         module="views/peers.py",
         right="        return self._doubts[theirs.life] <= _DOUBTS_MAX\n",
         wrong="        return False\n",
-        tests=(
-            f"{PROCESS}::TestLives::test_an_introduction_that_comes_late_changes_nothing",
-            f"{PROCESS}::TestLives::test_a_run_in_which_that_happened",
-        ),
+        tests=(f"{PROCESS}::TestLives::test_an_introduction_that_comes_late_changes_nothing",),
     ),
     Mutation(
         name="a process takes the place of one that was started later",

@@ -1,17 +1,17 @@
-"""Calls of objects in segments of logical time: each is judged with what happens shortly before it and after it.
+"""Judges calls of objects in segments of logical time, each read with some margin before and after it.
 
 Whether one message significantly precedes another is decided by what happens between the two sends. So if every message is
-delivered within a *reach* of its send, and every instance ends within a reach of its beginning, whatever is to be known of a
-delivery happens near it, and the segment in which it is can tell:
+delivered within a *reach* of its send, and every instance ends within a reach of its beginning, everything that matters for a
+delivery happens near it, and its segment can judge it:
 
 - a delivery that comes too early is at most one reach after its send, and so is the one that it should have followed, which was
   sent before it and delivered after it: both sends, both deliveries, and all between them, lie within one reach of the former;
 - an instance that ended there began at most one reach before that;
 - if two destinations begin two requests in different orders, all four deliveries lie within four reaches of each other.
 
-So a segment is read with four reaches on either side. It tells whether its own events keep to the reach; if those of all
-segments do, their findings together are those of the trace, and otherwise one task judges all of it. Names of instances, and
-those that the messages of one request share, are not used again later (docs/trace.md).
+So a segment is read with four reaches on either side, and reports whether its own events keep within the reach. If those of all
+segments do, their findings together are those of the trace; otherwise one task judges the whole trace. Names of instances, and
+those that the messages of one request share, are not reused later (docs/trace.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SIDE = 4
 
 
 class TimeSegment(msgspec.Struct, frozen=True):
-    """From `low` up to before `high`; None is no bound."""
+    """The logical times from `low` up to before `high`; None means no bound."""
 
     number: int
     low: int | None
@@ -57,10 +57,10 @@ class Sent(msgspec.Struct, frozen=True, order=True):
 
 
 class CallPart(msgspec.Struct, frozen=True):
-    """What a segment says that only means something together with what the others say."""
+    """What a segment reports for the joint verdict; it is conclusive only once all segments are joined."""
 
     fits: bool = True
-    """Whether its events keep to the reach, and its logical times are right."""
+    """Whether its events keep within the reach, and its logical times are correct."""
     instances: int = 0
     operations: int = 0
     """How many events do not name them."""
@@ -92,7 +92,7 @@ class CallPart(msgspec.Struct, frozen=True):
 
 
 def cut_by_time(layout: Layout, pieces: int | None = None) -> tuple[TimeSegment, ...]:
-    """The segments of the trace; none where it cannot be cut."""
+    """The segments of the trace; empty if it cannot be cut."""
     pieces = pieces or -(-layout.rows // ROWS_PER_SEGMENT)
     if not layout.timed or pieces < 2:
         return ()
@@ -107,7 +107,7 @@ class SegmentRows(NamedTuple):
     """Sends and deliveries."""
     times: np.ndarray
     own: np.ndarray
-    """Which of them are of the segment itself."""
+    """Which of them belong to the segment itself."""
     ordered: bool
 
 
@@ -148,7 +148,7 @@ def arrange_segment(found: SegmentRows, segment: TimeSegment, declared: Conflict
 
 
 def _find_sent(calls: Calls, segment: TimeSegment) -> list[Sent] | None:
-    """What each process sends in the segment; None if a number near it is left out or comes again."""
+    """What each process sends in the segment; None if a message number near it is skipped or repeated."""
     sent = []
     for process, (low, high) in enumerate(pairwise(calls.start.tolist())):
         events = low + np.flatnonzero((calls.kind[low:high] == SEND) & (calls.origin[low:high] == process))

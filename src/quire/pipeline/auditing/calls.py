@@ -1,4 +1,4 @@
-"""Calls of objects as arrays: what each event is to the instance that it belongs to, and what is begun in a wrong order."""
+"""Calls of objects as arrays: finds the role of each event in its instance, and requests that begin in a wrong order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from quire.trace.kinds import DELIVER, SEND
 COLUMNS = ("group", "object", "op", "txn")
 
 UNSENT = np.iinfo(np.int64).max
-"""The logical time at which a message was sent of which no send is recorded."""
+"""Stands for the logical time of a send that is not recorded."""
 
 Conflicts = dict[str, dict[str, list[str]]]
 """For each object and operation, the operations that conflict with it; an operation that is not listed conflicts with all."""
@@ -48,7 +48,7 @@ class Began(msgspec.Struct, frozen=True):
     request: bool
 
     def place(self) -> tuple[bool, int, int]:
-        """Where it comes among all: requests before responses, and each by the member and its log."""
+        """Its sort key: requests before responses, then by member and position in its log."""
         return not self.request, self.member, self.pos
 
 
@@ -119,8 +119,8 @@ class Calls:
         return sent
 
     def arrange(self, first: np.ndarray) -> str:
-        """Find an order in which every cause comes first: that of logical times, if they are right, else one that is rebuilt.
-        `first`: with which number each process begins to send. Returns why there is no such order, if so."""
+        """Find an order that puts causes first: that of logical times if they are correct, else one rebuilt from the logs.
+        `first`: the number of the first message that each process sends. Returns why there is no such order, if so."""
         from_zero = self.seq - first[self.origin]
         sent = count_sends(self.start, self.kind, self.origin, from_zero)
         if self.are_times_right():
@@ -188,7 +188,7 @@ class Calls:
         """Compare the order of requests at the replicas where they begin, for requests with several destinations."""
         request = self.requests()
         events, _ = self._by(self.replica, self.what == START, self.replicas)
-        # A replica begins a request once; a second message of it there says nothing.
+        # A replica begins a request once; ignore further messages of the same request there.
         _, first = np.unique(self.replica[events] * self.messages + request[events], return_index=True)
         events = events[np.sort(first)]
         names, small = np.unique(request[events], return_inverse=True)

@@ -1,9 +1,9 @@
-"""Levels of isolation in pieces: do all sessions and reads agree with one order that all tasks know?
+"""Splits the isolation checks into pieces: checks that all sessions and reads agree with an order that all tasks know.
 
-If transactions follow one another in their sessions as in that order, and every read saw the last version before its own
-transaction there, then whatever a transaction can have seen comes before it, and what it saw of an object comes before the
-version that it read. So there is no cycle at any level. Where neither order explains everything, one task judges the levels by
-their definitions.
+The orders tried are that of the timestamps and that of the commits. If the sessions follow such an order, and every read saw
+the last version before its own transaction in it, then everything that a transaction can have seen precedes it, and what it saw
+of an object precedes the version that it read. So there is no cycle at any level. If neither order explains everything, one
+task judges the levels by their definitions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from quire.pipeline.auditing.transactions import TransactionHistory, commit_rank
 
 
 def count_unexplained(piece: PieceRows, history: TransactionHistory) -> tuple[int, int]:
-    """How many steps of sessions, and reads, the order of the timestamps does not explain (or all, where there are none), and
-    that of the commits."""
+    """How many session steps and reads are not explained by timestamp order (all of them if there are no timestamps), and how
+    many by commit order."""
     by_time, by_commit = timestamp_ranks(piece.rows.words["txn"]), commit_ranks(piece.rows, piece.lamport)
     everything = len(piece.turns.kind) + len(history.read)
     return everything if by_time is None else _unexplained(piece, history, by_time), _unexplained(piece, history, by_commit)
@@ -27,7 +27,7 @@ def _unexplained(piece: PieceRows, history: TransactionHistory, ranks: np.ndarra
 
 
 def _out_of_session(piece: PieceRows, history: TransactionHistory, ranks: np.ndarray) -> int:
-    """How many transactions come before the one that began before them at the same process."""
+    """How many transactions precede, in the order, the one that began before them at the same process."""
     txn, process = piece.turns.codes["txn"], piece.turns.processes()
     sends = np.flatnonzero(history.committed[txn])
     _, first = np.unique(txn[sends], return_index=True)
@@ -37,7 +37,7 @@ def _out_of_session(piece: PieceRows, history: TransactionHistory, ranks: np.nda
 
 
 def _not_the_last(piece: PieceRows, history: TransactionHistory, ranks: np.ndarray) -> int:
-    """How many reads saw something else than the last version before them."""
+    """How many reads saw another version than the last one before them."""
     txn, obj = (piece.rows.codes[name] for name in ("txn", "object"))
     width = len(ranks) + 1
 
@@ -49,7 +49,7 @@ def _not_the_last(piece: PieceRows, history: TransactionHistory, ranks: np.ndarr
     known = np.flatnonzero(history.source >= -1)
     read, source = history.read[known], history.source[known]
     write = history.write[np.maximum(source, 0)] if len(history.write) else read
-    # A read of what never was committed is told otherwise, and one of the transaction's own says nothing of others.
+    # Reads of uncommitted versions are reported separately; a transaction's reads of its own writes do not matter here.
     counts = (source < 0) | (history.committed[txn[write]] & (txn[write] != txn[read]))
     read, source, write = read[counts], source[counts], write[counts]
     versions = np.sort(place(history.write[history.committed[txn[history.write]]]))

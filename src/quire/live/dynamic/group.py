@@ -206,7 +206,8 @@ class DynamicGroup(Iterated):
     async def multicast(self, payload: BytesLike) -> int:
         """Send a message to the group. Returns its number once it is accepted; waits while there is no room for more, and
         raises NoQuorum where that is so because no majority can be reached: then it was not accepted."""
-        return await self.multicast_many((payload,))
+        # Applications call this very often: what can be accepted at once needs no second coroutine.
+        return await self.multicast_many((payload,)) if self._submitting.is_full() else self._accept((payload,)) - 1
 
     async def multicast_many(self, payloads: Sequence[BytesLike]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""

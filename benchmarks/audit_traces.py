@@ -14,7 +14,7 @@ from quire.model.orders import Guarantee
 from quire.trace.kinds import DELIVER, KINDS, SEND, VIEW
 from quire.trace.schema import SCHEMA, Outcome, RunInfo
 from quire.trace.store import RunWriter
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
 _RUN = "benchmark"
 
@@ -228,5 +228,5 @@ def views(events: int) -> LongTrace:
     ]  # fmt: skip
     rows += [Rows(member, began * 2 + 1, VIEW, member, np.arange(5), 0, 0, 0, 0) for member in range(members)]
     sessions = ["1", *(f"unused{each}" for each in range(members - 2)), *(f"s{member}+1" for member in range(members))]
-    words = {**trace.words, "object": [everyone], "op": [Happening.INSTALL.value], "txn": sessions}
+    words = {**trace.words, "object": [everyone], "op": [ViewEvent.INSTALL.value], "txn": sessions}
     return trace._replace(rows=rows, words=words)

@@ -24,7 +24,7 @@ from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.auditing.segments import SegmentTask, judge_events
 from quire.pipeline.layout import correct_members
 from quire.pipeline.tasks import run_here
-from quire.trace.views import Happening, Operation, operation_word
+from quire.trace.views import Operation, ViewEvent, operation_word
 from tests.audit import memory, view_oracle
 from tests.audit.oracle import Event
 from tests.audit.test_spark import said
@@ -110,9 +110,9 @@ def view(p: int, number: int, *members: int) -> Event:
 
 
 def test_what_a_process_sent_before_it_crashed_may_be_lost_though_it_came_back_in_the_same_view() -> None:
-    resumed = happening(0, Happening.RESUME, 1, 2, "0")
+    resumed = happening(0, ViewEvent.RESUME, 1, 2, "0")
     after = installed(0, 2, {0: 2, 1: 1})
-    silent = happening(0, Happening.CRASH, 1, 1)
+    silent = happening(0, ViewEvent.CRASH, 1, 1)
     lost = Event("send", 0, 0, (0, 1), "g")
     other = [view(1, 1, 0, 1), installed(1, 2, {0: 2, 1: 1})]
     assert ordered(timed([[view(0, 1, 0, 1), lost, silent, resumed, after], other])).agreement == 0
@@ -121,7 +121,7 @@ def test_what_a_process_sent_before_it_crashed_may_be_lost_though_it_came_back_i
 
 
 def test_a_restart_that_makes_again_only_some_of_what_it_had_delivered_is_no_disorder() -> None:
-    resumed, excluded = happening(0, Happening.RESUME, 1, 2, "0"), happening(0, Happening.EXCLUDED, 1, 2)
+    resumed, excluded = happening(0, ViewEvent.RESUME, 1, 2, "0"), happening(0, ViewEvent.EXCLUDED, 1, 2)
     sender = [view(1, 1, 0, 1), *(send(1, seq, 0, 1) for seq in range(2)), *(deliver(1, seq) for seq in range(2))]
     both = [deliver(1, 0), deliver(1, 1)]
     again = timed([[view(0, 1, 0, 1), *both, resumed, deliver(1, 0), excluded], sender])
@@ -137,7 +137,7 @@ def deliver(origin: int, seq: int) -> Event:
     return Event("deliver", origin, seq, None, "g")
 
 
-def ends(p: int, what: Happening, number: int = 1) -> Event:
+def ends(p: int, what: ViewEvent, number: int = 1) -> Event:
     return happening(p, what, number, 1)
 
 
@@ -157,7 +157,7 @@ EXPLAINED = {
         "member 1 delivered 0:0 in view 2 at position 2, though member 0 had sent it in view 1",
     ),
     "virtual-synchrony outside": (
-        [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0)], [view(1, 1, 0, 1), ends(1, Happening.EXCLUDED), deliver(0, 0)]],
+        [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0)], [view(1, 1, 0, 1), ends(1, ViewEvent.EXCLUDED), deliver(0, 0)]],
         "member 1 delivered 0:0 outside any view at position 2, though member 0 had sent it in view 1",
     ),
     "virtual-synchrony different": (
@@ -170,23 +170,23 @@ EXPLAINED = {
     ),
     "uniform excluded": (
         [
-            [view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, Happening.EXCLUDED)],
+            [view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, ViewEvent.EXCLUDED)],
             [view(1, 1, 0, 1), view(1, 2, 1)],
         ],
         "member 0 delivered 0:0 in view 1, and was then excluded, but member 1 continued to view 2 without it",
     ),
     "uniform crashed": (
-        [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, Happening.CRASH)], [view(1, 1, 0, 1), view(1, 2, 1)]],
+        [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, ViewEvent.CRASH)], [view(1, 1, 0, 1), view(1, 2, 1)]],
         "member 0 delivered 0:0 in view 1, and then crashed, but member 1 continued to view 2 without it",
     ),
     "uniform to the end": (
-        [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, Happening.LEFT)], [view(1, 1, 0, 1)]],
+        [[view(0, 1, 0, 1), send(0, 0, 0, 1), deliver(0, 0), ends(0, ViewEvent.LEFT)], [view(1, 1, 0, 1)]],
         "member 0 delivered 0:0 in view 1, and then left, but member 1 stayed to the end without it",
     ),
     "uniform forgotten": (
         [
             [
-                view(0, 1, 0), send(0, 0, 0), deliver(0, 0), happening(0, Happening.RESUME, 1, 2, "0"), installed(0, 2, {0: 2}),
+                view(0, 1, 0), send(0, 0, 0), deliver(0, 0), happening(0, ViewEvent.RESUME, 1, 2, "0"), installed(0, 2, {0: 2}),
             ],
             [],
         ],
@@ -234,10 +234,10 @@ COME_AND_GO = timed(
         ],
         [
             view(1, 1, 0, 1, 2), deliver(0, 0), view(1, 2, 0, 1), deliver(0, 1), installed(1, 3, {0: 1, 1: 1, 2: 2}),
-            deliver(0, 2), ends(1, Happening.LEFT, 3),
+            deliver(0, 2), ends(1, ViewEvent.LEFT, 3),
         ],
         [
-            view(2, 1, 0, 1, 2), send(2, 0, 0, 1, 2), ends(2, Happening.EXCLUDED), installed(2, 3, {0: 1, 1: 1, 2: 2}),
+            view(2, 1, 0, 1, 2), send(2, 0, 0, 1, 2), ends(2, ViewEvent.EXCLUDED), installed(2, 3, {0: 1, 1: 1, 2: 2}),
             deliver(0, 2),
         ],
     ]
@@ -262,7 +262,7 @@ def test_without_the_exclusion_the_same_trace_lacks_deliveries(tmp_path: Path) -
 def test_who_goes_on_must_deliver_what_a_lost_sender_sent_if_another_that_goes_on_has_it(tmp_path: Path) -> None:
     one = [view(0, 1, 0, 1, 2), deliver(2, 0), view(0, 2, 0, 1)]
     other = [view(1, 1, 0, 1, 2), view(1, 2, 0, 1)]
-    lost = [view(2, 1, 0, 1, 2), send(2, 0, 0, 1, 2), ends(2, Happening.EXCLUDED)]
+    lost = [view(2, 1, 0, 1, 2), send(2, 0, 0, 1, 2), ends(2, ViewEvent.EXCLUDED)]
     check = audit_with(HERE, write(tmp_path / "run", timed([one, other, lost]))).checks[Guarantee.AGREEMENT]
 
     assert check.because == "member 1 never delivered 2:0, which member 2 had sent to it and member 0 delivered"
@@ -271,7 +271,7 @@ def test_who_goes_on_must_deliver_what_a_lost_sender_sent_if_another_that_goes_o
 def test_a_restarted_member_may_deliver_again_what_it_forgot_and_nothing_else(tmp_path: Path) -> None:
     def restarted(kept: int) -> Trace:
         sent = [send(0, 0, 0, operation=Operation("alice", 1)), send(0, 1, 0, operation=Operation("alice", 2))]
-        resumed = happening(0, Happening.RESUME, 1, 2, str(kept))
+        resumed = happening(0, ViewEvent.RESUME, 1, 2, str(kept))
         last = installed(0, 2, {0: 2})
         return timed([[view(0, 1, 0), *sent, deliver(0, 0), deliver(0, 1), resumed, deliver(0, 1), last]])
 
@@ -287,7 +287,7 @@ def test_what_only_an_excluded_member_delivered_may_be_sent_again(tmp_path: Path
     """Without uniform delivery: the group goes on without 1:0, and member 1 sends the operation again when it is back."""
     operation = Operation("alice", 1)
     back = installed(1, 3, {0: 1, 1: 2})
-    lonely = [view(1, 1, 0, 1), send(1, 0, 0, 1, operation=operation), deliver(1, 0), ends(1, Happening.EXCLUDED), back]
+    lonely = [view(1, 1, 0, 1), send(1, 0, 0, 1, operation=operation), deliver(1, 0), ends(1, ViewEvent.EXCLUDED), back]
     lonely += [send(1, 1, 0, 1, operation=operation), deliver(1, 1)]
     others = [view(0, 1, 0, 1), view(0, 2, 0), installed(0, 3, {0: 1, 1: 2}), deliver(1, 1)]
     checks = audit_with(HERE, write(tmp_path / "run", timed([others, lonely]), promises=ALL)).checks
@@ -315,7 +315,7 @@ STRANGE = {
     ),
     "a negative number": ([[view(0, -1, 0)]], "process 0 has a view of the number -1 at position 0"),
     "a restart that does not say what it kept": (
-        [[view(0, 1, 0), happening(0, Happening.RESUME, 1, 2, "most")]],
+        [[view(0, 1, 0), happening(0, ViewEvent.RESUME, 1, 2, "most")]],
         "process 0 resumes view 1 at position 1 without saying how many messages it kept",
     ),
 }

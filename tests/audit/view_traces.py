@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import count
 
-from quire.trace.views import Happening, Operation, ViewMember, members_word, operation_word
+from quire.trace.views import Operation, ViewEvent, ViewMember, members_word, operation_word
 from tests.audit.oracle import Event, Message
 from tests.audit.traces import Trace, timed
 
@@ -15,7 +15,7 @@ FAULTS = (
 )  # fmt: skip
 
 
-def happening(p: int, what: Happening, number: int, incarnation: int, word: str | None = None) -> Event:
+def happening(p: int, what: ViewEvent, number: int, incarnation: int, word: str | None = None) -> Event:
     return Event("view", p, number, (), "g", object=word, op=what.value, txn=str(incarnation))
 
 
@@ -85,7 +85,7 @@ class Group:
             for event in known[:1]:
                 self.logs[self.rng.randrange(self.size)].append(Event("deliver", event.origin, event.seq))
         if self.rng.random() < 0.05:
-            self.logs[p].append(self.rng.choice((Event("packet", -1, -1), happening(p, Happening.CUT, self.number, 1))))
+            self.logs[p].append(self.rng.choice((Event("packet", -1, -1), happening(p, ViewEvent.CUT, self.number, 1))))
 
     def send(self, p: int) -> None:
         seq = next(self.fresh[p])
@@ -115,11 +115,11 @@ class Group:
     def resume(self, p: int) -> None:
         """It crashes, comes back with a part of its state, and stays in the view."""
         if self.rng.random() < 0.5:
-            self.logs[p].append(happening(p, Happening.CRASH, self.number, self.incarnation[p]))
+            self.logs[p].append(happening(p, ViewEvent.CRASH, self.number, self.incarnation[p]))
         self.incarnation[p] += 1
         kept = len(self.has[p]) - self.rng.choice((0, 0, 1, 2))
         kept = max(0, kept)
-        self.logs[p].append(happening(p, Happening.RESUME, self.number, self.incarnation[p], str(kept)))
+        self.logs[p].append(happening(p, ViewEvent.RESUME, self.number, self.incarnation[p], str(kept)))
         if not self.strikes("forget", 0.5):
             self.has[p] = self.has[p][:kept]
 
@@ -140,11 +140,11 @@ class Group:
         self.flush(survivors, cut)
         for p, what in fate.items():
             if what == "excluded" or what == "left":
-                self.logs[p].append(happening(p, Happening(what), self.number, self.incarnation[p]))
+                self.logs[p].append(happening(p, ViewEvent(what), self.number, self.incarnation[p]))
             elif what == "crash":
                 self.down.add(p)
                 if not self.strikes("silent crash", 0.5):
-                    self.logs[p].append(happening(p, Happening.CRASH, self.number, self.incarnation[p]))
+                    self.logs[p].append(happening(p, ViewEvent.CRASH, self.number, self.incarnation[p]))
         self.left_over = every
         self.sent, self.has = [], {}
         self.number += 1

@@ -29,14 +29,14 @@ MUTATIONS = [
     ),
     Mutation(
         name="founders that part do not wait for those who come a moment later",
-        module="live/dynamic/misfits.py",
-        right="while self._misfit and self._untold:",
+        module="live/dynamic/mismatch.py",
+        right="while self._mismatch and self._untold:",
         wrong="while False:",
         tests=(f"{FOUNDING}::test_a_founder_learns_of_a_misfit_between_two_others[ab-protocol-memory]",),
     ),
     Mutation(
         name="who is told that founders do not fit together waits on",
-        module="live/dynamic/misfits.py",
+        module="live/dynamic/mismatch.py",
         right="or (reported and not self._settings.founds):",
         wrong="or reported:",
         tests=(f"{FOUNDING}::test_a_founder_that_cannot_see_the_misfit_itself_believes_another_and_says_who_told_it",),

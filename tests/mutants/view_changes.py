@@ -117,7 +117,7 @@ AGREEING = [
         self.keep(packet.runs)
         if packet.ballot < self.promised:
             core.send(Refuse(core.view.epoch, self.promised.round), (name,))
-        elif self._ordering.stock.holds(packet.value.cut):
+        elif self._ordering.unstable.holds(packet.value.cut):
 """,
         wrong="""\
         if packet.ballot < self.promised:
@@ -130,7 +130,7 @@ AGREEING = [
     Mutation(
         name="a member that was handed the cut looks whether it holds it for nothing",
         module="views/agreement.py",
-        right="        elif self._ordering.stock.holds(packet.value.cut):\n",
+        right="        elif self._ordering.unstable.holds(packet.value.cut):\n",
         wrong="        else:\n",
         tests=(f"{SCENARIOS}::test_fill_before_accept", f"{SCENARIOS}::test_pull_second_holder"),
         harmless="""\
@@ -199,7 +199,7 @@ GOING_ON = [
     ),
     Mutation(
         name="how a view ended is forgotten when one other has gone on",
-        module="views/aftermath.py",
+        module="views/previous_view.py",
         right="            if self.installed.issuperset(core.view.names()):\n",
         wrong="            if self.installed:\n",
         tests=(f"{CHANGING}::test_how_a_view_ended_is_kept_until_all_have_gone_on",),
@@ -207,13 +207,13 @@ GOING_ON = [
     Mutation(
         name="whoever is in no view any more forgets how its last one ended",
         module="views/membership.py",
-        right="            self.aftermath.keep(core.view, value, self.ordering.stock)\n",
+        right="            self.previous_view.keep(core.view, value, self.ordering.unstable)\n",
         wrong="",
         tests=(f"{CHANGING}::test_whoever_leaves_stays_until_others_know",),
     ),
     Mutation(
         name="whoever joins is not told how the view before ended",
-        module="views/aftermath.py",
+        module="views/previous_view.py",
         right="since, previous = joiner.position, self.packed()",
         wrong="since, previous = joiner.position, None",
         tests=(f"{CHANGING}::test_whoever_joins_can_say_how_the_view_before_ended",),
@@ -304,7 +304,7 @@ DURABLE = [
     Mutation(
         name="how the last view ended is not written down",
         module="views/membership.py",
-        right="core.save(Entered(view, dict(core.table), self.aftermath.packed()))",
+        right="core.save(Entered(view, dict(core.table), self.previous_view.packed()))",
         wrong="core.save(Entered(view, dict(core.table), None))",
         tests=(f"{FORGETTING}::test_how_the_last_view_ended_is_remembered",),
     ),
@@ -320,12 +320,12 @@ DURABLE = [
         module="views/ordering.py",
         right="""\
         if self._journal:
-            self._held_at.append((self._core.written(), origin, self.stock.count[origin]))
+            self._held_at.append((self._core.written(), origin, self.unstable.count[origin]))
         else:
-            self.knowledge.holds(self.rank, origin, self.stock.count[origin])
+            self.knowledge.holds(self.rank, origin, self.unstable.count[origin])
 """,
         wrong="""\
-        self.knowledge.holds(self.rank, origin, self.stock.count[origin])
+        self.knowledge.holds(self.rank, origin, self.unstable.count[origin])
 """,
         tests=(f"{FORGETTING}::test_have_undurable", f"{REGRESSIONS}::test_whoever_sends_holds_it_only_when_it_is_durable"),
     ),

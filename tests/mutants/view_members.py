@@ -86,7 +86,7 @@ KEEPING_FOR_OTHERS = [
 COMING = [
     Mutation(
         name="whoever joins begins with what was delivered in its view, too",
-        module="views/aftermath.py",
+        module="views/previous_view.py",
         right="tuple(entry for entry in entries if entry.epoch < self._core.view.epoch)",
         wrong="tuple(entries)",
         tests=(f"{COMING_IN}::test_whoever_joins_begins_with_what_was_delivered_before_its_view",),
@@ -206,7 +206,7 @@ ENDING = [
         name="a member that has ended answers no more",
         module="views/membership.py",
         right='        core.mode = "closed"\n',
-        wrong='        core.mode = "closed"\n        self.aftermath.take(None)\n',
+        wrong='        core.mode = "closed"\n        self.previous_view.take(None)\n',
         tests=(f"{CLOSING}::test_whoever_has_ended_answers_still",),
     ),
     Mutation(
@@ -226,7 +226,7 @@ ENDING = [
     Mutation(
         name="to a read, members say what they have delivered",
         module="views/reception.py",
-        right="Held(packet.epoch, packet.token, tuple(ordering.stock.count))",
+        right="Held(packet.epoch, packet.token, tuple(ordering.unstable.count))",
         wrong="Held(packet.epoch, packet.token, tuple(ordering.delivered))",
         tests=(f"{SCENARIOS}::test_read_held",),
     ),

@@ -144,7 +144,7 @@ OVER_CONNECTIONS = [
     ),
     Mutation(
         name="what everybody has delivered is kept though it fills the window",
-        module="views/stock.py",
+        module="views/unstable.py",
         right="0 if end - self._dropped[origin] > self._window else self._runs_left - 1",
         wrong="self._runs_left - 1",
         tests=(f"{KEEPING}::test_floor",),
@@ -172,21 +172,21 @@ OVER_CONNECTIONS = [
     ),
     Mutation(
         name="that a message is held is not told when it is in order",
-        module="views/witnessing.py",
+        module="views/holders.py",
         right="            self._untold.add(origin)\n",
         wrong="            pass\n",
         tests=(f"{ANSWERS}::test_whatever_is_sent_is_delivered_without_a_timer",),
     ),
     Mutation(
         name="that a message is held is told again when it is in order",
-        module="views/witnessing.py",
+        module="views/holders.py",
         right=" and run.end > self._told[origin]:\n",
         wrong=":\n",
         tests=(f"{ANSWERS}::test_members_that_all_send_seldom_answer",),
     ),
     Mutation(
         name="whoever leaves waits for no more than a majority",
-        module="views/aftermath.py",
+        module="views/previous_view.py",
         right="        return not is_told or not (value.terminal or after.is_quorum(self.installed, core.settings.tie))\n",
         wrong="        return not is_told if value.terminal else not after.is_quorum(self.installed, core.settings.tie)\n",
         tests=(f"{PROCESS}::TestEnding::test_whoever_leaves_waits_for_a_member_that_is_slow_too",),

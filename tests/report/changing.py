@@ -9,7 +9,7 @@ from quire.trace.log import Address, EventLog
 from quire.trace.schema import Outcome, RunInfo
 from quire.trace.store import RunWriter
 from quire.trace.tables import as_records
-from quire.trace.views import Happening, Operation, ViewMember, operation_word
+from quire.trace.views import Operation, ViewEvent, ViewMember, operation_word
 
 MS = 1_000_000
 PROMISES = in_order(RELIABLE | {Guarantee.TOTAL, Guarantee.VIRTUAL_SYNCHRONY, Guarantee.UNIFORM, Guarantee.ONCE})
@@ -38,7 +38,7 @@ class Script:
         for process in members:
             self.logs[process].installed("board", self.number, named, self.incarnation[process], *self.tick(1))
 
-    def happen(self, what: Happening, process: int, *others: int) -> None:
+    def happen(self, what: ViewEvent, process: int, *others: int) -> None:
         self.logs[process].happened(what, "board", self.number, self.incarnation[process], *self.tick(), others)
 
     def resume(self, process: int, kept: int) -> None:
@@ -84,27 +84,27 @@ def write_changing(directory: Path) -> Path:
     script.install(0, 1, 2, 3, 4)
     script.send(0)
     script.send(3, count=6)
-    script.happen(Happening.CRASH, 4)
+    script.happen(ViewEvent.CRASH, 4)
     script.send(1, 0, 1, 2, 3)
     script.install(0, 1, 2, 3)
     script.send(2)
     for process, others in ((0, (3,)), (1, (3,)), (2, (3,)), (3, (0, 1, 2))):
-        script.happen(Happening.CUT, process, *others)
-    script.happen(Happening.BLOCKED, 3)
+        script.happen(ViewEvent.CUT, process, *others)
+    script.happen(ViewEvent.BLOCKED, 3)
     script.send(0, 0, 1, 2)
     script.install(0, 1, 2)
     script.send(1)
-    script.happen(Happening.CRASH, 2)
+    script.happen(ViewEvent.CRASH, 2)
     script.resume(2, 1)
     script.send(0, count=12)
     for process, others in ((0, (3,)), (1, (3,)), (2, (3,)), (3, (0, 1, 2))):
-        script.happen(Happening.HEALED, process, *others)
-    script.happen(Happening.UNBLOCKED, 3)
-    script.happen(Happening.EXCLUDED, 3)
+        script.happen(ViewEvent.HEALED, process, *others)
+    script.happen(ViewEvent.UNBLOCKED, 3)
+    script.happen(ViewEvent.EXCLUDED, 3)
     script.incarnation[3] += 1
     script.install(0, 1, 2, 3)
     script.send(3)
-    script.happen(Happening.LEFT, 1)
+    script.happen(ViewEvent.LEFT, 1)
     script.install(0, 2, 3)
     script.send(2)
     script.send(0, 0, 2)

@@ -54,7 +54,7 @@ def test_a_run_in_which_members_come_and_go_keeps_all_that_it_promises(run: Path
 
 
 def test_the_page_knows_everything_that_happened_to_members(run: Path) -> None:
-    happened = [(it["process"], it["op"], it["number"]) for it in drawn(run)["happenings"]]
+    happened = [(it["process"], it["op"], it["number"]) for it in drawn(run)["incidents"]]
 
     assert [each for each in happened if each[0] == 3] == [
         (3, "install", 1), (3, "install", 2), (3, "cut", 2), (3, "blocked", 2), (3, "healed", 3), (3, "unblocked", 3),
@@ -70,7 +70,7 @@ def test_a_window_that_begins_in_the_middle_knows_in_which_view_each_member_is(r
     first = {
         member: min(pos for p, pos in zip(trace["process"], trace["pos"], strict=True) if p == member) for member in (0, 1)
     }
-    before = [(it["process"], it["op"]) for it in trace["happenings"] if it["pos"] < first.get(it["process"], 0)]
+    before = [(it["process"], it["op"]) for it in trace["incidents"] if it["pos"] < first.get(it["process"], 0)]
 
     assert {(0, "install"), (0, "cut"), (1, "install"), (1, "cut")} <= set(before)
     assert len(before) == len(set(before)), "only the last of each kind"

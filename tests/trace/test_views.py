@@ -8,8 +8,8 @@ from quire.trace.log import Address, EventLog
 from quire.trace.rows import spread
 from quire.trace.tables import as_records
 from quire.trace.views import (
-    Happening,
     Operation,
+    ViewEvent,
     ViewMember,
     members_word,
     operation_word,
@@ -39,7 +39,7 @@ def test_a_view_is_a_row_with_its_number_members_and_incarnations() -> None:
 
 def test_a_restarted_process_says_where_it_goes_on_and_how_much_it_kept() -> None:
     log = EventLog(2)
-    log.happened(Happening.CRASH, "board", 4, 1, 11, 1100)
+    log.happened(ViewEvent.CRASH, "board", 4, 1, 11, 1100)
     log.resumed("board", 4, 2, 17, 12, 1200)
 
     crash, resume = rows_of(log)
@@ -48,8 +48,8 @@ def test_a_restarted_process_says_where_it_goes_on_and_how_much_it_kept() -> Non
     assert (resume["op"], resume["seq"], resume["txn"], resume["object"]) == ("resume", 4, "2", "17")
 
 
-@pytest.mark.parametrize("what", [each for each in Happening if each not in (Happening.INSTALL, Happening.RESUME)])
-def test_whatever_happens_to_a_member_is_a_row(what: Happening) -> None:
+@pytest.mark.parametrize("what", [each for each in ViewEvent if each not in (ViewEvent.INSTALL, ViewEvent.RESUME)])
+def test_whatever_happens_to_a_member_is_a_row(what: ViewEvent) -> None:
     log = EventLog(0)
     log.happened(what, "board", 3, 1, 5, 50, others=(1, 2))
 

@@ -273,7 +273,7 @@ class Explorer:
         if isinstance(packet, Vote) and packet.epoch == member.core.view.epoch:
             accepted = member.membership.agreement.accepted
             assert accepted is not None
-            held = member.membership.ordering.stock.holds(accepted.value.cut)
+            held = member.membership.ordering.unstable.holds(accepted.value.cut)
             assert held, f"{process.name} votes, and lacks something of the cut"
         if isinstance(packet, Data):
             own = packet.run.origin == member.membership.ordering.rank

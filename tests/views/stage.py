@@ -129,7 +129,7 @@ class Stage(World):
 
     def cut(self, name: str) -> tuple[int, ...]:
         """How the last view of a member ended."""
-        kept = self.member(name).membership.aftermath.packed()
+        kept = self.member(name).membership.previous_view.packed()
         assert kept is not None
         return kept.value.cut
 

@@ -160,7 +160,7 @@ def test_what_the_sender_knows_to_be_delivered_everywhere_is_kept_for_nobody() -
             stage.tick(name)
         stage.settling.drain()
     assert len(stage.log("m2")) == 6
-    assert stage.member("m2").membership.ordering.stock.messages(1) <= 2
+    assert stage.member("m2").membership.ordering.unstable.messages(1) <= 2
 
 
 def test_what_does_not_follow_on_what_came_of_its_origin_is_refused() -> None:

@@ -29,7 +29,7 @@ def test_have_frozen() -> None:
     stage.pass_on("m0", "m3", Fetch)
     stage.pass_on("m3", "m0", Fill)
     stage.pass_on("m0", "m1", Accept)
-    assert stage.member("m1").membership.ordering.stock.count[4] == 2
+    assert stage.member("m1").membership.ordering.unstable.count[4] == 2
     stage.tick("m1")
     stage.pass_on("m1", "m4")
     for name in ("m0", "m1"):
@@ -48,7 +48,7 @@ def test_split_fill() -> None:
     stage.pass_on("m0", "m1")
     stage.pass_on("m1", "m0")
     stage.pass_on("m0", "m2", Accept)
-    sent, *held = (list(stage.member(name).membership.ordering.stock.within((0, 2, 0))) for name in ("m1", "m0", "m2"))
+    sent, *held = (list(stage.member(name).membership.ordering.unstable.within((0, 2, 0))) for name in ("m1", "m0", "m2"))
     assert held == [sent, sent]
     assert [data.run.count for data in sent] == [2]
     stage.settle()
@@ -87,7 +87,7 @@ def test_a_run_has_no_more_bytes_than_it_may_have_or_one_message() -> None:
     stage = Stage(2, run_max=100, run_bytes=300)
     stage.found()
     stage.submit("m0", [bytes(100)] * 7 + [bytes(500)] + [b"x"])
-    runs = [data.run.count for data in stage.member("m0").membership.ordering.stock.within((9, 0))]
+    runs = [data.run.count for data in stage.member("m0").membership.ordering.unstable.within((9, 0))]
     assert runs == [3, 3, 1, 1, 1]
     stage.settle()
     assert len(stage.log("m1")) == 9
@@ -100,7 +100,7 @@ def test_what_was_submitted_bit_by_bit_while_the_window_was_full_leaves_together
         stage.submit("m0")
     stage.pass_on("m0", "m1")
     stage.pass_on("m1", "m0")
-    assert [data.run.count for data in stage.member("m0").membership.ordering.stock.within((12, 0))][-1] == 10
+    assert [data.run.count for data in stage.member("m0").membership.ordering.unstable.within((12, 0))][-1] == 10
     stage.settling.drain()
     assert len(stage.log("m1")) == 12
 
@@ -117,7 +117,7 @@ def test_floor() -> None:
             stage.tick(name)
         stage.settling.drain()
     assert len(stage.log("m2")) == 6
-    assert stage.member("m2").membership.ordering.stock.messages(0) <= 2
+    assert stage.member("m2").membership.ordering.unstable.messages(0) <= 2
 
 
 def test_trim_quorum() -> None:
@@ -146,7 +146,7 @@ def test_what_is_held_and_not_delivered_takes_room() -> None:
             stage.tick(name)
         stage.settling.drain()
     assert stage.log("m1") == []
-    assert stage.member("m1").membership.ordering.stock.messages(2) == 2
+    assert stage.member("m1").membership.ordering.unstable.messages(2) == 2
     stage.settle()
     assert len(stage.log("m1")) == 6
 

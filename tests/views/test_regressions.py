@@ -45,7 +45,7 @@ def test_a_group_of_one_keeps_nothing_for_others(protocol: str) -> None:
     for _ in range(20):
         stage.submit("m0")
     assert len(stage.log("m0")) == 20
-    assert stage.member("m0").membership.ordering.stock.messages(0) == 0
+    assert stage.member("m0").membership.ordering.unstable.messages(0) == 0
 
 
 def test_a_joiner_of_more_weight_than_the_others_have_comes_in_with_as_much_as_they_have() -> None:

@@ -101,7 +101,7 @@ def test_deliveries_after_a_checkpoint_are_those_of_the_runs_that_it_kept() -> N
     stage.pass_on("m2", "m0")
     stage.shorten_journal("m0")
     held = stage.member("m0").membership.ordering
-    assert (held.delivered[2], held.stock.count[2], held.stock.dropped(2)) == (1, 3, 0)
+    assert (held.delivered[2], held.unstable.count[2], held.unstable.dropped(2)) == (1, 3, 0)
     stage.settle()
     assert stage.replayed("m0") == MESSAGES[1:3]
 

@@ -17,7 +17,7 @@ from quire.trace.parts.frames import NewNames
 from quire.trace.records import ADDRESS, FIRST, KIND, RECORD_BYTES, pack_record
 from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt, TraceTail
-from quire.watch.happenings import HAPPENINGS_MAX, Happenings
+from quire.watch.incidents import INCIDENTS_MAX, Incidents
 from quire.watch.recent import MARKS_MAX
 from quire.watch.scene import Scene
 from quire.watch.series import COARSE, FINE, Series
@@ -126,11 +126,11 @@ def test_what_is_not_settled_yet_holds_back_the_logical_time() -> None:
 
 
 def test_happenings_and_feeds_are_bounded() -> None:
-    happenings = Happenings()
-    for number in range(3 * HAPPENINGS_MAX):
-        happenings.told("a", Observation(number=number, time_ns=number, kind="unread", why="it does not read"))
-        happenings.installed("a", number, ("a", "b"), number)
-    assert len(happenings.latest(10**6)) <= HAPPENINGS_MAX
+    incidents = Incidents()
+    for number in range(3 * INCIDENTS_MAX):
+        incidents.told("a", Observation(number=number, time_ns=number, kind="unread", why="it does not read"))
+        incidents.installed("a", number, ("a", "b"), number)
+    assert len(incidents.latest(10**6)) <= INCIDENTS_MAX
 
     async def main() -> None:
         feed = Feed()

@@ -87,7 +87,7 @@ async def until_told(client: Client, *wanted: str) -> None:
     """Return when the page tells all this."""
     while True:
         state = msgspec.json.decode(await client.get("/state"))
-        told = [sentence["text"] for sentence in state["happenings"]]
+        told = [sentence["text"] for sentence in state["incidents"]]
         if all(any(words in text for text in told) for words in wanted):
             return client.close()
         await asyncio.sleep(0.1)

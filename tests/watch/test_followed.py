@@ -10,7 +10,7 @@ from quire.trace.parts.description import RunIdentity
 from quire.trace.tables import as_records
 from quire.trace.views import VIEW_BITS, ViewMember
 from quire.watch.followed import Followed, follow
-from quire.watch.heard import Heard
+from quire.watch.updates import ProcessUpdate
 from quire.watch.verdict import LiveJudge
 from tests.kit.patience import PATIENCE_S
 
@@ -29,8 +29,8 @@ def start(process: int, incarnation: int = 1) -> EventLog:
     return log
 
 
-def heard(log: EventLog, reached: int, incarnation: int = 1, *, from_the_start: bool = True) -> Heard:
-    return Heard(log.process, incarnation, as_records(log.take()), log.names, reached, from_the_start)
+def heard(log: EventLog, reached: int, incarnation: int = 1, *, from_the_start: bool = True) -> ProcessUpdate:
+    return ProcessUpdate(log.process, incarnation, as_records(log.take()), log.names, reached, from_the_start)
 
 
 def both_deliver() -> Followed:
@@ -84,7 +84,7 @@ def test_a_member_that_was_started_again_without_a_journal_is_followed_on() -> N
 SECOND = 1_000_000_000
 
 
-def goes_on_alone(log: EventLog, view: int, first_lamport: int, seconds: int) -> Heard:
+def goes_on_alone(log: EventLog, view: int, first_lamport: int, seconds: int) -> ProcessUpdate:
     """Member a installs a view without b, and delivers a message of its own in each second from then on."""
     log.installed("g", view, [ViewMember(0, 1)], 1, first_lamport, 0)
     to_itself = log.address(Address("g", (0,)))
@@ -95,7 +95,7 @@ def goes_on_alone(log: EventLog, view: int, first_lamport: int, seconds: int) ->
     return heard(log, first_lamport + 2 * seconds, from_the_start=False)
 
 
-def silent(process: int, reached: int = 4) -> Heard:
+def silent(process: int, reached: int = 4) -> ProcessUpdate:
     """The process answers, and has done nothing."""
     return heard(EventLog(process), reached, from_the_start=False)
 

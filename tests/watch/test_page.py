@@ -40,14 +40,14 @@ def test_three_members_deliver_and_the_one_that_is_killed_is_lost(browser: Brows
             page.until(lambda page: page.browser.run("window.noted !== null"))
             took_s = page.browser.run("window.noted") - killed
         assert took_s <= WITHIN_S * stretch.factor, (took_s, stretch.factor)
-        assert "a and b agreed on view 3 without c in" in page.text("happenings")
-        assert "c does not answer any more" in page.text("happenings")
+        assert "a and b agreed on view 3 without c in" in page.text("incidents")
+        assert "c does not answer any more" in page.text("incidents")
         assert judged(page) == "holds"
         check_that_it_fits(page)
 
 
 LOST = """
-  ["without c", "agreed on view 3", "paused for"].every((it) => document.querySelector("#happenings").innerText.includes(it))
+  ["without c", "agreed on view 3", "paused for"].every((it) => document.querySelector("#incidents").innerText.includes(it))
   && document.querySelector(".card[data-name=c]").dataset.condition === "missing"
   && document.querySelector("#timeline").textContent.includes("view 3")
 """
@@ -109,7 +109,7 @@ def test_a_member_that_delivers_out_of_order_is_found(browser: Browser) -> None:
         page.until(lambda page: judged(page) == "violated")
         total = "document.querySelector('[data-check=total]').dataset.verdict"
         page.until(lambda _: browser.run(total) == "violated")  # Another order may be found to be violated first.
-        page.until(lambda page: "total is violated" in page.text("happenings"))
+        page.until(lambda page: "total is violated" in page.text("incidents"))
         assert " delivered " in page.text("verdict-body")
 
 
@@ -119,14 +119,14 @@ def test_a_minority_is_blocked_and_comes_back_when_the_partition_heals(browser: 
         page.until(lambda page: page.cards() == dict.fromkeys(names, "running"))
         parted.do(do(lambda: cut_off("127.0.0.1:7002")))
         page.until(lambda page: page.cards().get("c") == "blocked")
-        page.until(lambda page: "without c" in page.text("happenings") and "c waits for a majority" in page.text("happenings"))
+        page.until(lambda page: "without c" in page.text("incidents") and "c waits for a majority" in page.text("incidents"))
         # It still runs, and answers; nobody waits for it with the verdict on what the others do.
         judged_then = page.state()["verdict"]["deliveries"]
         page.until(lambda page: page.state()["verdict"]["deliveries"] > judged_then + 300)
         assert page.cards().get("c") == "blocked"
         parted.do(do(lambda: mend("127.0.0.1:7002")))
         page.until(lambda page: page.cards() == dict.fromkeys(names, "running"))
-        page.until(lambda page: "c joined" in page.text("happenings"))
+        page.until(lambda page: "c joined" in page.text("incidents"))
         assert browser.run(
             "document.querySelectorAll('main b').length === document.querySelectorAll('.check-head b, .waits b').length"
         )

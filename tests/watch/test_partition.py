@@ -28,8 +28,8 @@ def test_the_minority_is_blocked_and_joins_again_when_the_partition_heals(tmp_pa
         apart = [*product((0, 1), (2,)), *product((2,), (0, 1))]
         here.cut(apart)
         page.until(lambda page: page.cards() == {"a": "running", "b": "running", "c": "blocked"})
-        page.until(lambda page: "without c" in page.text("happenings") and "c waits for a majority" in page.text("happenings"))
+        page.until(lambda page: "without c" in page.text("incidents") and "c waits for a majority" in page.text("incidents"))
         here.heal(apart)
         page.until(lambda page: page.cards() == dict.fromkeys("abc", "running"))
-        page.until(lambda page: "c joined" in page.text("happenings"))
+        page.until(lambda page: "c joined" in page.text("incidents"))
         page.until(lambda page: judged(page) == "holds")

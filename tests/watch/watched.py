@@ -173,7 +173,7 @@ class Page:
         """Wait until the page shows this; returns for how long."""
         began = time.monotonic()
         while not holds(self):
-            assert time.monotonic() < began + PATIENCE_S, (self.cards(), self.text("happenings"), self.text("verdict-body"))
+            assert time.monotonic() < began + PATIENCE_S, (self.cards(), self.text("incidents"), self.text("verdict-body"))
             time.sleep(0.05)  # Nothing tells when a page has changed.
         return time.monotonic() - began
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from quire.pipeline.columns import numbers
 from quire.report import space_time
-from quire.report.happenings import Happened
 from quire.report.html import Html
+from quire.report.incidents import Happened
 from quire.report.marks import NAMES
 from quire.report.order import Event, steps
 from quire.report.window import Window
@@ -51,7 +51,7 @@ def data(
         "bytes": marks.payload_bytes.tolist(),
         "dests": [None if dests is None else len(dests) for dests in rows["dests"].to_pylist()],
         "names": {name: _names(rows, name) for name in (*NAMES, TEXT) if name in rows.column_names},
-        "happenings": happened,
+        "incidents": happened,
         "ended": ended,
         "packets": {
             "process": numbers(window.packets, "process")[0].tolist(),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quire.pipeline.auditing.verdicts import Audit, Verdict, Witness
 from quire.pipeline.layout import Layout, lay_out
-from quire.report import costs, diagram, happenings, verdicts, window, witnesses
+from quire.report import costs, diagram, incidents, verdicts, window, witnesses
 from quire.report.formatting import count, number
 from quire.report.html import Html, join, table, tag
 from quire.report.page import page
@@ -35,8 +35,8 @@ def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness",
     found = scan(layout)
     drawn = _drawn(layout, audit)
     chosen = centre if isinstance(wanted, tuple) else None
-    happened = happenings.within(shown, happenings.read_happenings(layout.world.run, found.viewed))
-    trace = diagram.data(shown, happened, happenings.ended(shown, layout), layout.hosts)
+    happened = incidents.within(shown, incidents.read_happenings(layout.world.run, found.viewed))
+    trace = diagram.data(shown, happened, incidents.ended(shown, layout), layout.hosts)
     data = {"run": info.run, "witnesses": marked, "chosen": chosen, "trace": trace}
     return page(
         f"{info.run} · Quire",

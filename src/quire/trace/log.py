@@ -12,7 +12,7 @@ import msgspec
 
 from quire.trace.kinds import DELIVER, PACKET, SEND, VIEW
 from quire.trace.records import ADDRESS, LAMPORT, RECORD_FIELDS, pack_record
-from quire.trace.views import Happening, ViewMember, members_word
+from quire.trace.views import ViewEvent, ViewMember, members_word
 
 
 class Address(msgspec.Struct, frozen=True, array_like=True):
@@ -111,17 +111,17 @@ class EventLog:
     ) -> None:
         """This process, in this incarnation, installed the view of this number; `members` are in the order of seniority."""
         dests = tuple(member.process for member in members)
-        address = Address(group, dests, members_word(members), Happening.INSTALL.value, str(incarnation))
+        address = Address(group, dests, members_word(members), ViewEvent.INSTALL.value, str(incarnation))
         self.view(self.process, number, lamport, time_ns, self.address(address))
 
     def resumed(self, group: str, number: int, incarnation: int, kept: int, lamport: int, time_ns: int) -> None:
         """This process was restarted under this incarnation, and goes on in the view of this number. Of what it had delivered
         in that view before, the first `kept` messages are in its state; the others it forgot and may deliver again."""
-        address = Address(group, None, str(kept), Happening.RESUME.value, str(incarnation))
+        address = Address(group, None, str(kept), ViewEvent.RESUME.value, str(incarnation))
         self.view(self.process, number, lamport, time_ns, self.address(address))
 
     def happened(
-        self, what: Happening, group: str, number: int, incarnation: int, lamport: int, time_ns: int, others: Iterable[int] = ()
+        self, what: ViewEvent, group: str, number: int, incarnation: int, lamport: int, time_ns: int, others: Iterable[int] = ()
     ) -> None:
         """Something else happened to this process in the view of this number; `others` are those that it is cut off from,
         or can reach again."""

@@ -13,7 +13,7 @@ from quire.model.messages import Run
 from quire.model.orders import Guarantee
 from quire.protocols import registry
 from quire.trace.log import Address, EventLog
-from quire.trace.views import VIEW_BITS, Happening, Operation, ViewMember, operation_word
+from quire.trace.views import VIEW_BITS, Operation, ViewEvent, ViewMember, operation_word
 from quire.views.codec import payload_bytes
 from quire.views.core import GroupSettings
 from quire.views.effects import Deliver, Effect, Exclude, Install, Leave, PacketSent, Save, Send
@@ -113,16 +113,16 @@ class MembershipRecorder:
             assert isinstance(effect, Install)
             self._install(effect)
         elif kind is Exclude:
-            self.happened(Happening.EXCLUDED)
+            self.happened(ViewEvent.EXCLUDED)
             self._epoch = 0
         elif kind is Leave:
-            self.happened(Happening.LEFT)
+            self.happened(ViewEvent.LEFT)
             self._epoch = 0
 
     def _is_replayed(self, effect: Deliver) -> bool:
         return bool(self._replayed) and effect.entry.run.end <= self._replayed[effect.entry.rank]
 
-    def happened(self, what: Happening, others: Iterable[int] = ()) -> None:
+    def happened(self, what: ViewEvent, others: Iterable[int] = ()) -> None:
         """Something happened to this process, if it is in a view. `others`: whom it cannot reach, or can reach again."""
         if self._epoch:
             self._log.happened(what, GROUP, self._epoch, self._incarnation, self._tick(), self._time_ns(), others)

@@ -18,7 +18,7 @@ VIEW_BITS = 32
 run is made from the logs, each process's messages are numbered consecutively instead."""
 
 
-class Happening(StrEnum):
+class ViewEvent(StrEnum):
     """What a `view` row says about its process: the value of the column `op`."""
 
     INSTALL = "install"

@@ -80,17 +80,17 @@ class Agreement:
 
     def pull(self) -> None:
         """Fetch the messages that any member that promised holds and this one lacks; when none are missing, propose."""
-        campaign, stock = self.campaign, self._ordering.stock
+        campaign, unstable = self.campaign, self._ordering.unstable
         assert campaign is not None
         campaign.phase = PULLING
-        missing = [(origin, count) for origin, count in enumerate(campaign.target()) if stock.count[origin] < count]
+        missing = [(origin, count) for origin, count in enumerate(campaign.target()) if unstable.count[origin] < count]
         if not missing:
             self._propose()
         for origin, count in missing:
             holder = campaign.holder(origin, count)
-            if holder is not None and campaign.asked.get(origin) != (holder, stock.count[origin], count):
-                campaign.asked[origin] = (holder, stock.count[origin], count)
-                self._core.send(Fetch(self._core.view.epoch, origin, stock.count[origin], count), (holder,))
+            if holder is not None and campaign.asked.get(origin) != (holder, unstable.count[origin], count):
+                campaign.asked[origin] = (holder, unstable.count[origin], count)
+                self._core.send(Fetch(self._core.view.epoch, origin, unstable.count[origin], count), (holder,))
 
     def drop_silent_holders(self) -> None:
         """If a member that was asked for runs is suspected, drop its promise. If the others are still a quorum, what they hold
@@ -113,7 +113,7 @@ class Agreement:
         campaign, core = self.campaign, self._core
         assert campaign is not None
         campaign.phase = PROPOSING
-        value = campaign.value = choose(campaign, core.view, self._ordering.stock, core.me.name, causal=core.settings.causal)
+        value = campaign.value = choose(campaign, core.view, self._ordering.unstable, core.me.name, causal=core.settings.causal)
         for name, promise in campaign.promises.items():
             if name != core.me.name:
                 self._propose_to(name, promise, value)
@@ -122,8 +122,8 @@ class Agreement:
         self.count_own_vote()
 
     def _propose_to(self, name: str, promise: Promise, value: Value) -> None:
-        stock, held = self._ordering.stock, promise.report.held
-        runs = tuple(data for origin, last in enumerate(value.cut) for data in stock.between(origin, held[origin], last))
+        unstable, held = self._ordering.unstable, promise.report.held
+        runs = tuple(data for origin, last in enumerate(value.cut) for data in unstable.between(origin, held[origin], last))
         self._core.send(Accept(self._core.view.epoch, promise.ballot, value, runs), (name,))
 
     def count_own_vote(self) -> None:
@@ -168,7 +168,7 @@ class Agreement:
         self.keep(packet.runs)
         if packet.ballot < self.promised:
             core.send(Refuse(core.view.epoch, self.promised.round), (name,))
-        elif self._ordering.stock.holds(packet.value.cut):
+        elif self._ordering.unstable.holds(packet.value.cut):
             self._vote(packet.ballot, packet.value)
             core.send_when_durable(Vote(core.view.epoch, packet.ballot), (name,))
 
@@ -186,7 +186,7 @@ class Agreement:
             self.pull()
 
     def fetch_came(self, name: str, packet: Fetch) -> None:
-        runs = tuple(self._ordering.stock.between(packet.origin, packet.first, packet.last))
+        runs = tuple(self._ordering.unstable.between(packet.origin, packet.first, packet.last))
         self._core.send(Fill(packet.epoch, runs), (name,))
 
     def freeze(self) -> None:
@@ -217,7 +217,7 @@ class Agreement:
 
     def _report(self) -> Report:
         core = self._core
-        held, drained = tuple(self._ordering.stock.count), core.closing and core.operations.is_drained()
+        held, drained = tuple(self._ordering.unstable.count), core.closing and core.operations.is_drained()
         return Report(core.me.incarnation, held, core.leaving, self.admissible(), core.closing, drained, core.me.cluster)
 
     def admissible(self) -> tuple[Joiner, ...]:

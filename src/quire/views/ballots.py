@@ -13,7 +13,7 @@ import msgspec
 
 from quire.views.closure import closed
 from quire.views.packets import Accepted, Promise, Report
-from quire.views.stock import Stock
+from quire.views.unstable import UnstableRuns
 from quire.views.view import Ballot, Joiner, Participant, Tie, Value, View
 
 ASKING, PULLING, PROPOSING = "asking", "pulling", "proposing"
@@ -65,7 +65,7 @@ class Campaign:
         return None
 
 
-def choose(campaign: Campaign, view: View, stock: Stock, leader: str, *, causal: bool) -> Value:
+def choose(campaign: Campaign, view: View, unstable: UnstableRuns, leader: str, *, causal: bool) -> Value:
     """The value that a backed ballot proposes, once its leader holds the target: the one that may have been decided already
     or, if there is none, a new one, made from the reports."""
     accepted = campaign.accepted()
@@ -74,7 +74,7 @@ def choose(campaign: Campaign, view: View, stock: Stock, leader: str, *, causal:
     reports = {name: promise.report for name, promise in campaign.promises.items()}
     cut = tuple(campaign.target())
     if causal:
-        cut = closed(cut, stock.within(cut))
+        cut = closed(cut, unstable.within(cut))
     closing = any(report.closing for report in reports.values())
     requests = {joiner.participant.name: joiner for joiner in _requests(campaign, view)}
     everybody = len(reports) == len(view.members)

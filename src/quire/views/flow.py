@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from quire.views.core import GroupSettings
 from quire.views.knowledge import Knowledge
-from quire.views.stock import Stock
+from quire.views.unstable import UnstableRuns
 
 
 class Flow:
     """The flow control of the member of this rank, in one view."""
 
-    def __init__(self, settings: GroupSettings, stock: Stock, knowledge: Knowledge, rank: int) -> None:
+    def __init__(self, settings: GroupSettings, unstable: UnstableRuns, knowledge: Knowledge, rank: int) -> None:
         self._outstanding, self._outstanding_bytes = settings.outstanding, settings.outstanding_bytes
         self._soon = (settings.outstanding + 3) // 4, settings.outstanding_bytes // 4
         """After so many delivered messages, or with so many bytes kept, the sender is told, so that its window opens."""
-        self._stock, self._knowledge, self._rank = stock, knowledge, rank
-        self._told = [0] * len(stock.count)
+        self._unstable, self._knowledge, self._rank = unstable, knowledge, rank
+        self._told = [0] * len(unstable.count)
         """How many messages of each member this one has said that it has delivered."""
         self._moved: set[int] = set()
         """The members some of whose messages were kept or delivered since `late` was last asked."""
@@ -25,7 +25,7 @@ class Flow:
     def has_room(self, sent: int) -> bool:
         """Whether the send window has room, if so many messages were sent."""
         under_way = sent - self._knowledge.stable(self._rank)
-        return under_way < self._outstanding and self._stock.bytes[self._rank] < self._outstanding_bytes
+        return under_way < self._outstanding and self._unstable.bytes[self._rank] < self._outstanding_bytes
 
     def moved(self, origin: int) -> None:
         """Further messages of this member are kept or delivered, or have become durable."""
@@ -38,7 +38,7 @@ class Flow:
     def late(self, delivered: Sequence[int]) -> tuple[list[int], bool]:
         """The senders to be told now what is delivered here, before their send windows are full; and whether more could be told
         if it were durable."""
-        durably, (some, some_bytes), bytes_kept = self._knowledge.delivered[self._rank], self._soon, self._stock.bytes
+        durably, (some, some_bytes), bytes_kept = self._knowledge.delivered[self._rank], self._soon, self._unstable.bytes
         late: list[int] = []
         waits_for_disk = False
         for origin in self._moved:

@@ -108,7 +108,7 @@ class Member:
         """A record of everything that is still needed of the journal so far, so that a new journal can begin with it and with
         the application's present state; None while the member is not in a view, or in a view change."""
         membership = self.membership
-        return membership.ordering.to_keep(membership.aftermath.packed()) if self.core.mode == "normal" else None
+        return membership.ordering.to_keep(membership.previous_view.packed()) if self.core.mode == "normal" else None
 
     # What is known of others, and of the disk.
 
@@ -142,11 +142,11 @@ class Member:
 
     def is_awaited(self) -> bool:
         """Whether others may still need to learn from this process, which is in no view any more, how its last one ended."""
-        return self.core.mode in ("left", "closed") and self.membership.aftermath.is_awaited()
+        return self.core.mode in ("left", "closed") and self.membership.previous_view.is_awaited()
 
     def waits_for(self) -> set[str]:
         """The members from which this one needs packets to make progress."""
-        found = self.membership.hindrances() if self.core.mode == "normal" else []
+        found = self.membership.waiting_runs() if self.core.mode == "normal" else []
         return {name for each in found for name in each.waits_for}
 
     def slow_relays(self) -> dict[str, int]:
@@ -172,7 +172,7 @@ class Member:
         core.want_sync()
         if core.mode == "normal":
             membership.ordering.trim()
-        membership.aftermath.tell_again()
+        membership.previous_view.tell_again()
         membership.donor.tick()
         if core.mode == "joining":
             membership.learner.tick()
@@ -306,6 +306,6 @@ class Member:
         self._rounds += 1
         ordering.reads.begin(self._rounds, list(reads))
         reads.clear()
-        ordering.reads.answered(self._rounds, core.me.name, tuple(ordering.stock.count))
+        ordering.reads.answered(self._rounds, core.me.name, tuple(ordering.unstable.count))
         core.send(AskHeld(core.view.epoch, self._rounds), core.view.names())
         ordering.release()

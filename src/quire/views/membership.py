@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from quire.views.aftermath import Aftermath
 from quire.views.agreement import Agreement
 from quire.views.catching_up import Donor, Learner
 from quire.views.core import Core, GroupSettings
 from quire.views.effects import Close, Exclude, Install, Leave, ReadFailed, Restore
-from quire.views.hindrance import Hindrance
 from quire.views.ordering import Ordering
 from quire.views.packets import Decide, Fetch, Installed, Stale, Welcome
+from quire.views.previous_view import PreviousView
 from quire.views.records import Decided, Entered, Record
 from quire.views.restarting import Recovered, recover
-from quire.views.standstill import hindrances
+from quire.views.standstill import waiting_runs
 from quire.views.view import Participant, Position, Value, View, founding_view
+from quire.views.waiting_run import WaitingRun
 
 
 class Membership:
@@ -29,7 +29,7 @@ class Membership:
         self.agreement = Agreement(core, self.ordering)
         self.learner = Learner(core, has_state=False)
         self.donor = Donor(core, self._is_safe)
-        self.aftermath = Aftermath(core)
+        self.previous_view = PreviousView(core)
         self.reads: list[int] = []
         """Reads that wait until they can begin in a view."""
 
@@ -59,9 +59,9 @@ class Membership:
         membership.agreement.restore(found.promised, found.accepted)
         membership._restore_state(found)
         if found.ended is not None:
-            membership.aftermath.keep(found.view, found.ended, membership.ordering.stock)
+            membership.previous_view.keep(found.view, found.ended, membership.ordering.unstable)
         elif found.entered or found.founds:
-            membership.aftermath.take(found.previous)
+            membership.previous_view.take(found.previous)
             core.mode = "frozen"
         goes_on = settings.uniform and settings.total and (found.entered or found.state is not None)
         membership.learner = Learner(core, has_state=goes_on)
@@ -92,17 +92,17 @@ class Membership:
 
     def told_decision(self, name: str, value: Value) -> None:
         self.agreement.decided = self.agreement.decided or value
-        if value.is_survivor(self.core.me.name) and not self.ordering.stock.holds(value.cut):
+        if value.is_survivor(self.core.me.name) and not self.ordering.unstable.holds(value.cut):
             self.agreement.freeze()
             self.fetch_cut({name})
 
     def fetch_cut(self, names: Collection[str]) -> None:
         """Ask for the messages of the decided cut that are missing here."""
-        value, stock = self.agreement.decided, self.ordering.stock
+        value, unstable = self.agreement.decided, self.ordering.unstable
         assert value is not None
         for origin, last in enumerate(value.cut):
-            if stock.count[origin] < last:
-                self.core.send(Fetch(self.core.view.epoch, origin, stock.count[origin], last), names)
+            if unstable.count[origin] < last:
+                self.core.send(Fetch(self.core.view.epoch, origin, unstable.count[origin], last), names)
 
     def conclude(self) -> None:
         """Go on to the next view, if it is decided and all messages of the cut are held here."""
@@ -111,7 +111,7 @@ class Membership:
             return
         if not value.is_survivor(self.core.me.name):
             self._exclude(value)
-        elif self.ordering.stock.holds(value.cut):
+        elif self.ordering.unstable.holds(value.cut):
             self._install(value)
 
     def _install(self, value: Value) -> None:
@@ -124,8 +124,8 @@ class Membership:
             core.read_is_ready(token)
         self.reads = others + self.reads
         old.trim()
-        self.aftermath.keep(core.view, value, old.stock)
-        self.aftermath.installed.add(core.me.name)
+        self.previous_view.keep(core.view, value, old.unstable)
+        self.previous_view.installed.add(core.me.name)
         core.send(Decide(core.view.epoch, value), old.view.names())
         if value.terminal:
             self._end(value)
@@ -133,7 +133,7 @@ class Membership:
         self._enter(value.view_after(core.view), joined=False)
         core.send_when_durable(Installed(core.view.epoch), {*old.view.names(), *core.view.names()})
         if value.members[0].name == core.me.name:
-            self.aftermath.welcome(core.view.names())
+            self.previous_view.welcome(core.view.names())
 
     def _enter(self, view: View, *, joined: bool) -> None:
         """Begin a view; everything that belongs to earlier views is delivered."""
@@ -150,7 +150,7 @@ class Membership:
         }
         core.position = Position(view.epoch, (0,) * len(view.members))
         core.history.enter(view.epoch, len(view.members))
-        core.save(Entered(view, dict(core.table), self.aftermath.packed()))
+        core.save(Entered(view, dict(core.table), self.previous_view.packed()))
         core.cross_boundary()
         core.out.append(Install(view, joined))
         # If this process restarted during the view change, the view has its earlier incarnation: it waits for the next view.
@@ -170,7 +170,7 @@ class Membership:
         """The group goes on without this process."""
         core = self.core
         if value is not None:
-            self.aftermath.keep(core.view, value, self.ordering.stock)
+            self.previous_view.keep(core.view, value, self.ordering.unstable)
             core.save(Decided(value))
         confirmed, others = self.ordering.reads.end()
         core.out.extend(ReadFailed(token) for token in (*confirmed, *others, *self.reads))
@@ -234,18 +234,18 @@ class Membership:
             self.come_back(core.me.incarnation + 1)
             return
         self.learner.apply(packet.entries)
-        self.aftermath.take(packet.previous)
-        self.aftermath.installed.add(core.me.name)
+        self.previous_view.take(packet.previous)
+        self.previous_view.installed.add(core.me.name)
         self._enter(packet.view, joined=True)
         core.send_when_durable(Installed(core.view.epoch), core.view.names())
 
-    def hindrances(self) -> list[Hindrance]:
+    def waiting_runs(self) -> list[WaitingRun]:
         """All messages that wait here to be delivered, and the members that they wait for."""
         core, operations = self.core, self.core.operations
         if core.mode == "normal":
-            return hindrances(core, self.ordering)
+            return waiting_runs(core, self.ordering)
         if not operations.unsettled():
             return []
         missing = tuple(name for name in core.view.names() if name in core.suspects)
         why = "the next view is not agreed upon" if core.mode == "frozen" else "this process is no member at present"
-        return [Hindrance(core.me.name, operations.settled, operations.last - operations.settled, missing, why)]
+        return [WaitingRun(core.me.name, operations.settled, operations.last - operations.settled, missing, why)]

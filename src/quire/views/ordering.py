@@ -16,13 +16,13 @@ from quire.views.closure import causes_first
 from quire.views.core import Core
 from quire.views.effects import Send
 from quire.views.flow import Flow
+from quire.views.holders import Holders
 from quire.views.knowledge import Knowledge
 from quire.views.packets import Control, Data, Entry, Have, Known, Previous
 from quire.views.reads import Reads
 from quire.views.records import Delivered, Kept, Sent, Took
-from quire.views.stock import Stock
+from quire.views.unstable import UnstableRuns
 from quire.views.view import View
-from quire.views.witnessing import Witnessing
 
 
 class Ordering:
@@ -31,7 +31,7 @@ class Ordering:
         self.view, self.rank = view, rank
         # A process that joins through a contact knows no founders, and has nothing to order before it is in a view.
         self.protocol = create(settings.protocol, rank, max(1, members), dict(settings.options), view.clusters())
-        self.stock = Stock(members, settings.outstanding)
+        self.unstable = UnstableRuns(members, settings.outstanding)
         self.knowledge = Knowledge(view, rank, settings.tie)
         self.reads = Reads(view, settings.tie)
         self.delivered = [0] * members
@@ -39,7 +39,7 @@ class Ordering:
         self._run_max = min(settings.run_max, self.protocol.longest_run())
         self._core = core
         self._journal, self._uniform = settings.journal, settings.uniform
-        self._flow = Flow(settings, self.stock, self.knowledge, rank)
+        self._flow = Flow(settings, self.unstable, self.knowledge, rank)
         others = [each for at, each in enumerate(view.members) if at != rank]
         self._everybody = tuple(other.name for other in others), tuple(other.incarnation for other in others)
         """The names and incarnations of all other members, which packets are addressed to."""
@@ -51,7 +51,7 @@ class Ordering:
         """Whether packets were taken since `release` last looked what can be delivered."""
         self._backlog: dict[int, deque[Data | Control]] = {}
         """For each member whose packet the protocol had no room for, that packet and everything that came after it."""
-        self._witnessing = Witnessing(view, rank, settings)
+        self._holders = Holders(view, rank, settings)
         self._unsaid: Packet | None = None
         """The latest control packet of the protocol for all members, of which only the latest counts. It is sent at the end of
         a turn, if another member waits for it and no messages of this member, which say as much, were sent meanwhile."""
@@ -94,7 +94,7 @@ class Ordering:
         known = self.knowledge.mine()
         if to is None:
             self._flow.told_all(known.delivered)
-            self._witnessing.told_all(known.held)
+            self._holders.told_all(known.held)
         return known
 
     def _perform(self, effects: contract.Effects) -> None:
@@ -103,7 +103,7 @@ class Ordering:
             if isinstance(effect, contract.Deliver):
                 self.queue.append(effect.run)
                 if not self._journal:
-                    self._witnessing.is_in_order(effect.run)
+                    self._holders.is_in_order(effect.run)
             elif (run := effect.packet.carried()) is None:
                 self._say(effect)
             elif run.origin == self.rank:
@@ -124,7 +124,7 @@ class Ordering:
 
     def owes(self) -> bool:
         """Whether an acknowledgement is due that this member's next message would carry."""
-        return self._unsaid is not None or self._witnessing.owes()
+        return self._unsaid is not None or self._holders.owes()
 
     def end_turn(self) -> None:
         """All packets that came together are handled: send the control packets and acknowledgements that others wait for."""
@@ -133,7 +133,7 @@ class Ordering:
             self._unsaid = None
             self._send_control(packet, None)
         else:
-            self._tell(self._witnessing.take(self.stock.count))
+            self._tell(self._holders.take(self.unstable.count))
         late, waits_for_disk = self._flow.late(self.delivered)
         if waits_for_disk:
             self._core.want_sync()
@@ -159,7 +159,7 @@ class Ordering:
 
     def _pass_on(self, effect: contract.Send, run: Run) -> None:
         """Relay a run of another member, in a packet of this member's protocol. The origin's other fields stay the same."""
-        data = self.stock.find(run)
+        data = self.unstable.find(run)
         passed_on = msgspec.structs.replace(data, packet=effect.packet, known=self._known_to(effect.to))
         self._to_members(passed_on, effect.to)
 
@@ -213,7 +213,7 @@ class Ordering:
         origin, relays = run.origin, self.protocol.relays
         if origin != source and not (relays and 0 <= origin < len(self.delivered)):
             raise ProtocolViolation(source, f"it passed on a run of member {origin}")
-        expected = self.stock.count[origin]
+        expected = self.unstable.count[origin]
         if run.end > expected if origin == self.rank else run.first != expected:
             raise ProtocolViolation(source, f"it sent message {run.first} of member {origin}, not {expected}")
 
@@ -236,16 +236,16 @@ class Ordering:
 
     def _add(self, data: Data) -> bool:
         """Hold a run and, from time to time, drop those that have become stable."""
-        added = self.stock.add(data)
-        if added and self.stock.has_grown():
+        added = self.unstable.add(data)
+        if added and self.unstable.has_grown():
             self.trim()
         return added
 
     def _hold(self, origin: int) -> None:
         if self._journal:
-            self._held_at.append((self._core.written(), origin, self.stock.count[origin]))
+            self._held_at.append((self._core.written(), origin, self.unstable.count[origin]))
         else:
-            self.knowledge.holds(self.rank, origin, self.stock.count[origin])
+            self.knowledge.holds(self.rank, origin, self.unstable.count[origin])
 
     def synced(self) -> None:
         """More of the journal is durable: acknowledge what it holds."""
@@ -253,7 +253,7 @@ class Ordering:
         self._became_durable(self._delivered_at, self.knowledge.has_delivered)
         if self._core.mode != "normal":
             return
-        self._tell(self._witnessing.of(held))
+        self._tell(self._holders.of(held))
         self.release()
         self.pump()
 
@@ -270,7 +270,7 @@ class Ordering:
     def _tell(self, origins: Collection[int]) -> None:
         """Acknowledge messages of these members, to the members that wait for it."""
         if origins:
-            self._to_members(Have(self.view.epoch, self.known()), self._witnessing.audience(origins))
+            self._to_members(Have(self.view.epoch, self.known()), self._holders.audience(origins))
 
     def heard(self, source: int, known: Known) -> None:
         """Take a packet in which a member says what it holds and has delivered."""
@@ -280,7 +280,7 @@ class Ordering:
     def trim(self) -> None:
         """Drop the messages that are stable."""
         # Messages that are not delivered here are needed here, whatever the others say.
-        self.stock.drop(map(min, self.knowledge.all_stable(), self.delivered))
+        self.unstable.drop(map(min, self.knowledge.all_stable(), self.delivered))
 
     # Delivering.
 
@@ -291,7 +291,7 @@ class Ordering:
             while queue and (not self._uniform or self.knowledge.is_safe(queue[0].origin, queue[0].end)):
                 self.deliver(queue.popleft())
             moved = bool(self._backlog) and self._retry()
-        if self.stock.has_grown():
+        if self.unstable.has_grown():
             self.trim()
         if self.reads.is_asking():
             for token in self.reads.ready(self.delivered):
@@ -324,7 +324,7 @@ class Ordering:
     def deliver_remainder(self, cut: tuple[int, ...]) -> None:
         """The view ends: deliver the rest of the cut."""
         self.queue.clear()
-        left = self.stock.within(cut)
+        left = self.unstable.within(cut)
         if self.protocol.relays:
             for data in causes_first(left):
                 if data.run.first >= self.delivered[data.run.origin]:
@@ -342,21 +342,21 @@ class Ordering:
         if not self.view.members:
             return
         if kept is not None:
-            self.stock.count, self.delivered = list(kept.held), list(kept.delivered)
+            self.unstable.count, self.delivered = list(kept.held), list(kept.delivered)
             self._sessions = list(kept.sessions)
         for data in runs:
-            self.stock.add(data)
+            self.unstable.add(data)
             self._sessions[data.run.origin] = (data.session, data.number - data.run.first)
         for entry in delivered:
             self.delivered[entry.rank] = entry.run.end
             self._sessions[entry.rank] = (entry.session, entry.number - entry.run.first)
-            self.stock.count[entry.rank] = max(self.stock.count[entry.rank], entry.run.end)
-        self.sent = self.stock.count[self.rank]
-        self.knowledge.restore(self.stock.count, self.delivered)
+            self.unstable.count[entry.rank] = max(self.unstable.count[entry.rank], entry.run.end)
+        self.sent = self.unstable.count[self.rank]
+        self.knowledge.restore(self.unstable.count, self.delivered)
 
     def to_keep(self, previous: Previous | None) -> Kept:
         """The record of everything that is still needed of the journal so far, in normal operation."""
-        core, stock = self._core, self.stock
+        core, unstable = self._core, self.unstable
         self.trim()
         return Kept(
             # A process that has been in a view has no vote in the founding one.
@@ -366,9 +366,9 @@ class Ordering:
             position=core.position,
             table=dict(core.table),
             delivered=tuple(self.delivered),
-            held=tuple(map(stock.dropped, range(len(self.view.members)))),
+            held=tuple(map(unstable.dropped, range(len(self.view.members)))),
             sessions=tuple(self._sessions),
-            runs=tuple(stock.within(stock.count)),
+            runs=tuple(unstable.within(unstable.count)),
             released=core.operations.released,
             operations=core.operations.kept(),
         )

@@ -20,8 +20,8 @@ from quire.views.liveness import Liveness
 from quire.views.member import Member
 from quire.views.pace import Pace
 from quire.views.packets import ORDERED, REPEATED
-from quire.views.patience import Patience
 from quire.views.peers import Peer, Written
+from quire.views.stalls import StallReports
 from quire.views.timing import Timing
 from quire.views.view import View
 from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_count, read_resume
@@ -55,7 +55,7 @@ class Process:
         self.peers, self._on = self._directory.peers, self._directory.on
         self._codec = GroupCodec(member.core.settings.protocol)
         self._dialling, self._liveness = Dialling(), Liveness(self.timing)
-        self._pace, self.patience = Pace(member, self.timing), Patience(self.timing)
+        self._pace, self.stalls = Pace(member, self.timing), StallReports(self.timing)
         self.has_quorum = True
         """Whether the members that are not suspected are a quorum. Otherwise there is no progress until more are back."""
         self._linked = member.core.linked = set()
@@ -319,8 +319,8 @@ class Process:
         for peer in self.peers.values():
             peer.acknowledge(out, at_once=True)
         self._pace.ticked(self._now)
-        if self.patience.is_due(self._now):
-            out.extend(self.patience.look(self._now, self.member.membership.hindrances(), self.peers.values()))
+        if self.stalls.is_due(self._now):
+            out.extend(self.stalls.look(self._now, self.member.membership.waiting_runs(), self.peers.values()))
 
     def _tell_suspicions(self, out: list[ProcessEffect]) -> None:
         changed = False

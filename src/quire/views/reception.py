@@ -52,7 +52,7 @@ class Reception:
             case Stale():
                 membership.told_stale(packet)
             case Installed():
-                membership.aftermath.has_installed(name, packet.epoch)
+                membership.previous_view.has_installed(name, packet.epoch)
             case _ if packet.epoch == core.view.epoch:
                 if not isinstance(packet, IN_ORDER):
                     self._take_in_ballot(name, packet, hasty=hasty)
@@ -82,11 +82,11 @@ class Reception:
     def _take_in_order(self, name: str, rank: int, packet: GroupPacket) -> None:
         core, ordering = self.core, self.membership.ordering
         if isinstance(packet, Status):
-            self.membership.aftermath.has_installed(name, packet.epoch)
+            self.membership.previous_view.has_installed(name, packet.epoch)
         if core.mode != "normal":
             return
         if isinstance(packet, AskHeld):
-            core.send(Held(packet.epoch, packet.token, tuple(ordering.stock.count)), (name,))
+            core.send(Held(packet.epoch, packet.token, tuple(ordering.unstable.count)), (name,))
         elif isinstance(packet, Held):
             ordering.reads.answered(packet.token, name, packet.held)
             ordering.release()
@@ -100,7 +100,7 @@ class Reception:
         if incarnation > core.view.latest.get(name, 0):
             self.membership.agreement.joiners[name] = packet.joiner
         elif core.is_here(name, incarnation):
-            self.membership.aftermath.welcome((name,))
+            self.membership.previous_view.welcome((name,))
         else:
             core.send(Stale(core.view.epoch, core.view), (name,))
 
@@ -130,17 +130,17 @@ class Reception:
         """Answer a process that is still in an earlier view: with the outcome if that was the view before this one, otherwise
         with `Stale`."""
         core = self.core
-        if self.membership.aftermath.is_of(packet.epoch):
-            self.membership.aftermath.tell(name, packet)
+        if self.membership.previous_view.is_of(packet.epoch):
+            self.membership.previous_view.tell(name, packet)
         elif core.mode in ("normal", "frozen", "closed") and not isinstance(packet, Fetch):
             core.send(Stale(core.view.epoch, core.view), (name,))
 
     def take_after_the_end(self, name: str, packet: GroupPacket) -> None:
         """Handle a packet at a process that has left, or whose group has ended: it only tells how its last view ended."""
-        core, aftermath = self.core, self.membership.aftermath
+        core, previous_view = self.core, self.membership.previous_view
         if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
-            aftermath.installed.add(name)
-        elif isinstance(packet, ASKING_HOW_IT_ENDED) and aftermath.is_of(packet.epoch):
-            aftermath.tell(name, packet)
+            previous_view.installed.add(name)
+        elif isinstance(packet, ASKING_HOW_IT_ENDED) and previous_view.is_of(packet.epoch):
+            previous_view.tell(name, packet)
         elif core.mode == "closed" and isinstance(packet, (Join, AskState, AskHistory)):
             core.send(Closed(core.view.epoch, dict(core.table)), (name,))

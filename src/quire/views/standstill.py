@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from quire.model.messages import Run
 from quire.views.core import Core
-from quire.views.hindrance import Hindrance
 from quire.views.ordering import Ordering
 from quire.views.relaying import relays_to_blame, to_blame
+from quire.views.waiting_run import WaitingRun
 
 
-def hindrances(core: Core, ordering: Ordering) -> list[Hindrance]:
+def waiting_runs(core: Core, ordering: Ordering) -> list[WaitingRun]:
     """All messages that are held back here, the members that they wait for, and why."""
     knowledge, me = ordering.knowledge, ordering.rank
     unknown = "its position in the order is unknown without a message from"
@@ -23,7 +23,7 @@ def hindrances(core: Core, ordering: Ordering) -> list[Hindrance]:
         behind = _names(ordering, _to_blame(ordering, me, knowledge.behind(me)))
         why = f"so much is under way that more waits until it is delivered by {', '.join(behind)}"
         first = ordering.operation_before(me, ordering.sent)
-        found.append(Hindrance(core.me.name, first, max(0, core.operations.last - first), behind, why))
+        found.append(WaitingRun(core.me.name, first, max(0, core.operations.last - first), behind, why))
     return found
 
 
@@ -39,10 +39,10 @@ def _to_blame(ordering: Ordering, origin: int, ranks: Iterable[int]) -> list[int
     return to_blame(ordering.protocol, origin, [rank for rank in ranks if rank != ordering.rank])
 
 
-def _hindrance(ordering: Ordering, run: Run, ranks: Iterable[int], why: str) -> Hindrance:
+def _hindrance(ordering: Ordering, run: Run, ranks: Iterable[int], why: str) -> WaitingRun:
     names = _names(ordering, ranks)
     first = ordering.operation_before(run.origin, run.first)
-    return Hindrance(ordering.view.members[run.origin].name, first, run.count, names, f"{why} {', '.join(names)}")
+    return WaitingRun(ordering.view.members[run.origin].name, first, run.count, names, f"{why} {', '.join(names)}")
 
 
 def _names(ordering: Ordering, ranks: Iterable[int]) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from quire.model.orders import Guarantee
 from quire.trace.kinds import VIEW
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, KIND, LAMPORT, TIME_NS
-from quire.trace.views import Happening
-from quire.watch.heard import Heard
+from quire.trace.views import ViewEvent
 from quire.watch.left_behind import LeftBehind
+from quire.watch.updates import ProcessUpdate
 
 _TIMES_MAX = 4096
 
@@ -37,7 +37,7 @@ class Strand(Protocol):
     """Checks some of the promised guarantees while the run goes on."""
 
     def add(self, process: int) -> None: ...
-    def take(self, heard: Heard, began: int) -> None:
+    def take(self, heard: ProcessUpdate, began: int) -> None:
         """Add a process's next records. `began`: the logical time from which on everything is judged."""
 
     def gone(self, process: int) -> None:
@@ -59,7 +59,7 @@ class Followed:
     def __init__(self, strands: tuple[Strand, ...], *, lives_once: bool) -> None:
         self._strands = strands
         self._lives_once = lives_once
-        self._waiting: list[Heard] | None = []
+        self._waiting: list[ProcessUpdate] | None = []
         """Records that arrived before it is known where judging begins."""
         self._began = 0
         self._incarnations: dict[int, int] = {}
@@ -68,7 +68,7 @@ class Followed:
         self._times: list[tuple[int, int]] = []
         """Pairs of logical and wall-clock time, from which the lag of judging is computed."""
 
-    def must_begin_anew(self, heard: Heard) -> bool:
+    def must_begin_anew(self, heard: ProcessUpdate) -> bool:
         """Whether some of this process's events were missed, because it was not waited for, or not known yet."""
         if self._waiting is not None:
             return False
@@ -83,7 +83,7 @@ class Followed:
             for strand in self._strands:
                 strand.gone(process)
 
-    def take(self, heard: Heard, present: frozenset[int] | None) -> None:
+    def take(self, heard: ProcessUpdate, present: frozenset[int] | None) -> None:
         """Add a process's next records. `present`: the processes heard from at present, None if not known yet. Judging begins
         when each of them was heard from."""
         if self._waiting is None:
@@ -92,7 +92,7 @@ class Followed:
         self._waiting.append(heard)
         if present is not None and present <= {each.process for each in self._waiting}:
             waiting, self._waiting = self._waiting, None
-            first: dict[int, Heard] = {}
+            first: dict[int, ProcessUpdate] = {}
             for each in waiting:
                 first.setdefault(each.process, each)
             for process in first:
@@ -119,7 +119,7 @@ class Followed:
         then = next((time_ns for lamport, time_ns in reversed(self._times) if lamport <= min(waiting)), self._times[0][1])
         return max(0.0, (max(time_ns for _, time_ns in self._times[-64:]) - then) / 1e9)
 
-    def _take(self, heard: Heard) -> None:
+    def _take(self, heard: ProcessUpdate) -> None:
         self._gone.discard(heard.process)
         self._incarnations[heard.process] = heard.incarnation
         if len(heard.records):
@@ -137,10 +137,10 @@ class Followed:
                 strand.awaited(process)
 
 
-def _resumes(heard: Heard) -> bool:
+def _resumes(heard: ProcessUpdate) -> bool:
     """Whether the process was restarted from its journal: it may then repeat deliveries that the journal had not recorded."""
     views = heard.records[heard.records[:, KIND] == VIEW]
-    return any(heard.names.addresses[number].op == Happening.RESUME for number in views[:, ADDRESS].tolist())
+    return any(heard.names.addresses[number].op == ViewEvent.RESUME for number in views[:, ADDRESS].tolist())
 
 
 def judged_of(identity: RunIdentity) -> tuple[Guarantee, ...]:
@@ -155,12 +155,12 @@ def judged_of(identity: RunIdentity) -> tuple[Guarantee, ...]:
 def follow(identity: RunIdentity, names: Mapping[int, str]) -> Followed:
     """The live checks for this run. The kernels come with the pipeline, which need not be installed."""
     from quire.watch.followed_orders import FollowedOrders
-    from quire.watch.followed_words import FollowedWords
+    from quire.watch.followed_services import FollowedServices
 
     strands = list[Strand]()
     judged = judged_of(identity)
     if Guarantee.INTEGRITY in judged:
         strands.append(FollowedOrders(identity, judged, names))
     if judged[-1] in (Guarantee.SERIALISABLE, Guarantee.SIGNIFICANT):
-        strands.append(FollowedWords(identity, judged[-1]))
-    return Followed(tuple(strands), lives_once=isinstance(strands[-1], FollowedWords))
+        strands.append(FollowedServices(identity, judged[-1]))
+    return Followed(tuple(strands), lives_once=isinstance(strands[-1], FollowedServices))

@@ -12,9 +12,9 @@ from quire.pipeline.auditing.following import COLUMNS, Follower
 from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN
-from quire.trace.views import VIEW_BITS, Happening
+from quire.trace.views import VIEW_BITS, ViewEvent
 from quire.watch.followed import Judged
-from quire.watch.heard import Heard
+from quire.watch.updates import ProcessUpdate
 
 _BREACHES = (
     "which names another sender",
@@ -46,13 +46,13 @@ class FollowedOrders:
     def awaited(self, process: int) -> None:
         self._follower.awaited(self._indices[process])
 
-    def take(self, heard: Heard, began: int) -> None:
+    def take(self, heard: ProcessUpdate, began: int) -> None:
         me = self._indices[heard.process]
         view, life = self._in_view.get(heard.process, (-1, ""))
         rows = []
         for record in heard.records.tolist():
             kind = record[KIND]
-            if kind == VIEW and heard.names.addresses[record[ADDRESS]].op == Happening.INSTALL:
+            if kind == VIEW and heard.names.addresses[record[ADDRESS]].op == ViewEvent.INSTALL:
                 incarnation = heard.names.addresses[record[ADDRESS]].txn or ""
                 if view >= 0 and life == incarnation:
                     self._follower.survived(me, view)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from quire.trace.kinds import VIEW
 from quire.trace.records import ADDRESS, FIRST, KIND, TIME_NS
-from quire.trace.views import Happening
-from quire.watch.heard import Heard
+from quire.trace.views import ViewEvent
+from quire.watch.updates import ProcessUpdate
 
 WAIT_NS = 2_000_000_000
 """How long such a member is waited for, by the clocks of the members that go on."""
@@ -25,7 +25,7 @@ class LeftBehind:
         self._let_go: dict[int, int] = {}
         """Members no longer waited for: their events do not count until they install a later view than this."""
 
-    def counted(self, heard: Heard) -> Heard | None:
+    def counted(self, heard: ProcessUpdate) -> ProcessUpdate | None:
         """The part of a process's next records that counts; None if nothing does."""
         since = self._let_go.get(heard.process)
         if since is None:
@@ -36,7 +36,7 @@ class LeftBehind:
         del self._let_go[heard.process]
         return heard._replace(records=heard.records[returned:])
 
-    def learn(self, heard: Heard) -> tuple[list[int], list[int]]:
+    def learn(self, heard: ProcessUpdate) -> tuple[list[int], list[int]]:
         """Learn from a process's next records. Returns the processes not to wait for any more, and those to wait for again."""
         again = []
         for at, view, members in _installed(heard):
@@ -57,11 +57,11 @@ class LeftBehind:
         return late, again
 
 
-def _installed(heard: Heard) -> list[tuple[int, int, tuple[int, ...]]]:
+def _installed(heard: ProcessUpdate) -> list[tuple[int, int, tuple[int, ...]]]:
     """The views that were installed: index of the record, number, and members."""
     found = []
     for at in (heard.records[:, KIND] == VIEW).nonzero()[0].tolist():
         address = heard.names.addresses[heard.records[at, ADDRESS]]
-        if address.op == Happening.INSTALL:
+        if address.op == ViewEvent.INSTALL:
             found.append((at, int(heard.records[at, FIRST]), address.dests or ()))
     return found

@@ -17,7 +17,7 @@ def watch_page() -> str:
         "Quire watches",
         _header(),
         _section("verdict", "Verdict so far", tag("div", id="verdict-body", aria_live="polite")),
-        _section("happened", "What happened", tag("ol", id="happenings", class_="happenings", aria_live="polite")),
+        _section("happened", "What happened", tag("ol", id="incidents", class_="incidents", aria_live="polite")),
         _section("members", "Members", tag("div", id="cards", class_="cards")),
         _section("waiting", "Who waits for whom", tag("div", id="waits")),
         _section("views", "Views over time", tag("div", id="timeline", class_="scroll", tabindex=0)),

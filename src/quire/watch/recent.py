@@ -15,7 +15,7 @@ from quire.trace.kinds import DELIVER, PACKET, SEND, VIEW
 from quire.trace.log import Names
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN, SIZE, TIME_NS
 from quire.trace.tables import Integers
-from quire.trace.views import VIEW_BITS, Happening, parse_operation_word
+from quire.trace.views import VIEW_BITS, ViewEvent, parse_operation_word
 
 MARKS_MAX = 160
 """The most events of one process that are kept for the diagram."""
@@ -36,7 +36,7 @@ class Mark(msgspec.Struct, frozen=True):
     time_ns: int
     lamport: int
     size: int
-    happening: tuple[str, int, tuple[int, ...], str] | None = None
+    incident: tuple[str, int, tuple[int, ...], str] | None = None
     """What happened, in which view, which other processes are concerned, and the incarnation."""
 
 
@@ -82,7 +82,7 @@ class Recent:
         """The time of the last delivery."""
         self.installs: deque[tuple[int, tuple[int, ...], int, int]] = deque(maxlen=64)
         """Installed views: number, members, time, and the time of the last delivery before it."""
-        self.happened: deque[tuple[Happening, int, int]] = deque(maxlen=64)
+        self.happened: deque[tuple[ViewEvent, int, int]] = deque(maxlen=64)
         """Other events of the process: what, in which view, and when."""
         self.pauses_ns: dict[int, int] = {}
         """By view, how long nothing was delivered around its beginning."""
@@ -101,12 +101,12 @@ class Recent:
                     measured += 1
                     self._measure(record[ORIGIN], record[FIRST], record[TIME_NS], sends)
                 self._delivered(record[TIME_NS])
-            happening = self._happened(record, names) if kind == VIEW else None
-            if kind != PACKET and (index >= tail or happening is not None):
+            incident = self._happened(record, names) if kind == VIEW else None
+            if kind != PACKET and (index >= tail or incident is not None):
                 self.marks.append(
                     Mark(
                         kind, record[ORIGIN], record[FIRST], record[COUNT], pos, record[TIME_NS], record[LAMPORT],
-                        record[SIZE] * record[COUNT], happening,
+                        record[SIZE] * record[COUNT], incident,
                     )
                 )  # fmt: skip
             pos += record[COUNT]
@@ -127,12 +127,12 @@ class Recent:
 
     def _happened(self, record: list[int], names: Names) -> tuple[str, int, tuple[int, ...], str] | None:
         address = names.addresses[record[ADDRESS]]
-        if address.op not in set(Happening):
+        if address.op not in set(ViewEvent):
             return None
-        if address.op == Happening.INSTALL:
+        if address.op == ViewEvent.INSTALL:
             self.installs.append((record[FIRST], address.dests or (), record[TIME_NS], self.delivered_at_ns))
         else:
-            self.happened.append((Happening(address.op), record[FIRST], record[TIME_NS]))
+            self.happened.append((ViewEvent(address.op), record[FIRST], record[TIME_NS]))
         return str(address.op), record[FIRST], address.dests or (), address.txn or ""
 
     def latency_s(self) -> float | None:

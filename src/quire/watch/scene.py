@@ -10,7 +10,7 @@ from quire.live.observing.feed import Observation
 from quire.live.observing.status import Status
 from quire.trace.parts.description import PartDescription
 from quire.trace.tail import Excerpt
-from quire.watch.happenings import Happenings
+from quire.watch.incidents import Incidents
 from quire.watch.member import WatchedProcess
 from quire.watch.recent import Sends
 
@@ -30,7 +30,7 @@ class Scene:
 
     def __init__(self, judge: Judge | None = None) -> None:
         self.processes: dict[str, WatchedProcess] = {}
-        self.happenings = Happenings()
+        self.incidents = Incidents()
         self.sends = Sends()
         self.changed = asyncio.Event()
         self.began_ns = time.time_ns()
@@ -62,19 +62,19 @@ class Scene:
     def _learn_view(self, process: WatchedProcess, status: Status) -> None:
         """Learn the members of the current view from the status, in case watching began after the view was installed."""
         assert status.view is not None
-        if all(number != status.view.number for number, _, _ in self.happenings.views()):
-            self.happenings.installed(process.name, status.view.number, status.view.members, time.time_ns())
+        if all(number != status.view.number for number, _, _ in self.incidents.views()):
+            self.incidents.installed(process.name, status.view.number, status.view.members, time.time_ns())
 
     def missing(self, key: str, why: str) -> None:
         process = self.processes[key]
         if process.is_missing(why):
-            self.happenings.unreachable(process.name, time.time_ns(), why)
+            self.incidents.unreachable(process.name, time.time_ns(), why)
             if self.judge is not None:
                 self.judge.gone(process)
         self.changed.set()
 
     def told(self, key: str, event: Observation) -> None:
-        self.happenings.told(self.processes[key].name, event)
+        self.incidents.told(self.processes[key].name, event)
         self.changed.set()
 
     def begin(self, key: str, description: PartDescription) -> None:
@@ -90,14 +90,14 @@ class Scene:
         process = self.processes[key]
         process.traced(excerpt, self.sends)
         for number, members, time_ns, _ in process.recent.installs:
-            self.happenings.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
+            self.incidents.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
         for number, pause_ns in process.recent.pauses_ns.items():
-            self.happenings.paused(process.name, number, pause_ns)
+            self.incidents.paused(process.name, number, pause_ns)
         process.recent.installs.clear()
         if process.status is None:
             # It reports no status, so its trace is the only source.
             for what, view, time_ns in process.recent.happened:
-                self.happenings.recorded(process.name, what, view, time_ns)
+                self.incidents.recorded(process.name, what, view, time_ns)
         process.recent.happened.clear()
         if self.judge is not None:
             self.judge.take(excerpt, missed=missed)

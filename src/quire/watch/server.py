@@ -49,11 +49,11 @@ class Watching:
         self.judge.__exit__()
 
     def _violated(self, name: str, because: str) -> None:
-        self.scene.happenings.broken(name, time.time_ns(), because)
+        self.scene.incidents.broken(name, time.time_ns(), because)
         self.scene.changed.set()
 
     def snapshot(self) -> dict[str, object]:
-        return snapshot(self.scene, self.judge.standing)
+        return snapshot(self.scene, self.judge.findings)
 
 
 class PageServer:

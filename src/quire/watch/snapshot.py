@@ -10,7 +10,7 @@ from quire.trace.kinds import VIEW
 from quire.watch.member import WatchedProcess
 from quire.watch.recent import Mark
 from quire.watch.scene import Scene
-from quire.watch.verdict import Standing
+from quire.watch.verdict import LiveFindings
 
 HAPPENINGS_SHOWN = 60
 VIEWS_SHOWN = 40
@@ -19,7 +19,7 @@ DRAWN_MAX = 12
 MARKS_DRAWN = 420
 
 
-def snapshot(scene: Scene, verdict: Standing | None) -> dict[str, Any]:
+def snapshot(scene: Scene, verdict: LiveFindings | None) -> dict[str, Any]:
     processes = list(scene.processes.values())
     return {
         "now": time.time(),
@@ -29,11 +29,11 @@ def snapshot(scene: Scene, verdict: Standing | None) -> dict[str, Any]:
         "waits": _waits(processes),
         "views": [
             {"number": number, "members": members, "at": at_ns / 1e9}
-            for number, members, at_ns in sorted(scene.happenings.views())[-VIEWS_SHOWN:]
+            for number, members, at_ns in sorted(scene.incidents.views())[-VIEWS_SHOWN:]
         ],
-        "happenings": [
+        "incidents": [
             {"at": each.time_ns / 1e9, "kind": each.kind, "text": each.text, "view": each.view}
-            for each in scene.happenings.latest(HAPPENINGS_SHOWN)
+            for each in scene.incidents.latest(HAPPENINGS_SHOWN)
         ],
         "verdict": None if verdict is None else verdict.shown(),
         "trace": _trace(scene, processes),
@@ -147,16 +147,16 @@ def _trace(scene: Scene, processes: list[WatchedProcess]) -> dict[str, Any] | No
         "bytes": [mark.size for _, mark in marks],
         "dests": [None] * count,
         "names": {},
-        "happenings": [_happening(scene, process, mark) for process, mark in marks if mark.happening is not None],
+        "incidents": [_incident(scene, process, mark) for process, mark in marks if mark.incident is not None],
         "ended": [each.name for each in drawn if each.missing],
         "packets": {"process": [], "pos": [], "time": [], "name": None},
         "span": (max(mark.time_ns for _, mark in marks) - start) / 1e9,
     }
 
 
-def _happening(scene: Scene, process: WatchedProcess, mark: Mark) -> dict[str, Any]:
-    assert mark.happening is not None
-    op, number, others, _ = mark.happening
+def _incident(scene: Scene, process: WatchedProcess, mark: Mark) -> dict[str, Any]:
+    assert mark.incident is not None
+    op, number, others, _ = mark.incident
     return {
         "process": process.name,
         "pos": mark.pos,

@@ -36,8 +36,8 @@ def screen(now: dict[str, Any]) -> Group:
     parts: list[Any] = [_headline(now), _members(now["processes"])]
     if now["waits"]:
         parts.append(_waits(now["waits"]))
-    if now["happenings"]:
-        parts.append(_happenings(now["happenings"][:HAPPENINGS_SHOWN]))
+    if now["incidents"]:
+        parts.append(_incidents(now["incidents"][:HAPPENINGS_SHOWN]))
     return Group(*parts)
 
 
@@ -90,9 +90,9 @@ def _waits(waits: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _happenings(happenings: list[dict[str, Any]]) -> Table:
+def _incidents(incidents: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
-    for each in happenings:
+    for each in incidents:
         when = time.strftime("%H:%M:%S", time.localtime(each["at"]))
         table.add_row(Text(when, "dim"), Text(each["text"], "red" if each["kind"] in _BAD else ""))
     return table

@@ -19,8 +19,8 @@ from quire.trace.parts.description import PartDescription
 from quire.trace.tables import as_records
 from quire.trace.tail import Excerpt
 from quire.watch.followed import Followed, follow, judged_of
-from quire.watch.heard import Heard
 from quire.watch.member import WatchedProcess
+from quire.watch.updates import ProcessUpdate
 
 QUEUE_MAX = 2048
 """The most excerpts that wait; further ones are dropped, and judging starts over."""
@@ -39,7 +39,7 @@ SAYS = {
 }
 
 
-class Standing(msgspec.Struct, kw_only=True):
+class LiveFindings(msgspec.Struct, kw_only=True):
     """The verdict so far."""
 
     why: str = "nothing was delivered yet"
@@ -79,7 +79,7 @@ class LiveJudge:
     """Judges the processes of one group: the first group that is heard from. Use it in `with`."""
 
     def __init__(self) -> None:
-        self.standing = Standing()
+        self.findings = LiveFindings()
         self.on_violation: Callable[[str, str], None] = lambda *_: None
         """Called from the judging thread with each violated order and the reason, once per order."""
         self.expects: Callable[[], bool] = lambda: False
@@ -111,14 +111,14 @@ class LiveJudge:
         if self._described is None:
             self._described = description
             promised = implied_by(description.identity.promises)
-            self.standing.judged = tuple(name.value for name in judged_of(description.identity))
-            self.standing.expected = tuple(name.value for name in judged_of(description.identity) if name in promised)
+            self.findings.judged = tuple(name.value for name in judged_of(description.identity))
+            self.findings.expected = tuple(name.value for name in judged_of(description.identity) if name in promised)
 
     def take(self, excerpt: Excerpt, *, missed: bool) -> None:
         described = excerpt.description
         if described is None or self._described is None or described.identity.run != self._described.identity.run:
             return
-        heard = Heard(
+        heard = ProcessUpdate(
             described.process, described.incarnation, as_records(excerpt.records), excerpt.meaning(),
             0 if excerpt.ahead else excerpt.lamport, excerpt.first == 0,
         )  # fmt: skip
@@ -148,34 +148,34 @@ class LiveJudge:
         try:
             from quire.watch.followed_orders import prepare
         except ImportError:
-            self.standing.why = "the verdict needs the audit's kernels: pip install 'quire[spark]'"
+            self.findings.why = "the verdict needs the audit's kernels: pip install 'quire[spark]'"
             return
-        self.standing.why = "the kernels of the audit are made ready"
+        self.findings.why = "the kernels of the audit are made ready"
         prepare()
         _lower_priority()
-        self.standing.why = "nothing was delivered yet"
+        self.findings.why = "nothing was delivered yet"
         while (job := self._queue.get()) is not None and not self._over:
             job()
             if self._queue.empty() and self._followed is not None:
                 self._judge(self._followed)
 
-    def _follow(self, heard: Heard, *, missed: bool, present: frozenset[int] | None) -> None:
+    def _follow(self, heard: ProcessUpdate, *, missed: bool, present: frozenset[int] | None) -> None:
         if self._followed is None or missed or self._followed.must_begin_anew(heard):
             # Missing records could explain anything, so start over, and judge only what comes from here on.
             assert self._described is not None
             self._followed = follow(self._described.identity, self._names)
-            self.standing.since = time.time()
+            self.findings.since = time.time()
         self._followed.take(heard, present)
 
     def _judge(self, followed: Followed) -> None:
-        standing = self.standing
+        findings = self.findings
         found = followed.judge()
-        standing.messages, standing.deliveries = found.messages, found.deliveries
-        standing.why = found.why or ("" if found.deliveries else "nothing was delivered yet")
-        standing.lag_s = followed.lag_s()
+        findings.messages, findings.deliveries = found.messages, found.deliveries
+        findings.why = found.why or ("" if found.deliveries else "nothing was delivered yet")
+        findings.lag_s = followed.lag_s()
         for name, (count, because) in found.violated.items():
-            before = standing.violated.get(name.value)
-            standing.violated = {**standing.violated, name.value: (count, because if before is None else before[1])}
+            before = findings.violated.get(name.value)
+            findings.violated = {**findings.violated, name.value: (count, because if before is None else before[1])}
             if before is None:
                 self.on_violation(name.value, because)
 

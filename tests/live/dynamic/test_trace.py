@@ -16,7 +16,7 @@ from quire.live.runs.collecting import LiveSummary, collect
 from quire.pipeline.auditing.auditor import audit_here
 from quire.trace.parts.observing import Observed
 from quire.trace.store import read_info
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 from tests.live.dynamic.kit import Member, crash, founded, places, run, talk, together
 
 PROMISED = {"integrity", "agreement", "fifo", "causal", "total", "virtual-synchrony", "uniform", "once"}
@@ -127,12 +127,12 @@ def test_what_somebody_else_saw_is_put_among_the_records_by_its_time(tmp_path: P
             first, second, third = members.values()
 
             async def act() -> None:
-                seen.append(Observed(0, clock.wall_ns(), Happening.CUT, (1,)))
+                seen.append(Observed(0, clock.wall_ns(), ViewEvent.CUT, (1,)))
                 await crash(third.group)
-                seen.append(Observed(2, clock.wall_ns(), Happening.CRASH))
+                seen.append(Observed(2, clock.wall_ns(), ViewEvent.CRASH))
                 await first.is_in("0", "1")
-                seen.append(Observed(0, clock.wall_ns(), Happening.HEALED, (1,)))
-                seen.append(Observed(2, clock.wall_ns(), Happening.CUT, (1,)))  # It is not there any more.
+                seen.append(Observed(0, clock.wall_ns(), ViewEvent.HEALED, (1,)))
+                seen.append(Observed(2, clock.wall_ns(), ViewEvent.CUT, (1,)))  # It is not there any more.
 
             await under_load([first, second], act)
             await close(first.group, second.group)

@@ -18,8 +18,8 @@ from quire.live.dynamic.node import Node
 from quire.live.dynamic.quorum import Quorum
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.dynamic.replica import Replica
-from quire.live.dynamic.standing import Standing, tell
 from quire.live.dynamic.state import GivenState, GroupState
+from quire.live.dynamic.status import MemberStatus, tell
 from quire.live.dynamic.submitting import Submitting
 from quire.live.dynamic.unread import Unread
 from quire.live.errors import GroupClosed, NotDelivered
@@ -71,7 +71,7 @@ class DynamicGroup(Iterated):
         self._replica = Replica(kept, self._node, self)
         self._quorum = Quorum(self._node, self._tell)
         self._delivered: dict[str, int] = {}
-        self._standing = Standing(self._node, self._quorum, self._submitting, self._inbox, self._delivered)
+        self._standing = MemberStatus(self._node, self._quorum, self._submitting, self._inbox, self._delivered)
         self._flush_scheduled = False
         self._ending = ""
         """Why nothing more can be submitted; empty while it can."""
@@ -331,7 +331,7 @@ class DynamicGroup(Iterated):
                     self.does_not_fit(effect.name, effect.why)
 
     def does_not_fit(self, name: str, why: str, *, reported: bool = False) -> None:
-        if self.view is None and (error := self._node.misfit.begin(name, why, reported=reported)) is not None:
+        if self.view is None and (error := self._node.mismatch.begin(name, why, reported=reported)) is not None:
             self.failed(error)
 
     def moved(self) -> None:

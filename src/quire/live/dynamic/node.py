@@ -19,7 +19,7 @@ from quire.live import clock
 from quire.live.dynamic.connection import NamedConnection
 from quire.live.dynamic.disk import MemberJournal
 from quire.live.dynamic.joining import DynamicSettings
-from quire.live.dynamic.misfits import MisfitNotice
+from quire.live.dynamic.mismatch import MismatchNotice
 from quire.live.dynamic.recording import MemberRecording
 from quire.live.events import Reporter
 from quire.live.held import Held
@@ -77,7 +77,7 @@ class Node:
         """Whether nothing is read at present."""
         self.turned_down = ""
         """Why the last attempt to connect failed."""
-        self.misfit = MisfitNotice(settings)
+        self.mismatch = MismatchNotice(settings)
         self._facts = facts
         self._owner = owner
         self._recording = recording
@@ -161,8 +161,8 @@ class Node:
             await asyncio.gather(*self._dialling, return_exceptions=True)
         finally:
             for connection in tuple(self._connections.values()):
-                self.misfit.say(connection)
-            await self.misfit.stay()
+                self.mismatch.say(connection)
+            await self.mismatch.stay()
             await self._acceptor.close()
             await self._until_disconnected()
             await self._close_journal()
@@ -287,7 +287,7 @@ class Node:
     def introduced(self, connection: NamedConnection, theirs: Introduction) -> None:
         self._acceptor.left(connection)
         if self._stopped:
-            self.misfit.say(connection)
+            self.mismatch.say(connection)
             return
         self._connections[connection.number] = connection
         if self.paused:
@@ -373,7 +373,7 @@ class Node:
     def held_back(self) -> list[Held]:
         """The messages that are held back here."""
         process, now = self.process, self._now()
-        found = process.patience.how_long(now, process.member.membership.hindrances())
+        found = process.stalls.how_long(now, process.member.membership.waiting_runs())
         return [Held(each.origin, each.first, each.count, each.waits_for, each.because, for_s) for each, for_s in found]
 
     def is_full(self) -> bool:

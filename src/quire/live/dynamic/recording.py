@@ -22,11 +22,11 @@ from quire.model.orders import implied_by, in_order
 from quire.trace.membership_recorder import GROUP, MembershipRecorder, number_of, promises
 from quire.trace.parts.description import RunIdentity
 from quire.trace.tail import TraceTail
-from quire.trace.views import Happening, ViewMember
+from quire.trace.views import ViewEvent, ViewMember
 from quire.views.effects import Report
 from quire.views.process import Process
 
-_HAPPENINGS = {"no-quorum": Happening.BLOCKED, "quorum": Happening.UNBLOCKED}
+_HAPPENINGS = {"no-quorum": ViewEvent.BLOCKED, "quorum": ViewEvent.UNBLOCKED}
 
 
 class MemberRecording:

@@ -19,8 +19,8 @@ from quire.live.groups.awaited import Awaited
 from quire.live.groups.commands import OF_THE_STATE, AnyState, Commands, marked, read_state
 from quire.live.groups.counting import samples
 from quire.live.groups.driver import Driver
-from quire.live.groups.patience import Patience
-from quire.live.groups.standing import status
+from quire.live.groups.stalls import StallReports
+from quire.live.groups.status import status
 from quire.live.held import Held
 from quire.live.inbox import Inbox
 from quire.live.metrics import exposition
@@ -74,7 +74,7 @@ class Group:
             min(settings.run_messages_max, self._protocol.longest_run()), settings.run_bytes_max
         )
         self._inbox: Inbox[Deliver] = Inbox(settings.inbox_messages_max, settings.inbox_bytes_max)
-        self._patience = Patience(settings, self._driver, self._inbox, self._mesh)
+        self._stalls = StallReports(settings, self._driver, self._inbox, self._mesh)
         self._awaited: Awaited[None] = Awaited()
         self._flush_scheduled = False
         self._may_send_at_once = True
@@ -194,7 +194,7 @@ class Group:
         Where this member reads nothing more because its own application does not take what was delivered, that comes first:
         it waits for `me`.
         """
-        return self._patience.waiting()
+        return self._stalls.waiting()
 
     def relay_load(self) -> RelayLoad | None:
         """How much this member has forwarded for others so far."""
@@ -270,7 +270,7 @@ class Group:
         """Tell the others how far this member has delivered, and check whether something takes too long."""
         if self._failure is None:
             self._agreement.tell()
-        self._patience.look()
+        self._stalls.look()
 
     def _fail(self, error: GroupFailed) -> None:
         """The group cannot go on: nothing more is sent or delivered, and soon all waiting calls raise the error."""

@@ -80,7 +80,7 @@ class Connection(BufferedConnection):
         self.open = False
         """Whether both sides have admitted each other."""
         self.was_open = False
-        self.misfit = False
+        self.mismatch = False
         """Whether it ended because the members' settings certainly differ, so that trying again cannot help."""
         self.deserted = False
         """Whether it ended because the other end closed it without giving a reason."""
@@ -199,12 +199,12 @@ class Connection(BufferedConnection):
                 if self._paused or self._transport is None or self._transport.is_closing():
                     break
         except Refused as error:
-            self.misfit = error.answer is not None and self.is_certain()
+            self.mismatch = error.answer is not None and self.is_certain()
             if self._transport is not None and not self._handshake.done:
                 self._transport.write(error.last_words)
             self.refuse(str(error))
         except Misfit as error:
-            self.misfit = self.is_certain()
+            self.mismatch = self.is_certain()
             self.refuse(str(error))
         except FrameError as error:
             admitted = self.open
@@ -264,7 +264,7 @@ class Connection(BufferedConnection):
             self._reader.enlarge(self._settings.frame_bytes_max, READ_BYTES)
         elif frame.kind == REFUSED:
             reason = bytes(frame.body[:REASON_BYTES_MAX]).decode(errors="replace")
-            self.misfit = not self.open and self.is_certain()
+            self.mismatch = not self.open and self.is_certain()
             self.close("it refused: " + "".join(letter if letter.isprintable() else "?" for letter in reason))
         elif frame.kind == ACKED and self.open:
             self._owner.acknowledged(self, read_count(frame))

@@ -62,7 +62,7 @@ class FailureNotices:
         error = verdict.error(peer.member, peer.address, self._settings.me, self._settings.members)
         if self._liveness.started:
             self._owner.given_up(peer.member, error if isinstance(error, GroupFailed) else GroupFailed(str(error)))
-        elif verdict.what == "misfit" or (verdict.started and self._is_needed(peer)):
+        elif verdict.what == "mismatch" or (verdict.started and self._is_needed(peer)):
             self._gathering.cannot_be(error)
         else:
             # It may be restarted while there is time.

@@ -72,8 +72,8 @@ class Gathering:
                     await self._news.wait()
 
     def turned_away(self, connection: Connection, reason: str) -> None:
-        """A connection ended before the peer was admitted: that may be why a member is missing and, where a misfit is certain,
-        means that the group can never start."""
+        """A connection ended before the peer was admitted: that may be why a member is missing and, where a mismatch is
+        certain, means that the group can never start."""
         if connection.nameless:
             # It may be any of those that are to connect to this member.
             claimed = [peer for peer in self._missing() if peer.member > self._settings.me]
@@ -83,8 +83,8 @@ class Gathering:
             claim = f"a process at {connection.address} that claims to be this member was refused: "
         for peer in claimed:
             peer.why_down = reason if connection.initiator else claim + reason
-            if connection.misfit:
-                self.verdict = self.verdict or Verdict("misfit", peer.member, reason)
+            if connection.mismatch:
+                self.verdict = self.verdict or Verdict("mismatch", peer.member, reason)
                 self.knows(peer.member)
                 self.cannot_be(BadInput(f"member {peer.member} ({peer.address}): {reason}"))
 

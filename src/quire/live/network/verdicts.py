@@ -17,10 +17,10 @@ LEFT = "it left the group without closing it"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Why a member gives up. `member`: the member that it is about; -1: no single one. A `misfit` is found before the group has
-    started; `started`: the group had started at the sender, so it will not start again."""
+    """Why a member gives up. `member`: the member that it is about; -1: no single one. A `mismatch` is found before the group
+    has started; `started`: the group had started at the sender, so it will not start again."""
 
-    what: Literal["unreachable", "misbehaved", "misfit", "failed"]
+    what: Literal["unreachable", "misbehaved", "mismatch", "failed"]
     member: int
     why: str
     silent_s: float = 0.0
@@ -37,7 +37,7 @@ class Verdict(msgspec.Struct, frozen=True):
             return GroupFailed(why)
         if self.what == "misbehaved":
             return PeerMisbehaved(self.member, why)
-        if self.what == "misfit":
+        if self.what == "mismatch":
             return BadInput(f"member {self.member} ({members[self.member]}): {why}")
         return MemberUnreachable(self.member, str(members[self.member]), self.silent_s, why)
 

@@ -22,7 +22,7 @@ from quire.live.runs.hosts import Hosts
 from quire.model.faults import Disconnection, Fault, Full, Kill, Restart, Stop, unreachable
 from quire.model.moments import Happened, Moment, describe_moment, moments
 from quire.trace.parts.observing import Observed
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
 
 class FaultyProcesses(ABC):
@@ -146,7 +146,7 @@ class FaultyProcesses(ABC):
     async def _disconnect(self, fault: Disconnection, *, begins: bool) -> None:
         assert self._hosts is not None
         await asyncio.to_thread(self._hosts.cut if begins else self._hosts.heal, unreachable(fault))
-        what = Happening.CUT if begins else Happening.HEALED
+        what = ViewEvent.CUT if begins else ViewEvent.HEALED
         for source in sorted({source for source, _ in unreachable(fault)}):
             others = tuple(sorted(target for one, target in unreachable(fault) if one == source))
             self.observed.append(Observed(source, clock.wall_ns(), what, others))
@@ -178,7 +178,7 @@ class FaultyProcesses(ABC):
     async def _kill(self, number: int) -> None:
         self.signal(signal.SIGKILL, [number])
         await self._following[number]
-        self.observed.append(Observed(number, self._ended_ns[number], Happening.CRASH))
+        self.observed.append(Observed(number, self._ended_ns[number], ViewEvent.CRASH))
 
     async def _follow(self, number: int, process: Process) -> None:
         assert process.stdout is not None

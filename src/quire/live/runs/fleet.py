@@ -20,7 +20,7 @@ from quire.live.runs.progress import Ended, Progress, Standing
 from quire.live.settings import read_address
 from quire.model.errors import BadInput, QuireError
 from quire.trace.parts.observing import Observed
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
 DRAIN_S = 15.0
 """How long members may take to end after they were asked to."""
@@ -117,7 +117,7 @@ class Fleet:
         if member not in self.ended:
             self.lost[member] = how_it_died(code, self._log(member))
             if self._goes_on:
-                self.observed.append(Observed(member, clock.wall_ns(), Happening.CRASH))
+                self.observed.append(Observed(member, clock.wall_ns(), ViewEvent.CRASH))
 
     def _is_stuck(self, member: int, said: Progress | Standing) -> bool:
         """Whether a member cannot go on, because so many of the others are gone for good."""

@@ -256,8 +256,7 @@ class Host(EventRecorder):
                     await self._news.wait()
 
     async def leave(self, unheard: Callable[[], bool], within_s: float) -> None:
-        """Announce that this node closes, wait up to `within_s` while something it sent is `unheard`, and stop. The others go
-        on."""
+        """Announce that this node closes, wait up to `within_s` while something it sent is `unheard`, and stop it alone."""
         if not self._ended.is_set():
             self._mesh.say_closing(0)
             deadline = clock.now() + within_s
@@ -357,8 +356,7 @@ class Host(EventRecorder):
         self._looks_at_clock = False
         due = None if self._ended.is_set() else self.node.due()
         if due is None or (self._alarm is not None and self._alarm_at <= due):
-            # An alarm that goes off too early is set again then, which is rare; nodes postpone their deadlines with every
-            # packet.
+            # An alarm that goes off too early is set again then, which is rare; nodes postpone deadlines with every packet.
             return
         if self._alarm is not None:
             self._alarm.cancel()

@@ -27,7 +27,7 @@ from quire.live.services.nodes import Host
 from quire.live.services.object_views import ObjectViews, check_views, join_views
 from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
-from quire.live.services.standing import objects_status, service_metrics
+from quire.live.services.status import objects_status, service_metrics
 from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput, QuireError
 from quire.model.orders import Guarantee

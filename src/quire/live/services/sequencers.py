@@ -26,7 +26,7 @@ from quire.live.services.laggards import Laggards
 from quire.live.services.nodes import Host
 from quire.live.services.recorded import record_node
 from quire.live.services.session import Session
-from quire.live.services.standing import ObservedClient, ObservedProcess, ObservedSequencer
+from quire.live.services.status import ObservedClient, ObservedProcess, ObservedSequencer
 from quire.live.services.surviving.joining import join_register, read_register
 from quire.live.services.surviving.process import ServingProcess
 from quire.live.services.surviving.register import register_object

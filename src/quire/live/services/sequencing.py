@@ -18,7 +18,7 @@ from quire.live.services.nodes import Host
 from quire.live.services.ring_load import send_in_ring
 from quire.live.services.service import NodeRole, Role, Service
 from quire.live.services.session import Session
-from quire.live.services.standing import ObservedClient, ObservedSequencer
+from quire.live.services.status import ObservedClient, ObservedSequencer
 from quire.live.services.surviving.role import SurvivingRole, identify_survivors, number_of_client
 from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice

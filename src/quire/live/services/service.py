@@ -18,7 +18,7 @@ from quire.live.observing.observer import Observer
 from quire.live.observing.status import Observed
 from quire.live.recording import Recording
 from quire.live.services.nodes import Host
-from quire.live.services.standing import ObservedNode
+from quire.live.services.status import ObservedNode
 from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice
 from quire.trace.parts.description import RunIdentity

@@ -26,7 +26,7 @@ from quire.live.services.disk import NodeDisk
 from quire.live.services.nodes import Host
 from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
-from quire.live.services.standing import service_metrics, store_status
+from quire.live.services.status import service_metrics, store_status
 from quire.live.settings import Settings, read_settings
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee

@@ -19,11 +19,11 @@ import numpy as np
 from quire.model.errors import BadInput
 from quire.pipeline.labels import Labelled
 from quire.trace.kinds import DELIVER, VIEW
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
 COLUMNS = ("group", "object", "op", "txn")
 
-FOLLOWED = (Happening.INSTALL, Happening.RESUME, Happening.EXCLUDED, Happening.LEFT, Happening.CRASH)
+FOLLOWED = (ViewEvent.INSTALL, ViewEvent.RESUME, ViewEvent.EXCLUDED, ViewEvent.LEFT, ViewEvent.CRASH)
 """The events that begin or end a stay."""
 
 
@@ -86,7 +86,7 @@ class ViewHistory(msgspec.Struct):
 
 def has_views(words: Sequence[str]) -> bool:
     """Whether numbered views may be among events with these values of the column `op`."""
-    return Happening.INSTALL.value in words
+    return ViewEvent.INSTALL.value in words
 
 
 def find_views(rows: Labelled, correct: np.ndarray) -> ViewHistory:
@@ -121,7 +121,7 @@ def _follow(history: ViewHistory, rows: Labelled, changes: list[int], process: i
     stays, current, own = history.stays, None, len(history.stays)
     for index in changes:
         what, incarnation = rows.word("op", index), rows.word("txn", index)
-        if what == Happening.INSTALL:
+        if what == ViewEvent.INSTALL:
             goes_on = current is not None and current.incarnation == incarnation
             ending, line = Ending.CRASHED, len(stays)
             if current is not None and goes_on:
@@ -130,12 +130,12 @@ def _follow(history: ViewHistory, rows: Labelled, changes: list[int], process: i
             _end(history, rows, current, index, ending)
             current = Stay(process, int(rows.seq[index]), rows.word("object", index), incarnation, index, index, line)
             stays.append(current)
-        elif what == Happening.RESUME:
+        elif what == ViewEvent.RESUME:
             _end(history, rows, current, index, Ending.CRASHED)
             current = _resume(history, rows, index, own)
             stays.append(current)
         else:
-            _end(history, rows, current, index, Ending.CRASHED if what == Happening.CRASH else Ending(what))
+            _end(history, rows, current, index, Ending.CRASHED if what == ViewEvent.CRASH else Ending(what))
             current = None
     last = Ending.LASTED if correct[process] else Ending.CRASHED
     _end(history, rows, current, int(rows.start[process + 1]), last)

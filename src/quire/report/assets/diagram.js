@@ -8,15 +8,15 @@ const startDiagram = (data) => {
   const showLegend = () => {
     has("receipts", (mark) => mark.kind === RECEIVE);
     has("runs", (mark) => mark.many);
-    has("others", (mark) => !isMessage(mark) && !mark.happening);
-    for (const op of Object.keys(SAYS)) has(op, (mark) => mark.happening?.op === op || (op === "crash" && model.happenings.ended.has(mark.process)));
+    has("others", (mark) => !isMessage(mark) && !mark.incident);
+    for (const op of Object.keys(SAYS)) has(op, (mark) => mark.incident?.op === op || (op === "crash" && model.incidents.ended.has(mark.process)));
   };
 
   const inView = find("in-view"), closeRuns = find("close");
   const draw = () => {
     view.draw();
     const { arrows, sends, deliveries, views } = view.seen;
-    const bars = model.happenings.any ? `, ${plural(views, "view bar")}` : "";
+    const bars = model.incidents.any ? `, ${plural(views, "view bar")}` : "";
     inView.textContent = `In view: ${plural(model.members.length, "member")}, ${plural(arrows, "arrow")} between members, ${plural(sends, "send mark")}, ${plural(deliveries, "delivery mark")}${bars}.`;
     closeRuns.hidden = !model.isOpen;
   };

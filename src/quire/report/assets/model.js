@@ -7,14 +7,14 @@ const isMessage = (mark) => mark.kind === SEND || mark.kind === DELIVER || mark.
 const buildModel = (trace) => {
   const rowOf = new Map(trace.members.map((member, row) => [member, row]));
   const nameIn = (column, i) => (column && column.of[i] >= 0 ? column.names[column.of[i]] : null);
-  const happenings = buildHappenings(trace);
+  const incidents = buildHappenings(trace);
   const wholes = trace.process.map((process, i) => ({
     process, row: rowOf.get(process), kind: trace.kind[i], origin: trace.origin[i], pos: trace.pos[i], lastPos: trace.last_pos[i],
     first: trace.seq[i], last: trace.seq[i] + trace.count[i] - 1, count: trace.count[i], cut: trace.cut[i],
     time: trace.time ? trace.time[i] : null, until: trace.until ? trace.until[i] : null, offsets: trace.offsets[i] ?? null,
     step: trace.step[i], meanBytes: trace.bytes[i] / trace.count[i], many: trace.count[i] > 1, dests: trace.dests[i],
     name: (column) => nameIn(trace.names[column], i),
-  })).map((mark) => ({ ...mark, happening: mark.kind === VIEW ? happenings.at(mark) : null })).sort((a, b) => a.row - b.row || a.pos - b.pos);
+  })).map((mark) => ({ ...mark, incident: mark.kind === VIEW ? incidents.at(mark) : null })).sort((a, b) => a.row - b.row || a.pos - b.pos);
   const packets = trace.members.map(() => []);
   trace.packets.process.forEach((process, i) => packets[rowOf.get(process)].push({
     process, row: rowOf.get(process), pos: trace.packets.pos[i], time: trace.packets.time ? trace.packets.time[i] : null,
@@ -23,7 +23,7 @@ const buildModel = (trace) => {
 
   const model = {
     members: trace.members, hosts: trace.hosts, packets, timed: Boolean(trace.time), receipts: wholes.some((mark) => mark.kind === RECEIVE),
-    cuts: new Map(), alone: null, happenings,
+    cuts: new Map(), alone: null, incidents,
   };
 
   // A part of a mark knows its own times where the page has them, and otherwise those between which it must lie.
@@ -191,7 +191,7 @@ const sayWhen = (mark, model) => {
 // What an imported log calls a member, or else its number.
 const sayMember = (member, model) => (model.hosts ? model.hosts[model.members.indexOf(member)] ?? `member ${member}` : `member ${member}`);
 const sayMark = (mark, model) => {
-  if (mark.happening) return `${sayMember(mark.process, model)}${sayIncarnation(mark.happening)} ${SAYS[mark.happening.op](mark.happening)}${model.timed ? ` at ${sayWhen(mark, model)}` : ""}`;
+  if (mark.incident) return `${sayMember(mark.process, model)}${sayIncarnation(mark.incident)} ${SAYS[mark.incident.op](mark.incident)}${model.timed ? ` at ${sayWhen(mark, model)}` : ""}`;
   const what = (mark.count === 1 ? mark.name("text") : null) ?? (isMessage(mark) ? sayRange(mark) : mark.name("op") ?? (mark.kind === LOCAL ? "something" : ""));
   const many = mark.count > 1 ? `, ${plural(mark.count, "message")}${mark.cut ? " or more" : ""}` : "";
   const when = model.timed ? ` at ${sayWhen(mark, model)}` : "";

@@ -146,7 +146,7 @@ const makeView = (model, layout, canvas) => {
     if (x + mark.half < layout.left - 8 || x - mark.half > layout.width - layout.right + 8) return;
     if (layout.isInSight(x)) { if (mark.kind === SEND) seen.sends += 1; if (mark.kind === DELIVER) seen.deliveries += 1; }
     if (mark.kind === RECEIVE) drawReceipt(mark, x, y);
-    else if (mark.happening) views.drawSign(mark.happening.op, x, y, state.marked.has(mark.whole) ? colours.bad : null);
+    else if (mark.incident) views.drawSign(mark.incident.op, x, y, state.marked.has(mark.whole) ? colours.bad : null);
     else {
       let from = 0;
       for (const [to, colour] of tones(mark)) {

@@ -29,12 +29,12 @@ const sayBars = (bars, model) => {
 const buildHappenings = (trace) => {
   const at = new Map(), before = new Map();
   const drawn = new Set(trace.process.map((process, i) => `${process} ${trace.pos[i]}`));
-  for (const it of trace.happenings) {
+  for (const it of trace.incidents) {
     const key = `${it.process} ${it.pos}`;
     if (drawn.has(key)) at.set(key, it);
     else before.set(it.process, [...(before.get(it.process) ?? []), it]);
   }
-  return { at: (mark) => at.get(`${mark.process} ${mark.pos}`) ?? null, before: (process) => before.get(process) ?? [], any: trace.happenings.length > 0, ended: new Set(trace.ended) };
+  return { at: (mark) => at.get(`${mark.process} ${mark.pos}`) ?? null, before: (process) => before.get(process) ?? [], any: trace.incidents.length > 0, ended: new Set(trace.ended) };
 };
 
 // The stretches of a member's line, each from one mark to another, or to an end of the picture.
@@ -52,8 +52,8 @@ const barsOf = (model, row) => {
     if (it.op === "install" || it.op === "resume") begin("view", { ...it, others: members }, mark);
     else begin("absent", it, mark);
   };
-  model.happenings.before(model.members[row]).forEach((it) => take(it, null));
-  for (const mark of model.all[row]) if (mark.happening) take(mark.happening, mark);
+  model.incidents.before(model.members[row]).forEach((it) => take(it, null));
+  for (const mark of model.all[row]) if (mark.incident) take(mark.incident, mark);
   for (const kind of Object.keys(open)) end(kind, null);
   return bars;
 };
@@ -64,7 +64,7 @@ const makeViews = (model, layout, { context, colours, size }) => {
   // Where a process ended that is only known to have crashed: after the last thing that it did.
   const endOf = (row) => {
     const marks = model.all[row], last = marks[marks.length - 1];
-    return model.happenings.ended.has(model.members[row]) && last && last.happening?.op !== "crash" ? layout.xOf(last) + (last.half ?? 0) + 13 : null;
+    return model.incidents.ended.has(model.members[row]) && last && last.incident?.op !== "crash" ? layout.xOf(last) + (last.half ?? 0) + 13 : null;
   };
   const right = (bar) => (bar.to ? layout.xOf(bar.to) : (bar.kind === "view" && endOf(bar.row)) || layout.width - layout.right);
   let bars = [];
@@ -113,7 +113,7 @@ const makeViews = (model, layout, { context, colours, size }) => {
   };
   // Behind everything that happened; returns how many views are in sight.
   const drawBars = () => {
-    bars = model.happenings.any ? model.members.flatMap((_, row) => barsOf(model, row)) : [];
+    bars = model.incidents.any ? model.members.flatMap((_, row) => barsOf(model, row)) : [];
     const drawn = bars.map(inSight).filter(({ width }) => width > 0);
     for (const { bar, x, width, y } of drawn) {
       if (bar.kind === "view") drawView(bar, x, width, y);

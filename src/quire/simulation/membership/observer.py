@@ -77,17 +77,17 @@ class Observer:
 
     def voted(self, name: str, member: Member) -> None:
         accepted = member.membership.agreement.accepted
-        if accepted is None or not member.membership.ordering.stock.holds(accepted.value.cut):
+        if accepted is None or not member.membership.ordering.unstable.holds(accepted.value.cut):
             raise Violation("whoever votes holds the cut", (name, accepted))
 
     def kept(self, name: str, member: Member) -> None:
         """Check that what a member keeps for others is bounded: twice the window of each, while it is between two views."""
-        settings, stock = self.settings, member.membership.ordering.stock
+        settings, unstable = self.settings, member.membership.ordering.unstable
         room = settings.outstanding - 1 + settings.run_max
         most = room if member.core.mode == "normal" else 2 * room
-        for origin in range(len(stock.count)):
-            if stock.messages(origin) > most:
-                raise Violation("memory is bounded", (name, member.core.mode, origin, stock.messages(origin), most))
+        for origin in range(len(unstable.count)):
+            if unstable.messages(origin) > most:
+                raise Violation("memory is bounded", (name, member.core.mode, origin, unstable.messages(origin), most))
 
     def delivered(self, name: str, entry: Entry, index: int, log: Sequence[Operation]) -> None:
         seen = self._of(name)

@@ -15,7 +15,7 @@ from quire.simulation.membership.network import Dial, End
 from quire.simulation.membership.processes import ProcessWorld, name_at
 from quire.trace.log import EventLog
 from quire.trace.membership_recorder import MembershipRecorder
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 from quire.views.core import GroupSettings
 from quire.views.effects import Connect, Disconnect, Effect, Exclude, Install, ProcessEffect, Report, Sync, Write
 from quire.views.process import Process
@@ -91,7 +91,7 @@ class TimedWorld(ProcessWorld):
         unsynced records are durable nevertheless."""
         host = self.processes[name]
         others = [end.other for end in self.network.ends.values() if end.name == name]
-        self._recorders[name].happened(Happening.CRASH)
+        self._recorders[name].happened(ViewEvent.CRASH)
         self._timers.pop(name, None)
         self.crash(name, {end.name: part_of(len(end.inbox)) for end in others}, part_of(len(host.journal) - host.synced))
         for end in others:
@@ -120,14 +120,14 @@ class TimedWorld(ProcessWorld):
 
     def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Cut the links from the first of each pair to the second."""
-        self._change_ways(pairs, +1, Happening.CUT)
+        self._change_ways(pairs, +1, ViewEvent.CUT)
 
     def heal(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Undo a cut. A link that was cut twice has to be healed twice."""
-        self._change_ways(pairs, -1, Happening.HEALED)
+        self._change_ways(pairs, -1, ViewEvent.HEALED)
         self._arrive_later(self.network.ends.values())
 
-    def _change_ways(self, pairs: Iterable[tuple[int, int]], change: int, what: Happening) -> None:
+    def _change_ways(self, pairs: Iterable[tuple[int, int]], change: int, what: ViewEvent) -> None:
         before = set(self.network.blocked)
         for source, target in pairs:
             self._cut[str(source), str(target)] += change
@@ -173,7 +173,7 @@ class TimedWorld(ProcessWorld):
                 self.on_event(name, effect.view)
             case Report(kind="no-quorum" | "quorum"):
                 blocked = effect.kind == "no-quorum"
-                self._recorders[name].happened(Happening.BLOCKED if blocked else Happening.UNBLOCKED)
+                self._recorders[name].happened(ViewEvent.BLOCKED if blocked else ViewEvent.UNBLOCKED)
                 self.on_event(name, "blocked" if blocked else "unblocked")
             case Exclude():
                 self.on_event(name, "excluded")

@@ -13,17 +13,17 @@ from quire.trace.log import Address, Names
 from quire.trace.parts.reader import Piece
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, RECORD_FIELDS, TIME_NS
 from quire.trace.tables import Integers
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
-_IN_A_VIEW = (Happening.INSTALL, Happening.RESUME)
-_OUT_OF_IT = (Happening.EXCLUDED, Happening.LEFT, Happening.CRASH)
+_IN_A_VIEW = (ViewEvent.INSTALL, ViewEvent.RESUME)
+_OUT_OF_IT = (ViewEvent.EXCLUDED, ViewEvent.LEFT, ViewEvent.CRASH)
 
 
 class Observed(NamedTuple):
     process: int
     """Its number in the run."""
     time_ns: int
-    what: Happening
+    what: ViewEvent
     others: tuple[int, ...] = ()
     """The processes it cannot reach, or can reach again."""
 

@@ -16,7 +16,7 @@ from quire.trace.log import Address, Names
 from quire.trace.parts.reader import Piece
 from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN
 from quire.trace.tables import Integers
-from quire.trace.views import VIEW_BITS, Happening, ViewMember, members_word, parse_members, parse_operation_word
+from quire.trace.views import VIEW_BITS, ViewEvent, ViewMember, members_word, parse_members, parse_operation_word
 
 LAMPORT_STEP = 8
 
@@ -88,7 +88,7 @@ class Rewriting:
         numbers, object, txn = self._numbers, address.object, address.txn
         dests = None if address.dests is None else tuple(sorted(numbers[process] for process in address.dests))
         if self._counting is not None:
-            if address.op == Happening.INSTALL and object is not None:
+            if address.op == ViewEvent.INSTALL and object is not None:
                 object = members_word(ViewMember(numbers[one.process], one.incarnation) for one in parse_members(object))
             elif address.op is None and txn is not None and (operation := parse_operation_word(txn)) is not None:
                 view = -(operation.number >> VIEW_BITS)

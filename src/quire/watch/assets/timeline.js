@@ -1,6 +1,6 @@
 // Members and views over time: a bar where a member is in a view, and marks where something happened to it.
 const BAD = ["lost", "excluded", "unreachable", "violated"], UNSURE = ["blocked", "unread", "stalled", "gap"];
-const drawTimeline = ({ views, happenings, now, processes }) => {
+const drawTimeline = ({ views, incidents, now, processes }) => {
   const names = [...new Set([...views.flatMap(({ members }) => members), ...(views.length ? processes.map(({ name }) => name) : [])])];
   if (!views.length) return make("p", { class: "empty" }, "The members of this group do not change.");
   const first = Math.min(...views.map(({ at }) => at)), from = Math.max(first - 2, now - DAY_S), row = names.length > 20 ? 13 : 24, left = 88, width = Math.max(480, Math.min(1180, innerWidth - 60)), top = 22;
@@ -16,7 +16,7 @@ const drawTimeline = ({ views, happenings, now, processes }) => {
     for (const name of members) svg.append(draw("rect", { class: `in-view${number % 2 ? "" : " even"}`, x: x(at), y: top + names.indexOf(name) * row + 2, width: wide, height: row - 4, rx: 4 }, draw("title", {}, `view ${number}: ${members.join(", ")}`)));
     if (wide > 22) svg.append(draw("text", { class: "number", x: x(at) + 3, y: 14 }, wide > 60 ? `view ${number}` : number));
   });
-  for (const { at, kind, text } of happenings) {
+  for (const { at, kind, text } of incidents) {
     const bad = BAD.includes(kind);
     if (at < from || (!bad && !UNSURE.includes(kind))) continue;
     const sign = draw("line", { class: `sign${bad ? "" : " unsure"}`, x1: x(at), x2: x(at), y1: top - 4, y2: top + names.length * row + 2 });

@@ -45,7 +45,7 @@ const render = (now) => {
   const facts = [now.title.protocol, plural(now.processes.length, "process").replace("processs", "processes"), view ? `view ${view}` : null, `watched since ${sayClock(now.began)}`].filter(Boolean);
   show("facts", facts.map((fact) => make("li", {}, fact)));
   show("verdict-body", drawVerdict(now.verdict));
-  show("happenings", now.happenings.length ? now.happenings.map(({ at, kind, text }) => make("li", {}, make("time", {}, sayClock(at)), make("span", { class: kind }, text))) : [make("li", {}, make("time", {}, "–"), "Nothing out of the ordinary.")]);
+  show("incidents", now.incidents.length ? now.incidents.map(({ at, kind, text }) => make("li", {}, make("time", {}, sayClock(at)), make("span", { class: kind }, text))) : [make("li", {}, make("time", {}, "–"), "Nothing out of the ordinary.")]);
   find("cards").classList.toggle("many", now.processes.length > 12);
   show("cards", now.processes.map((process) => drawCard(process, history, now.now)));
   show("waits", drawWaits(now.processes, now.waits));

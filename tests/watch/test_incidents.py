@@ -6,8 +6,8 @@ from quire.model.orders import Guarantee
 from quire.trace.log import EventLog
 from quire.trace.parts.description import Clock, PartDescription, RunIdentity
 from quire.trace.tail import Excerpt, numbered_anew
-from quire.trace.views import Happening, ViewMember
-from quire.watch.happenings import Happenings
+from quire.trace.views import ViewEvent, ViewMember
+from quire.watch.incidents import Incidents
 from quire.watch.scene import Scene
 
 RUN = RunIdentity(
@@ -18,7 +18,7 @@ RUN = RunIdentity(
 def test_a_member_that_was_cut_off_is_told_of_by_its_records() -> None:
     log = EventLog(2)
     log.installed("g", 1, [ViewMember(number, 1) for number in range(3)], 1, 1, 10)
-    for at, what in enumerate((Happening.BLOCKED, Happening.UNBLOCKED, Happening.EXCLUDED), start=2):
+    for at, what in enumerate((ViewEvent.BLOCKED, ViewEvent.UNBLOCKED, ViewEvent.EXCLUDED), start=2):
         log.happened(what, "g", 1, 1, at, 10 * at)
     log.installed("g", 3, [ViewMember(number, 1 + number // 2) for number in range(3)], 2, 5, 50)
     records = log.take()
@@ -30,7 +30,7 @@ def test_a_member_that_was_cut_off_is_told_of_by_its_records() -> None:
     scene.begin("c", description)
     scene.traced("c", Excerpt(description=description, first=0, rows=0, until=5, names=names, records=records), missed=False)
 
-    assert [(sentence.kind, sentence.text) for sentence in reversed(scene.happenings.latest())] == [
+    assert [(sentence.kind, sentence.text) for sentence in reversed(scene.incidents.latest())] == [
         ("view", "view 1 began, with 0, 1 and c"),
         ("blocked", "c waits for a majority"),
         ("unblocked", "c reaches a majority again"),
@@ -40,11 +40,11 @@ def test_a_member_that_was_cut_off_is_told_of_by_its_records() -> None:
 
 
 def test_views_that_become_known_late_are_told_as_if_in_order() -> None:
-    happenings = Happenings()
-    happenings.installed("a", 4, ("a", "b", "c"), 40)
-    happenings.installed("b", 2, ("a", "b", "c"), 20)
-    happenings.installed("b", 3, ("a", "b"), 30)
-    assert [sentence.text for sentence in reversed(happenings.latest())] == [
+    incidents = Incidents()
+    incidents.installed("a", 4, ("a", "b", "c"), 40)
+    incidents.installed("b", 2, ("a", "b", "c"), 20)
+    incidents.installed("b", 3, ("a", "b"), 30)
+    assert [sentence.text for sentence in reversed(incidents.latest())] == [
         "view 2 began, with a, b and c",
         "c is gone: b agreed on view 3 without c",
         "c joined: view 4 has a, b and c",

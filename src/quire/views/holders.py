@@ -14,7 +14,7 @@ from quire.views.core import GroupSettings
 from quire.views.view import Tie, View
 
 
-class Witnessing:
+class Holders:
     """The acknowledgements that the member of this rank owes. Where delivery is not uniform, no member is a witness."""
 
     def __init__(self, view: View, rank: int, settings: GroupSettings) -> None:

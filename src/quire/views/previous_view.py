@@ -10,19 +10,19 @@ from collections.abc import Collection
 
 from quire.views.core import Core
 from quire.views.packets import Decide, Entry, Fetch, Fill, GroupPacket, Previous, Welcome
-from quire.views.stock import Stock
+from quire.views.unstable import UnstableRuns
 from quire.views.view import Position, Value, View
 
 
-class Aftermath:
+class PreviousView:
     def __init__(self, core: Core) -> None:
         self.installed: set[str] = set()
         """The processes that are known to have installed the next view, or a later one."""
         self._core = core
-        self._last: tuple[View, Value, Stock] | None = None
+        self._last: tuple[View, Value, UnstableRuns] | None = None
 
-    def keep(self, view: View, value: Value, stock: Stock) -> None:
-        self._last = (view, value, stock)
+    def keep(self, view: View, value: Value, unstable: UnstableRuns) -> None:
+        self._last = (view, value, unstable)
         self.installed = set()
 
     def take(self, previous: Previous | None) -> None:
@@ -30,15 +30,15 @@ class Aftermath:
         self._last = None
         self.installed = set()
         if previous is not None:
-            stock = Stock(len(previous.view.members), self._core.settings.outstanding)
-            stock.restore(previous.value.cut, previous.runs)
-            self._last = (previous.view, previous.value, stock)
+            unstable = UnstableRuns(len(previous.view.members), self._core.settings.outstanding)
+            unstable.restore(previous.value.cut, previous.runs)
+            self._last = (previous.view, previous.value, unstable)
 
     def packed(self) -> Previous | None:
         if self._last is None:
             return None
-        view, value, stock = self._last
-        return Previous(view, value, tuple(stock.within(value.cut)))
+        view, value, unstable = self._last
+        return Previous(view, value, tuple(unstable.within(value.cut)))
 
     def is_of(self, epoch: int) -> bool:
         """Whether this is how the view of that epoch ended."""
@@ -66,10 +66,10 @@ class Aftermath:
     def tell(self, name: str, packet: GroupPacket) -> None:
         """Answer a process that is still in that view."""
         assert self._last is not None
-        view, value, stock = self._last
+        view, value, unstable = self._last
         if isinstance(packet, Fetch):
             last = min(packet.last, value.cut[packet.origin])
-            self._core.send(Fill(view.epoch, tuple(stock.between(packet.origin, packet.first, last))), (name,))
+            self._core.send(Fill(view.epoch, tuple(unstable.between(packet.origin, packet.first, last))), (name,))
         else:
             self._core.send(Decide(view.epoch, value), (name,))
 

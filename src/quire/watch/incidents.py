@@ -8,19 +8,19 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from quire.live.observing.feed import Observation
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
-HAPPENINGS_MAX = 200
+INCIDENTS_MAX = 200
 _REPORTS_MAX = 64
 _NEAR_NS = 15_000_000_000
 """A reported loss explains a view only if the view begins within this time after it."""
 
 _RECORDED = {
-    Happening.BLOCKED: "{who} waits for a majority",
-    Happening.UNBLOCKED: "{who} reaches a majority again",
-    Happening.EXCLUDED: "{who} learned that the others went on without it after view {view}",
-    Happening.LEFT: "{who} left the group",
-    Happening.RESUME: "{who} was restarted, and resumes in view {view} with what its journal has",
+    ViewEvent.BLOCKED: "{who} waits for a majority",
+    ViewEvent.UNBLOCKED: "{who} reaches a majority again",
+    ViewEvent.EXCLUDED: "{who} learned that the others went on without it after view {view}",
+    ViewEvent.LEFT: "{who} left the group",
+    ViewEvent.RESUME: "{who} was restarted, and resumes in view {view} with what its journal has",
 }
 
 
@@ -53,7 +53,7 @@ def seconds(ns: float) -> str:
     return f"{ns / 1e6:.0f} ms" if size >= 1e6 else f"{ns / 1e3:.0f} µs"
 
 
-class Happenings:
+class Incidents:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Sentence] = OrderedDict()
         self._views: OrderedDict[int, _View] = OrderedDict()
@@ -71,9 +71,9 @@ class Happenings:
             case "blocked":
                 self._keep(f"blocked {who} {event.view}", event, f"{who} waits for a majority: {event.why}")
             case "unblocked":
-                self._keep(f"unblocked {who} {event.number}", event, _RECORDED[Happening.UNBLOCKED].format(who=who))
+                self._keep(f"unblocked {who} {event.number}", event, _RECORDED[ViewEvent.UNBLOCKED].format(who=who))
             case "excluded":
-                text = _RECORDED[Happening.EXCLUDED].format(who=who, view=event.view)
+                text = _RECORDED[ViewEvent.EXCLUDED].format(who=who, view=event.view)
                 self._keep(f"excluded {who} {event.view}", event, f"{text}, and asks to join again")
             case "restored":
                 self._keep(f"restored {who} {event.view}", event, f"{who} has the state of view {event.view}")
@@ -87,7 +87,7 @@ class Happenings:
             case _:
                 pass
 
-    def recorded(self, who: str, what: Happening, view: int, time_ns: int) -> None:
+    def recorded(self, who: str, what: ViewEvent, view: int, time_ns: int) -> None:
         """The trace of a process records what happened to it in a view."""
         if what in _RECORDED:
             text = _RECORDED[what].format(who=who, view=view)
@@ -122,7 +122,7 @@ class Happenings:
             f"violated {guarantee}", Sentence(time_ns=time_ns, kind="violated", text=f"{guarantee} is violated: {because}")
         )
 
-    def latest(self, count: int = HAPPENINGS_MAX) -> list[Sentence]:
+    def latest(self, count: int = INCIDENTS_MAX) -> list[Sentence]:
         """The last sentences, newest first."""
         return sorted(self._kept.values(), key=lambda each: -each.time_ns)[:count]
 
@@ -177,7 +177,7 @@ class Happenings:
         if key in self._kept:
             sentence.time_ns = min(sentence.time_ns, self._kept[key].time_ns)
         self._kept[key] = sentence
-        _bound(self._kept, HAPPENINGS_MAX)
+        _bound(self._kept, INCIDENTS_MAX)
 
 
 def _bound(kept: OrderedDict, most: int) -> None:  # type: ignore[type-arg]

@@ -8,10 +8,10 @@ from quire.trace.kinds import PACKET
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN
 from quire.watch.followed import Judged
-from quire.watch.heard import Heard
+from quire.watch.updates import ProcessUpdate
 
 
-class FollowedWords:
+class FollowedServices:
     def __init__(self, identity: RunIdentity, judged: Guarantee) -> None:
         self._judged = judged
         self._processes = identity.members
@@ -20,7 +20,7 @@ class FollowedWords:
     def add(self, process: int) -> None:
         """Nothing to do: all processes are known from the beginning."""
 
-    def take(self, heard: Heard, began: int) -> None:
+    def take(self, heard: ProcessUpdate, began: int) -> None:
         events = []
         for record in heard.records.tolist():
             if record[KIND] != PACKET and record[LAMPORT] >= began and record[ORIGIN] < self._processes:

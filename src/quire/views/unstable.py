@@ -13,7 +13,7 @@ _LOOK_AFTER_BYTES = 1 << 16
 """So many more runs for each other member, or bytes, are held before it is worth while to look what of them can be dropped."""
 
 
-class Stock:
+class UnstableRuns:
     """For each member, its runs in order. A run is never split: it is added, retransmitted and dropped as a whole. `window`:
     how many messages a member may send before some of them are stable."""
 

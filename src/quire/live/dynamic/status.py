@@ -18,7 +18,7 @@ from quire.live.observing.feed import Feed
 from quire.live.observing.status import Condition, JournalStatus, LinkStatus, Queue, Status, ViewStatus, first_held, shown
 
 
-class Standing:
+class MemberStatus:
     """Reads the status of a member, and changes nothing."""
 
     def __init__(

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from quire.views.effects import Report
-from quire.views.hindrance import Hindrance
 from quire.views.peers import Peer
 from quire.views.timing import Timing
+from quire.views.waiting_run import WaitingRun
 
 
-class Patience:
+class StallReports:
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
         self._looked_at = 0.0
         self._since: dict[tuple[str, int], float] = {}
-        """Since when messages are known to wait, by the key of their hindrance."""
+        """Since when messages are known to wait, by the key of their waiting_run."""
         self._told: tuple[str, int] | None = None
         self._arrived: dict[str, tuple[int, float]] = {}
         """For each peer, how many frames it has acknowledged, and since when that number has not grown."""
@@ -27,7 +27,7 @@ class Patience:
     def is_due(self, now: float) -> bool:
         return now >= self._looked_at + self._timing.beat_s
 
-    def look(self, now: float, held: Sequence[Hindrance], peers: Iterable[Peer]) -> Iterator[Report]:
+    def look(self, now: float, held: Sequence[WaitingRun], peers: Iterable[Peer]) -> Iterator[Report]:
         self._looked_at = now
         yield from self._look_at_peers(now, peers)
         times = [(for_s, each) for each, for_s in self.how_long(now, held) if for_s >= self._timing.timeout_s]
@@ -39,7 +39,7 @@ class Patience:
             why = f"message {oldest.origin}:{oldest.first} is held back: {oldest.because}"
             yield Report("gap", oldest.origin, why, oldest.waits_for, for_s)
 
-    def how_long(self, now: float, held: Iterable[Hindrance]) -> list[tuple[Hindrance, float]]:
+    def how_long(self, now: float, held: Iterable[WaitingRun]) -> list[tuple[WaitingRun, float]]:
         """How long each of these is known to have waited."""
         found = [(each, self._since.get(each.key, now)) for each in held]
         self._since = {each.key: since for each, since in found}

@@ -15,7 +15,7 @@ from quire.live.settings import Settings
 from quire.protocols.contract import Deliver
 
 
-class Patience:
+class StallReports:
     def __init__(self, settings: Settings, driver: Driver, inbox: Inbox[Deliver], mesh: Mesh) -> None:
         self._settings = settings
         self._driver = driver

@@ -12,15 +12,15 @@ from quire.pipeline.layout import Layout, RowGroup
 from quire.pipeline.reading import TraceReader
 from quire.report.window import Window
 from quire.trace.kinds import VIEW
-from quire.trace.views import Happening
+from quire.trace.views import ViewEvent
 
 _COLUMNS = ("kind", "process", "pos", "seq", "dests", "object", "op", "txn")
-_KNOWN = frozenset(each.value for each in Happening)
+_KNOWN = frozenset(each.value for each in ViewEvent)
 _BOUNDS = {
-    Happening.CUT: "cut",
-    Happening.HEALED: "cut",
-    Happening.BLOCKED: "block",
-    Happening.UNBLOCKED: "block",
+    ViewEvent.CUT: "cut",
+    ViewEvent.HEALED: "cut",
+    ViewEvent.BLOCKED: "block",
+    ViewEvent.UNBLOCKED: "block",
 }
 """Which events begin and end which kind of section on a member's line; all others belong to a stay in a view."""
 
@@ -64,7 +64,7 @@ def within(window: Window, found: Sequence[Happened]) -> list[Happened]:
         earlier: dict[str, Happened] = {}
         for each in found:
             if each.process == member and each.pos < first:
-                earlier[_BOUNDS.get(Happening(each.op), "stay")] = each
+                earlier[_BOUNDS.get(ViewEvent(each.op), "stay")] = each
         shown += sorted(earlier.values(), key=lambda each: each.pos)
         shown += [each for each in found if each.process == member and first <= each.pos <= last]
     return shown

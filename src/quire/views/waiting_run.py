@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Hindrance(msgspec.Struct, frozen=True):
+class WaitingRun(msgspec.Struct, frozen=True):
     """`count` messages of the member `origin`, from number `first` of its session on, that are held back together."""
 
     origin: str

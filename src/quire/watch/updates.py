@@ -8,7 +8,7 @@ from quire.trace.log import Names
 from quire.trace.tables import Integers
 
 
-class Heard(NamedTuple):
+class ProcessUpdate(NamedTuple):
     """A process's next records."""
 
     process: int

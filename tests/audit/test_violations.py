@@ -45,7 +45,7 @@ def summary_of(out: Path) -> LiveSummary:
 def end(out: Path, *, json: bool) -> int:
     """The end of `quire run` for the run in this directory."""
     with pytest.raises(typer.Exit) as ended:
-        conclude(summary_of(out), out, "local[2]", audited=True, reported=True, json=json)
+        conclude(summary_of(out), out, None, audited=True, reported=True, json=json)
     return ended.value.exit_code
 
 
@@ -174,5 +174,5 @@ def test_whoever_interrupts_the_report_still_gets_the_verdict(
     monkeypatch.setattr("quire.report.write.write_report", interrupted)
     for as_json in (True, False):
         with pytest.raises(KeyboardInterrupt):
-            conclude(summary_of(run), run, "local[2]", audited=True, reported=True, json=as_json)
+            conclude(summary_of(run), run, None, audited=True, reported=True, json=as_json)
         assert "violated" in capsys.readouterr().out

@@ -7,12 +7,12 @@ submitting.py   the operations that the application submitted, until they are ex
 quorum.py       whether a majority can be reached, and the events about that
 unread.py       reports an application that does not read
 counting.py     metrics
-standing.py     the status, for observers
+status.py       the status, for observers
 joining.py      the settings of a member, checked
 events.py       the messages and events that an application iterates over
 node.py         the driver: feeds a process its inputs, and carries out its effects
 connection.py   one connection to a process that introduces itself by name
-mismatch.py        how founders whose settings do not fit tell each other
+mismatch.py     how founders whose settings do not fit tell each other
 disk.py         the journal: records as bytes, and checkpoints
 replica.py      the group's state: commands, snapshots, reads
 state.py        the application's objects as one state, in chunks and back

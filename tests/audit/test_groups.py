@@ -70,7 +70,7 @@ def without_groups_of_deliveries(trace: Trace, rng: random.Random) -> Trace:
 
 def test_groups_are_judged_alike_in_any_number_of_pieces(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in range(runs(30, 60)):
         trace = random_groups(rng := random.Random(seed))
         if seed % 2:
             trace = without_groups_of_deliveries(trace, rng)

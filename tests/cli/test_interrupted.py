@@ -84,21 +84,18 @@ def interrupted(inputs: Path, tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.mark.parametrize(
-    ("moment", "group"),
-    cases([(SHELL, True), (WORKERS, False)], [(SHELL, False), (JAVA, True), (JAVA, False), (WORKERS, True)]),
-    ids=lambda value: {True: "as a terminal does", False: "as kill does"}.get(value, value),
+    ("moment", "group", "number"),
+    cases(
+        # Signals other than Ctrl-C that end a command are interruptions, too.
+        [(SHELL, True, signal.SIGINT), (JAVA, False, signal.SIGTERM), (WORKERS, False, signal.SIGHUP)],
+        [(moment, group, signal.SIGINT) for moment, group in ((SHELL, False), (JAVA, True), (JAVA, False), (WORKERS, True))],
+    ),
+    ids=lambda value: {True: "as a terminal does", False: "as kill does"}.get(value, str(value)),
 )
 def test_an_audit_can_be_interrupted_from_the_start_of_java_to_the_end(
-    interrupted: Callable[..., str], moment: str, group: bool
+    interrupted: Callable[..., str], moment: str, group: bool, number: signal.Signals
 ) -> None:
-    assert interrupted("audit", moment, group=group) == SENTENCE
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_signals_that_end_a_command_are_interruptions_too(
-    interrupted: Callable[..., str], number: signal.Signals
-) -> None:
-    assert interrupted("audit", JAVA, group=False, number=number) == SENTENCE
+    assert interrupted("audit", moment, group=group, number=number) == SENTENCE
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
     from rich.console import Console
 
     from quire.cli.status import status
+    from quire.cli.workers import is_little
     from quire.pipeline.ordering.batch import BatchOrder, check_target, order_batch
     from quire.pipeline.ordering.reading import find_files
     from quire.pipeline.session import session
@@ -61,7 +62,8 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
         to="parquet" if to == "parquet" else "json" if to == "json" else None,
     )
     wanted.check()
-    with status("starting Spark") as say, session(where, brief=False) as spark:
+    # Spark is made ready for long work only where there is any.
+    with status("starting Spark") as say, session(where, brief=is_little(events)) as spark:
         say(f"ordering {events}")
         done = order_batch(spark, events, out, wanted, force=request.result.force)
     if json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from quire.cli.spark import LOCAL
@@ -30,6 +31,12 @@ class Workers(NamedTuple):
 
 def is_small(layout: Layout) -> bool:
     return layout.rows <= FEW_EVENTS
+
+
+def is_little(path: Path) -> bool:
+    """Whether a file, or all files in a directory together, are small."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file()) <= FEW_BYTES
 
 
 @contextmanager

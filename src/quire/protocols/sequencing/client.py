@@ -104,20 +104,16 @@ class Client(Node):
         return effects
 
     def join(self, now: int, group: str) -> Effects:
-        """Join a group that was found. The client is in it from the notice Changed on that says so.
-
-        Raises NoSuchGroup, AlreadyMember, or Busy where it is still joining or leaving another.
-        """
+        """Join a group that was found. The client is a member from the notice Changed on that says so. Raises NoSuchGroup,
+        AlreadyMember, or Busy while it is joining or leaving another."""
         self._check_request(group)
         if group in self.hold.delivered:
             raise errors.AlreadyMember(group)
         return self._request_join(now, group)
 
     def leave(self, now: int, group: str) -> Effects:
-        """Leave a group. The client is in it until the notice Changed that says so, the last that it gets of it.
-
-        Raises NotMember, or Busy where it is still joining or leaving another.
-        """
+        """Leave a group. The client is a member until the notice Changed that says so, the last of this group. Raises NotMember,
+        or Busy while it is joining or leaving another."""
         self._check_request(group)
         if group not in self.hold.delivered:
             raise errors.NotMember(group)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
 
 from quire.pipeline.auditing.total import identify
-from quire.pipeline.auditing.transaction_findings import lacks, say_unknown
+from quire.pipeline.auditing.transaction_findings import Wrong, lacks, say_unknown
 from quire.pipeline.auditing.transactions import COLUMNS, TransactionHistory, commit_ranks
 from quire.pipeline.columns import kinds, numbers, present
 from quire.pipeline.hashing import bytes_of, hash_texts
@@ -66,6 +66,25 @@ class Part(msgspec.Struct, frozen=True):
     @property
     def settled(self) -> bool:
         return self.apart and min(self.backward) == 0
+
+
+class PieceResult(msgspec.Struct, kw_only=True):
+    """What every check of transactions finds, in all objects or in those of a piece."""
+
+    named: bool = True
+    """Whether any event names a transaction. If not, nothing was judged."""
+    why: str = ""
+    """Why it cannot be said to hold; empty if it can."""
+    wrong: Wrong = Wrong()
+    part: Part | None = None
+    """Set in the result of a piece."""
+
+    def joined(self, other: Self) -> Self:
+        """Combine the results of two pieces. If the joined result is settled, there is no cycle."""
+        if self.part is None or other.part is None:
+            return self if self.part is None else other
+        part = self.part.joined(other.part)
+        return type(self)(named=self.named or other.named, why=part.why, wrong=self.wrong.joined(other.wrong), part=part)
 
 
 def part_of(history: TransactionHistory, backward: tuple[int, int], unknown: int = 0) -> Part:

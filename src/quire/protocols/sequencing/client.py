@@ -112,8 +112,8 @@ class Client(Node):
         return self._request_join(now, group)
 
     def leave(self, now: int, group: str) -> Effects:
-        """Leave a group. The client is a member until the notice Changed that says so, the last of this group. Raises NotMember,
-        or Busy while it is joining or leaving another."""
+        """Leave a group. The client is a member until the notice Changed that says so, the last of this group. Raises
+        NotMember, or Busy while it is joining or leaving another."""
         self._check_request(group)
         if group not in self.hold.delivered:
             raise errors.NotMember(group)

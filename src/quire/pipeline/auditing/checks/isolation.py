@@ -20,14 +20,13 @@ from quire.pipeline.auditing.isolation_pieces import count_unexplained
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.transaction_findings import (
     Did,
-    Wrong,
     because_wrong,
     did_by,
     find_wrong,
     not_said,
     witness_of_transactions,
 )
-from quire.pipeline.auditing.transaction_pieces import Part, PieceRows, count_pieces, part_of, read_piece
+from quire.pipeline.auditing.transaction_pieces import Part, PieceResult, PieceRows, count_pieces, part_of, read_piece
 from quire.pipeline.auditing.transactions import COLUMNS, commit_ranks, find_transactions
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World
@@ -52,22 +51,8 @@ class LevelFound(msgspec.Struct, frozen=True):
     did: tuple[Did, ...] = ()
 
 
-class IsolationResult(msgspec.Struct, kw_only=True):
-    named: bool = True
-    why: str = ""
-    wrong: Wrong = Wrong()
+class IsolationResult(PieceResult, kw_only=True):
     levels: tuple[LevelFound, ...] = (LevelFound(),) * len(Level)
-    part: Part | None = None
-    """Of a piece."""
-
-    def joined(self, other: IsolationResult) -> IsolationResult:
-        """What was found in the objects of both. No level has a cycle, if that is settled."""
-        if self.part is None or other.part is None:
-            return self if self.part is None else other
-        part = self.part.joined(other.part)
-        return IsolationResult(
-            named=self.named or other.named, why=part.why, wrong=self.wrong.joined(other.wrong), part=part
-        )  # fmt: skip
 
     def violations(self, level: Level) -> int:
         return self.levels[level].cycles + self.wrong.count

@@ -22,7 +22,6 @@ from quire.pipeline.auditing.explanations import Explanation, Log
 from quire.pipeline.auditing.results import Results
 from quire.pipeline.auditing.transaction_findings import (
     Did,
-    Wrong,
     because_wrong,
     did_by,
     find_wrong,
@@ -32,6 +31,7 @@ from quire.pipeline.auditing.transaction_findings import (
 )
 from quire.pipeline.auditing.transaction_pieces import (
     Part,
+    PieceResult,
     PieceRows,
     count_backward,
     count_pieces,
@@ -76,26 +76,10 @@ class Step(msgspec.Struct, frozen=True):
     did: tuple[Did, ...]
 
 
-class SerialisableResult(msgspec.Struct, kw_only=True):
-    named: bool = True
-    """Whether any event names a transaction. If not, nothing was judged."""
-    why: str = ""
-    """Why it cannot be said to hold; empty if it can."""
+class SerialisableResult(PieceResult, kw_only=True):
     cycles: int = 0
     """The number of strongly connected components with more than one transaction."""
-    wrong: Wrong = Wrong()
     cycle: tuple[Step, ...] = ()
-    part: Part | None = None
-    """Set in the result of a piece."""
-
-    def joined(self, other: SerialisableResult) -> SerialisableResult:
-        """Combine the results of two pieces. If the joined result is settled, there is no cycle."""
-        if self.part is None or other.part is None:
-            return self if self.part is None else other
-        part = self.part.joined(other.part)
-        return SerialisableResult(
-            named=self.named or other.named, why=part.why, wrong=self.wrong.joined(other.wrong), part=part
-        )  # fmt: skip
 
     @property
     def violations(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from quire.cli.workers import is_small, workers
+from quire.cli.workers import few_events, workers
 
 if TYPE_CHECKING:
     from quire.pipeline import Audit
@@ -31,7 +31,7 @@ def audit_run(directory: Path, where: str | None, *, expect: Sequence[str] | Non
     from quire.pipeline.session import reason_of_failure
     from quire.trace.store import open_run
 
-    small = is_small(lay_out(open_run(directory)))
+    small = few_events(lay_out(open_run(directory)))
     with workers(where, small=small, doing=f"auditing {directory}") as (_, spark):
         if spark is None:
             return audit_here(directory, expect=expect, segments=segments)

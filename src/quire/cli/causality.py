@@ -14,7 +14,7 @@ from rich.table import Table
 
 from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, requested_address
-from quire.cli.workers import is_small, workers
+from quire.cli.workers import few_events, workers
 from quire.files.errors import writing
 from quire.files.replacing import scratch_for
 from quire.model.errors import BadInput
@@ -96,7 +96,7 @@ def causality(
     if out is not None and out.exists():
         raise BadInput(f"{out} exists already; choose another name")
     # What is written is written by Spark.
-    with workers(where, small=is_small(layout) and out is None, doing=f"following {directory}") as (run, spark):
+    with workers(where, small=few_events(layout) and out is None, doing=f"following {directory}") as (run, spark):
         try:
             found = follow(run(CAUSALITY), directory, segments=segments)
         except Contradiction as contradiction:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quire.cli.legible import legible
-from quire.cli.workers import is_little, workers
+from quire.cli.workers import few_bytes, workers
 
 if TYPE_CHECKING:
     from quire.pipeline.causality.executions import AnsweredExecution
@@ -25,7 +25,7 @@ def show_each(where: str | None, directory: Path, path: str | None, first: str |
     from quire.pipeline.causality.tasks import CAUSALITY
 
     check_several(directory)
-    with workers(where, small=is_little(directory), doing=f"following {directory}") as (run, _):
+    with workers(where, small=few_bytes(directory), doing=f"following {directory}") as (run, _):
         found = each_with(run(CAUSALITY), directory, path, first, column)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode({"executions": [_data(one) for one in found]}) + b"\n")

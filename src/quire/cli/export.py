@@ -12,7 +12,7 @@ from rich.console import Console
 
 from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, requested_address
-from quire.cli.workers import is_small, workers
+from quire.cli.workers import few_events, workers
 from quire.model.errors import BadInput
 
 FORMATS = ("shiviz", "run")
@@ -48,7 +48,7 @@ def export(
         return
     check_new_file(out, force=force)
     check_single(directory)
-    small = is_small(lay_out(open_run(directory)))
+    small = few_events(lay_out(open_run(directory)))
     with workers(where, small=small, doing=f"exporting {directory}") as (run, _):
         done = export_with(run(CAUSALITY), run(EXPORT), directory, out, force=force)
     if json:

@@ -40,7 +40,7 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
     from rich.console import Console
 
     from quire.cli.status import status
-    from quire.cli.workers import is_little
+    from quire.cli.workers import few_bytes
     from quire.pipeline.ordering.batch import BatchOrder, check_target, order_batch
     from quire.pipeline.ordering.reading import find_files
     from quire.pipeline.session import session
@@ -63,7 +63,7 @@ def _order_batch(events: Path, out: Path, request: OrderRequest, where: str, *, 
     )
     wanted.check()
     # Spark is made ready for long work only where there is any.
-    with status("starting Spark") as say, session(where, brief=is_little(events)) as spark:
+    with status("starting Spark") as say, session(where, brief=few_bytes(events)) as spark:
         say(f"ordering {events}")
         done = order_batch(spark, events, out, wanted, force=request.result.force)
     if json:

@@ -29,13 +29,13 @@ class Workers(NamedTuple):
     """None if tasks run in this process."""
 
 
-def is_small(layout: Layout) -> bool:
+def few_events(layout: Layout) -> bool:
     return layout.rows <= FEW_EVENTS
 
 
-def is_little(path: Path) -> bool:
-    """Whether a file, or all files in a directory together, are small."""
-    files = [path] if path.is_file() else path.rglob("*")
+def few_bytes(*paths: Path) -> bool:
+    """Whether these files, and all files in these directories, are small together."""
+    files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
     return sum(file.stat().st_size for file in files if file.is_file()) <= FEW_BYTES
 
 

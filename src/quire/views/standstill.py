@@ -15,10 +15,10 @@ def waiting_runs(core: Core, ordering: Ordering) -> list[WaitingRun]:
     """All messages that are held back here, the members that they wait for, and why."""
     knowledge, me = ordering.knowledge, ordering.rank
     unknown = "its position in the order is unknown without a message from"
-    found = [_hindrance(ordering, each.run, each.members, unknown) for each in ordering.protocol.waiting()]
+    found = [_waiting_run(ordering, each.run, each.members, unknown) for each in ordering.protocol.waiting()]
     for run in ordering.queue:
         lacking = _to_blame(ordering, run.origin, knowledge.lacking(run.origin, run.end))
-        found.append(_hindrance(ordering, run, lacking, "it is not known to be held by a majority without word from"))
+        found.append(_waiting_run(ordering, run, lacking, "it is not known to be held by a majority without word from"))
     if not ordering.has_room():
         behind = _names(ordering, _to_blame(ordering, me, knowledge.behind(me)))
         why = f"so much is under way that more waits until it is delivered by {', '.join(behind)}"
@@ -39,7 +39,7 @@ def _to_blame(ordering: Ordering, origin: int, ranks: Iterable[int]) -> list[int
     return to_blame(ordering.protocol, origin, [rank for rank in ranks if rank != ordering.rank])
 
 
-def _hindrance(ordering: Ordering, run: Run, ranks: Iterable[int], why: str) -> WaitingRun:
+def _waiting_run(ordering: Ordering, run: Run, ranks: Iterable[int], why: str) -> WaitingRun:
     names = _names(ordering, ranks)
     first = ordering.operation_before(run.origin, run.first)
     return WaitingRun(ordering.view.members[run.origin].name, first, run.count, names, f"{why} {', '.join(names)}")

@@ -10,7 +10,7 @@ import pytest
 
 from quire.model.faults import Kill, Restart, Stop, check_faults, end_ms, parse_faults
 from quire.pipeline.auditing.auditor import audit_here
-from tests.faults.chaos import objects, sequencers, stores
+from tests.faults.chaos import objects, remembered_sequencers, sequencers, stores
 from tests.faults.chaos.groups import make_round, play
 from tests.faults.chaos.rounds import TIMEOUT_MS, Round
 from tests.faults.chaos.store_process import REPLICAS
@@ -77,6 +77,28 @@ def test_clients_of_sequencers_lose_nothing_when_one_is_killed_another_restarted
     assert outcome.acknowledged > 0
 
 
+def test_a_seed_kills_all_sequencers_at_once_only_where_they_have_journals() -> None:
+    rounds = [remembered_sequencers.make_round(seed, 10, True) for seed in range(50)]
+    assert rounds == [remembered_sequencers.make_round(seed, 10, True) for seed in range(50)]
+    assert {sequencers.backups_of(each) for each in rounds} == {0, 1}
+    at_once = [(each, together(each) == len(sequencers.sequencers_of(each))) for each in rounds]
+    assert {each.options["journal"] for each, all_killed in at_once if all_killed} == {True}
+    assert {each.options["journal"] for each, all_killed in at_once if not all_killed} == {True, False}
+    spared = [each for each in rounds if not sequencers.loses_groups(each, evicted=0)]
+    assert any(together(each) > 1 for each in spared), "what is killed at once without a client must not lose a group"
+
+
+def test_groups_without_backups_outlive_all_sequencers_whose_registers_are_in_journals(tmp_path: Path) -> None:
+    faults = parse_faults(
+        "kill 0@200ms, restart 0@300ms, stop 3@400ms for 100ms, kill 0@600ms, kill 1@600ms, kill 2@600ms, restart 0@700ms, "
+        "restart 1@800ms, restart 2@900ms"
+    )
+    round = Round(0, 6, faults, {"backups": 0, "journal": True, "order": "hybrid", "bodies": "relay"})
+    outcome = sequencers.play(round, tmp_path, audit_here)
+    assert outcome.acknowledged > 0
+    assert "3 clients came, 0 groups lost" in outcome.what
+
+
 def test_a_seed_has_replicas_killed_at_once_and_restarted_without_their_disks() -> None:
     rounds = [stores.make_round(seed, 10, True) for seed in range(50)]
     assert rounds == [stores.make_round(seed, 10, True) for seed in range(50)]
@@ -139,6 +161,20 @@ def test_what_is_wrong_with_what_a_client_was_told_is_found(told: list[list[Any]
         return
     with pytest.raises(AssertionError, match=wrong):
         judge()
+
+
+def test_a_number_that_is_blank_to_one_client_is_blank_to_all() -> None:
+    log = sequencers.Log()
+    log.take([*CAME, ["blank", "tea", 2, 3], ["delivered", "tea", 4, [[7, 0]]]])
+    with pytest.raises(AssertionError, match="two entries 3 of tea"):
+        log.take([["came", 8], ["delivered", "tea", 3, [[7, 1]]]])
+
+
+def test_what_was_sent_to_a_group_that_was_lost_is_not_missed() -> None:
+    log, notes = sequencers.Log(), [*CAME, *SENT, ["lost", "tea"]]
+    log.take(notes)
+    log.has_all_of(notes)
+    assert log.lost == {"tea"}
 
 
 def test_two_clients_that_were_told_different_things_under_one_number_are_found() -> None:

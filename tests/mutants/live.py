@@ -14,6 +14,7 @@ UNREAD = "tests/live/test_unread.py"
 TRANSPORTS = "tests/live/test_transports.py"
 
 LOSSES = "tests/live/test_losses.py"
+CHAOS = "tests/faults/test_chaos.py"
 ABSENCES = "tests/live/test_absences.py"
 
 MUTATIONS = [
@@ -44,6 +45,20 @@ MUTATIONS = [
         right="return sorted({*late, *ended, *self._sent_away})",
         wrong="return sorted({*late, *ended})",
         tests=(f"{ABSENCES}::test_a_client_that_was_sent_away_is_suspected_until_it_is_evicted",),
+    ),
+    Mutation(
+        name="sequencers do not find their register in the journal when all were lost at once",
+        module="live/services/surviving/joining.py",
+        right='order="total", journal=journal, network=own',
+        wrong='order="total", journal=None, network=own',
+        tests=(f"{CHAOS}::test_groups_without_backups_outlive_all_sequencers_whose_registers_are_in_journals",),
+    ),
+    Mutation(
+        name="a run does not tell who took over from a sequencer that was killed",
+        module="live/runs/faulty_service.py",
+        right="if found.epoch > self._epochs.get(found.unit, -1):",
+        wrong="if found.unit not in self._epochs:",
+        tests=("tests/faults/test_run.py::test_clients_of_sequencers_go_on_when_these_are_killed_stopped_and_restarted",),
     ),
     Mutation(
         name="a silent client of sequencers with backups is sent away before it is evicted",

@@ -37,6 +37,11 @@ def moments(faults: Sequence[Fault]) -> list[Moment]:
     return sorted(end + begin, key=lambda moment: (moment.at_ms, moment.begins))
 
 
+def describe_running(unit: int, primary: int, backups: Sequence[int]) -> tuple[str, str]:
+    """A unit of sequencers works from now on, and who runs it."""
+    return f"unit {unit}", f"run by {primary}" + (f", with backup {', '.join(map(str, backups))}" if backups else "")
+
+
 def describe_moment(moment: Moment) -> tuple[str, str]:
     """What happens, and to which members."""
     if moment.begins:

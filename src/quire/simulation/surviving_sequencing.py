@@ -12,7 +12,7 @@ from typing import Any
 
 from quire.model.errors import BadInput
 from quire.model.faults import Kill, Restart, check_faults, parse_faults
-from quire.model.moments import Happened, Moment, describe_moment, moments
+from quire.model.moments import Happened, Moment, describe_moment, describe_running, moments
 from quire.model.packets import Packet
 from quire.protocols.node import Effects, Node, Notice
 from quire.protocols.sequencing import Client, Sequencer
@@ -147,10 +147,8 @@ class SurvivingRing(Ring):
     def _went_live(self, found: Configuration) -> None:
         if self._began_ns:
             self.failovers += 1
-            backups = ", ".join(str(backup.address) for backup in found.backups)
-            self._tell(
-                f"unit {found.unit}", f"run by {found.primary.address}" + (f", with backup {backups}" if backups else "")
-            )
+            backups = [backup.address for backup in found.backups]
+            self._tell(*describe_running(found.unit, found.primary.address, backups))
 
     def _tell(self, what: str, about: str) -> None:
         self._happened.append(Happened(round((self.world.now - self._began_ns) / _SECOND_NS, 6), what, about))

@@ -12,13 +12,14 @@ from pathlib import Path
 from quire.live.runs.hosts import hosts
 from quire.model.errors import BadInput
 from quire.model.faults import render_faults
-from tests.faults.chaos import groups, hierarchies, objects, sequencers, stores
+from tests.faults.chaos import groups, hierarchies, objects, remembered_sequencers, sequencers, stores
 from tests.faults.chaos.rounds import Judge, Outcome, Round, Scenario
 
 SCENARIOS = {
     "groups": Scenario(groups.make_round, groups.play),
     "hierarchies": Scenario(groups.make_round, hierarchies.play),
     "sequencers": Scenario(sequencers.make_round, sequencers.play),
+    "remembered": Scenario(remembered_sequencers.make_round, sequencers.play),
     "stores": Scenario(stores.make_round, stores.play),
     "objects": Scenario(objects.make_round, objects.play),
 }

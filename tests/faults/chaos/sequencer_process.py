@@ -1,4 +1,5 @@
-"""A sequencer with backups, or a client that sends, joins and leaves all the time; if it is evicted, it comes again."""
+"""A sequencer that survives, or a client that sends, joins and leaves all the time; if it is evicted, it comes again, and where
+a group is lost it goes on with another."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import quire
+from quire.live.services.nodes import Host
+from quire.protocols.node import Notice
 from quire.protocols.sequencing.events import OPS
-from quire.protocols.sequencing.notices import Changed, Delivered
+from quire.protocols.sequencing.notices import Changed, Delivered, Skipped
 from tests.faults.chaos.worker import Notes, run, say
 
 RATE = 40.0
@@ -19,7 +22,7 @@ GROUPS = ("tea", "cake")
 
 
 async def serve(given: dict[str, Any], network: dict[str, Any], over: asyncio.Event) -> None:
-    server = quire.serve(given["sequencers"], given["me"], register=given["register"], **network)
+    server = quire.serve(given["sequencers"], given["me"], register=given["register"], journal=given["journal"], **network)
     assert isinstance(server, quire.SurvivingServer)
     async with server:
         say(ready=True)
@@ -43,13 +46,26 @@ def _is_whole(server: quire.SurvivingServer) -> bool:
 class Client:
     """From when it connects until it leaves, or is evicted. It notes what it is told, and what of its own was accepted."""
 
-    def __init__(self, client: quire.Connected, notes: Notes, over: asyncio.Event, choose: random.Random) -> None:
+    def __init__(
+        self, client: quire.Connected, notes: Notes, over: asyncio.Event, choose: random.Random, *, stays: bool
+    ) -> None:
+        """`stays`: whether it is always in all groups, so that these are never without members."""
         self._client = client
         self._notes = notes
         self._over = over
         self._choose = choose
+        self._stays = stays
         self._sent = 0
+        self._names = {group: group for group in GROUPS}
+        """What each group is called since it was lost last."""
+        self._changing = asyncio.Lock()
         client.on_delivered = self._take
+        self._tell, client.on_notice = client.on_notice, self._hear  # type: ignore[method-assign]
+
+    def _hear(self, host: Host, notice: Notice) -> None:
+        if isinstance(notice, Skipped):
+            self._notes("blank", notice.group, notice.first, notice.last)
+        self._tell(host, notice)
 
     def _take(self, notice: Delivered | Changed) -> None:
         if isinstance(notice, Changed):
@@ -61,8 +77,7 @@ class Client:
     async def work(self) -> None:
         self._notes("came", self._client.me)
         for group in GROUPS:
-            await self._again(lambda group=group: self._client.create_group(group))
-            await self._again(lambda group=group: self._client.join_group(group))
+            await self._enter(group)
         say(ready=True)
         changing = asyncio.create_task(self._change())
         try:
@@ -75,22 +90,51 @@ class Client:
         finally:
             changing.cancel()
 
+    async def _enter(self, group: str) -> None:
+        """Be in the group, under its present name."""
+        async with self._changing:
+            while True:
+                name = self._names[group]
+                try:
+                    await self._again(lambda name=name: self._client.create_group(name))
+                    await self._again(lambda name=name: self._client.join_group(name))
+                except (quire.GroupLost, quire.NoSuchGroup):
+                    await self._is_lost(group, name)
+                else:
+                    return
+
+    async def _is_lost(self, group: str, name: str) -> None:
+        """A group of this name is not to be had. All agree on the next name."""
+        try:
+            await self._again(lambda: self._client.find_group(name))
+        except quire.GroupLost:
+            self._notes("lost", name)
+            say(lost=name)
+            self._names[group] = name + "+"
+
     async def _send(self, group: str) -> None:
         # What cannot be sent is not accepted; nothing here is so much that what was accepted could not be sent.
-        with suppress(quire.UnitUnavailable):
-            await self._client.multicast(group, b"%d" % self._sent)
-            self._notes("accepted", group, self._sent)
+        name = self._names[group]
+        try:
+            await self._client.multicast(name, b"%d" % self._sent)
+            self._notes("accepted", name, self._sent)
             self._sent += 1
+        except quire.UnitUnavailable:
+            pass
+        except (quire.GroupLost, quire.NoSuchGroup):
+            await self._enter(group)
 
     async def _change(self) -> None:
         """Leave and come back now and then."""
-        while not self._over.is_set():
+        while not self._stays and not self._over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._choose.uniform(0.2, 3)):
                     await self._over.wait()
             group = self._choose.choice(GROUPS)
-            await self._again(lambda group=group: self._client.leave_group(group))
-            await self._again(lambda group=group: self._client.join_group(group))
+            async with self._changing:
+                with suppress(quire.GroupLost, quire.NoSuchGroup):
+                    await self._again(lambda group=group: self._client.leave_group(self._names[group]))
+            await self._enter(group)
 
     async def _again(self, call: Any) -> None:
         """Until the service answers. A call that was not answered in time may have had its effect, or have it yet."""
@@ -113,13 +157,13 @@ async def visit(given: dict[str, Any], network: dict[str, Any], over: asyncio.Ev
         client = quire.connect(given["sequencers"], trace=given["trace"], listen=given["listen"], **network)
         try:
             async with client:
-                await Client(client, notes, over, choose).work()
+                await Client(client, notes, over, choose, stays=given["stays"]).work()
             notes("left")
             return
         except quire.Evicted as error:
             say(evicted=str(error))
-        except quire.UnitUnavailable:
-            # It could not leave in time.
+        except (quire.UnitUnavailable, quire.GroupLost, quire.NoSuchGroup):
+            # It could not leave in time, or had nothing left to leave.
             return
 
 

@@ -17,11 +17,12 @@ from quire.live.runs.faulty_processes import FaultyProcesses
 from quire.live.runs.fleet import DRAIN_S, FleetFailed, member_command
 from quire.live.runs.hosts import Hosts
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Ended, Progress
+from quire.live.runs.progress import Ended, Progress, Running
 from quire.model.errors import BadInput
 from quire.model.faults import Fault
+from quire.model.moments import describe_running
 
-_said = msgspec.json.Decoder(Progress | Ended)
+_said = msgspec.json.Decoder(Progress | Running | Ended)
 
 
 class FaultyService(FaultyProcesses):
@@ -38,6 +39,8 @@ class FaultyService(FaultyProcesses):
         self._members = range(losable.start)
         self._sent: dict[int, int] = {}
         self._ended: dict[int, Ended] = {}
+        self._epochs: dict[int, int] = {}
+        """The last of each unit that was heard of."""
 
     async def take_part(self) -> None:
         await self.until(self._not_begun, self._plan.join_s, "at the start")
@@ -61,6 +64,9 @@ class FaultyService(FaultyProcesses):
     def heard(self, number: int, line: bytes) -> None:
         with suppress(msgspec.DecodeError):  # The last words of a process that was killed may be cut off.
             said = _said.decode(line)
+            if isinstance(said, Running):
+                self._runs(said)
+                return
             if isinstance(said, Progress):
                 self._sent[number] = said.sent
                 error = said.unrecorded
@@ -71,6 +77,13 @@ class FaultyService(FaultyProcesses):
                     self.fail(BadInput(error))
             if error:
                 self.fail(FleetFailed(f"process {number} gave up: {error}"))
+
+    def _runs(self, found: Running) -> None:
+        """All sequencers say so, and the first of them is heeded. Here members come first, and sequencers are counted on."""
+        if found.epoch > self._epochs.get(found.unit, -1):
+            self._epochs[found.unit] = found.epoch
+            first = self._losable.start
+            self.tell(*describe_running(found.unit + first, found.primary + first, [each + first for each in found.backups]))
 
     # What is waited for: each of these is a reason to wait, or empty.
 

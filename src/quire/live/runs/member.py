@@ -23,7 +23,7 @@ from quire.live.runs.dynamic_member import DynamicMember
 from quire.live.runs.exchange import Exchange, PlannedLoad
 from quire.live.runs.fixed_member import FixedMember
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Ended, Progress, Standing, Tell
+from quire.live.runs.progress import Ended, Progress, Running, Standing, Tell
 from quire.live.runs.taking_part import take_part_in
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput, QuireError
@@ -69,7 +69,7 @@ def stop_with_parent(stop: Callable[[], None]) -> None:
     threading.Thread(target=watch, name="quire-parent", daemon=True).start()
 
 
-def say(said: Progress | Standing | Ended) -> None:
+def say(said: Progress | Standing | Running | Ended) -> None:
     """Send a report to the process that started this one."""
     with suppress(BrokenPipeError):
         os.write(1, msgspec.json.encode(said) + b"\n")

@@ -49,7 +49,17 @@ class Standing(msgspec.Struct, frozen=True, tag="standing"):
     """Why its part of the trace will not be complete, as soon as that is known."""
 
 
-Tell = Callable[[Progress | Standing], None]
+class Running(msgspec.Struct, frozen=True, tag="running"):
+    """A unit of a service of sequencers works, as one of them knows; sequencers count from 0."""
+
+    unit: int
+    epoch: int
+    """Another one for each time that this changes."""
+    primary: int
+    backups: tuple[int, ...]
+
+
+Tell = Callable[[Progress | Standing | Running], None]
 
 
 def sentence(error: QuireError) -> str:

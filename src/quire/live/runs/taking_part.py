@@ -11,9 +11,10 @@ from quire.live.errors import GroupFailed, NotDelivered
 from quire.live.observing.observer import observer_of
 from quire.live.recording import Recording
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Tell, sentence
+from quire.live.runs.progress import PROGRESS_S, Ended, Progress, Running, Tell, sentence
 from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
+from quire.protocols.sequencing.failover.configurations import Configuration
 
 
 async def take_part_in(
@@ -29,6 +30,7 @@ async def take_part_in(
     role = service.role(plan, settings, recording, observer)
     if recording is not None:
         recording.details = role.details
+    role.on_running = lambda found: tell(_running(found))
     ready(role.stop)
     telling = asyncio.ensure_future(_tell_progress(role, recording, tell))
     try:
@@ -41,6 +43,10 @@ async def take_part_in(
             await telling
     tell(Progress(role.sent, role.delivered, _unrecorded(recording)))
     return Ended(role.sent, role.delivered, role.stopping, _unrecorded(recording))
+
+
+def _running(found: Configuration) -> Running:
+    return Running(found.unit, found.epoch, found.primary.address, tuple(backup.address for backup in found.backups))
 
 
 def _unrecorded(recording: Recording | None) -> str:

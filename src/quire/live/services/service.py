@@ -21,6 +21,7 @@ from quire.live.services.nodes import Host
 from quire.live.services.status import ObservedNode
 from quire.live.settings import Settings
 from quire.protocols.node import Node, Notice
+from quire.protocols.sequencing.failover.configurations import Configuration
 from quire.trace.parts.description import RunIdentity
 
 Details = Mapping[str, object]
@@ -36,6 +37,8 @@ class Role(ABC):
         self.observer = observer
         self.sent = 0
         self.delivered = 0
+        self.on_running: Callable[[Configuration], None] | None = None
+        """Called with each configuration of a unit of sequencers that begins to work, where there are such."""
         self.stopping = False
         """Whether it was asked to end before it has done everything."""
 

@@ -86,6 +86,7 @@ class SurvivingRole(Role):
         )  # fmt: skip
         register = read_register([*map(str, settings.members)], settings.register or None)
         server = make_survivor(settings, settings.options, register, None, network, None, self.observer)
+        server.on_running = self.on_running
         async with server:
             await self._told.wait()
             while server.visitors():

@@ -9,7 +9,7 @@ restarted one after the other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -30,7 +30,7 @@ from quire.live.settings import Settings
 from quire.model.errors import ProtocolViolation, QuireError
 from quire.protocols.node import Notice, Send
 from quire.protocols.sequencing.failover import packets as wire
-from quire.protocols.sequencing.failover.configurations import REGISTER
+from quire.protocols.sequencing.failover.configurations import REGISTER, Configuration
 
 HANDED_OVER_S = 5.0
 """How long a sequencer that leaves waits until others run its units."""
@@ -66,6 +66,9 @@ class SurvivingServer:
         self._absences = Absences(settings.timeout_s)
         self._cut_off = False
         """Whether it cannot reach a majority of the sequencers."""
+        self.on_running: Callable[[Configuration], None] | None = None
+        """Called with each configuration of a unit that begins to work, wherever it runs."""
+        self._epochs_told: dict[int, int] = {}
         self._asked: set[tuple[int, bytes]] = set()
         """Messages to the register without an answer yet, so that duplicates are dropped."""
 
@@ -172,7 +175,16 @@ class SurvivingServer:
             register = self._register.register()
             if register.succession.version > self._node.routes.version:
                 self.host.act(self._node.receive(self.host.now(), REGISTER, register.configured()))
+                self._tell_of_running()
             await self._register.changed()
+
+    def _tell_of_running(self) -> None:
+        if self.on_running is None:
+            return
+        for unit, found in self._register.register().succession.configurations.items():
+            if found.live and found.epoch > self._epochs_told.get(unit, -1):
+                self._epochs_told[unit] = found.epoch
+                self.on_running(found)
 
     async def _follow_views(self) -> None:
         async for event in self._group.events():

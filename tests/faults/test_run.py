@@ -87,7 +87,9 @@ def test_clients_of_sequencers_go_on_when_these_are_killed_stopped_and_restarted
     faults_told = [each for each in told if not each[0].startswith("unit ")]
     assert faults_told == [("kill", "3"), ("restart", "3"), ("stop", "4"), ("continue", "4")]
     followers = [about.partition(", with backup ")[::2] for what, about in told if what == "unit 3"]
-    assert followers[0] in [("run by 4", "5"), ("run by 5", "4")], "whoever was its backup takes over from the one that was killed"
+    assert followers[0] in [("run by 4", "5"), ("run by 5", "4")], (
+        "whoever was its backup takes over from the one that was killed"
+    )
     assert (said["complete"], said["messages"]) == (True, 3 * 320)
 
 

@@ -1,4 +1,4 @@
-"""Sequencers whose groups are rebuilt from what members remember, and sequencers with journals, all of which are killed at once.
+"""Sequencers whose groups are rebuilt from what members remember, and sequencers with journals that are all killed at once.
 
 Without backups, any number of sequencers may be lost, as long as a majority is left to agree, or each has its register in a
 journal. In half of these rounds nothing happens to clients but that they stand still for a moment, and one is always in all
@@ -19,7 +19,7 @@ from tests.faults.chaos.sequencers import CLIENTS
 
 def make_round(seed: int, seconds: float, apart: bool) -> Round:
     choose = random.Random(seed)
-    backups, journal, spared = choose.choice(((0, False), (0, True), (0, True), (1, True))) + (choose.random() < 0.5,)
+    backups, journal, spared = (*choose.choice(((0, False), (0, True), (0, True), (1, True))), choose.random() < 0.5)
     sequencers = range(choose.choice((3, 3, 5)))
     maker = Maker(choose, len(sequencers) + CLIENTS, seconds)
     clients, asked = maker.members[len(sequencers) :], list[Kill]()

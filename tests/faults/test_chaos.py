@@ -171,7 +171,8 @@ def test_a_number_that_is_blank_to_one_client_is_blank_to_all() -> None:
 
 
 def test_what_was_sent_to_a_group_that_was_lost_is_not_missed() -> None:
-    log, notes = sequencers.Log(), [*CAME, *SENT, ["lost", "tea"]]
+    notes: list[list[Any]] = [*CAME, *SENT, ["lost", "tea"]]
+    log = sequencers.Log()
     log.take(notes)
     log.has_all_of(notes)
     assert log.lost == {"tea"}

@@ -13,7 +13,7 @@ from quire.live.identity import identify
 from quire.live.runs.collecting import collect
 from quire.live.runs.fleet import free_addresses
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Progress, Standing
+from quire.live.runs.progress import Progress, Running, Standing
 from quire.live.runs.taking_part import take_part_in
 from quire.live.services.nodes import Host
 from quire.live.services.registry import SERVICES
@@ -60,7 +60,7 @@ def test_shares_are_done_and_their_parts_become_a_run(tmp_path: Path, monkeypatc
     service = Service("curious", "asks and answers", CuriousOptions, Asking, identify_talk)
     monkeypatch.setitem(cast(dict[str, Service], SERVICES), "curious", service)
     plan = Plan(members=free_addresses(MEMBERS), protocol="curious", options={"rounds": "3"}, messages=ROUNDS, timeout_s=10)
-    told: list[Progress | Standing] = []
+    told: list[Progress | Standing | Running] = []
 
     async def main() -> None:
         shares = (take_part_in(service, plan, me, tmp_path / "parts", told.append, lambda _stop: None) for me in range(MEMBERS))

@@ -19,7 +19,7 @@ from quire.live.runs.dynamic_member import DynamicMember
 from quire.live.runs.exchange import PlannedLoad, multicast_patiently
 from quire.live.runs.member import make_member, stop_on_signals, take_part
 from quire.live.runs.plan import Plan
-from quire.live.runs.progress import Ended, Progress, Standing
+from quire.live.runs.progress import Ended, Progress, Running, Standing
 from quire.live.services.registry import SERVICES
 from quire.model.errors import BadInput, QuireError
 from quire.model.messages import Run
@@ -46,7 +46,9 @@ async def take_part_here(plan: Plan, me: int, parts: Path | None, *, json: bool)
     console = Console(stderr=True, highlight=False)
     status = console.status(f"member {me} waits for the others") if console.is_terminal and not json else None
 
-    def tell(progress: Progress | Standing) -> None:
+    def tell(progress: Progress | Standing | Running) -> None:
+        if isinstance(progress, Running):
+            return
         if status is not None and plan.messages is not None:
             status.update(f"member {me}: {progress.sent:,} sent, {progress.delivered:,} delivered")
         elif status is not None:

@@ -1,4 +1,4 @@
-"""How fast logs are imported: whole imports on Spark, beside plain readers of the same files.
+"""How fast logs are imported: whole imports, in one process and on Spark, beside plain readers of the same files.
 
     python -m benchmarks.importing [--megabytes 60] [--repeat 2] [--kinds shiviz,csv,jsonl,messages,spans]
 
@@ -23,9 +23,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from quire.pipeline.importing.importer import import_logs
+from quire.pipeline.importing.importer import import_with
 from quire.pipeline.importing.request import ImportRequest
+from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.session import session
+from quire.pipeline.tasks import Runner, run_here, run_on
 
 HOSTS = 8
 _EVENT = re.compile(rb"^(?P<host>\S+) (?P<clock>\{.*\})\n(?P<event>.*)$", re.MULTILINE)
@@ -140,6 +142,17 @@ def write_log(path: Path, kind: Kind, size: int) -> None:
                 return
 
 
+def import_s(run: Runner, log: Path, events: int) -> float:
+    """How long an import takes, with this runner."""
+    out = log.with_suffix(".run")
+    began = time.perf_counter()
+    done = import_with(run, [log], out, ImportRequest())
+    taken = time.perf_counter() - began
+    assert sum(execution.events for execution in done.executions) == events
+    shutil.rmtree(out)
+    return taken
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Imports beside plain readers.")
     parser.add_argument("--megabytes", type=int, default=60)
@@ -148,26 +161,24 @@ def main() -> None:
     chosen = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="quire-benchmark-"))
     print(f"{os.cpu_count()} cores; best of {chosen.repeat}, warm session")
-    print(f"{'':<9} {'MB':>5} {'events':>10} {'import s':>9} {'MB/s':>6} {'plain s':>8} {'ratio':>6}")
+    print(f"{'':<9} {'MB':>5} {'events':>10} {'plain s':>8} {'here s':>7} {'ratio':>6} {'Spark s':>8} {'ratio':>6}")
     try:
         with session() as spark:
             for name in chosen.kinds.split(","):
                 kind, log = KINDS[name], work / f"{name}{KINDS[name].suffix}"
                 write_log(log, kind, chosen.megabytes * 1_000_000)
                 size = log.stat().st_size / 1e6
-                imports, reads, events = [], [], 0
-                for number in range(chosen.repeat + 1):
+                events = kind.read(log)
+                times: list[tuple[float, ...]] = []
+                for _ in range(chosen.repeat + 1):
                     began = time.perf_counter()
-                    done = import_logs(spark, [log], work / f"{name}-{number}", ImportRequest())
-                    imports.append(time.perf_counter() - began)
-                    began = time.perf_counter()
-                    events = kind.read(log)
-                    reads.append(time.perf_counter() - began)
-                    assert sum(execution.events for execution in done.executions) == events
-                    shutil.rmtree(work / f"{name}-{number}")
-                taken, plain = min(imports[1:]), min(reads[1:])  # The first time, loops are compiled and modules imported.
+                    kind.read(log)
+                    plain = time.perf_counter() - began
+                    times.append((plain, *(import_s(run, log, events) for run in (run_here(IMPORT), run_on(spark, IMPORT)))))
+                plain, here, there = map(min, zip(*times[1:], strict=True))  # The first time, loops and modules are loaded.
                 print(
-                    f"{name:<9} {size:5.0f} {events:10,} {taken:9.2f} {size / taken:6.1f} {plain:8.2f} {taken / plain:6.2f}",
+                    f"{name:<9} {size:5.0f} {events:10,} {plain:8.2f} {here:7.2f} {here / plain:6.2f} {there:8.2f} "
+                    f"{there / plain:6.2f}",
                     flush=True,
                 )
                 log.unlink()

@@ -42,7 +42,7 @@ def test_what_is_large_is_given_to_spark(
     (tmp_path / "logs.jsonl").write_text('{"host":"a"}\n{"host":"b"}\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("quire.cli.workers.FEW_EVENTS", 0)
-    monkeypatch.setattr("quire.cli.workers.FEW_BYTES", 0)
+    monkeypatch.setattr("quire.cli.workers.FEW_LOG_BYTES", 0)
     asked: list[str] = []
     there = sessions.session
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from quire.cli.calling import call
 from quire.cli.legible import legible
 from quire.cli.spark import Master, Remote, requested_address
-from quire.cli.workers import few_bytes, workers
+from quire.cli.workers import few_log_bytes, workers
 from quire.model.errors import BadInput
 from quire.pipeline.importing.formats.registry import FORMATS, takers
 from quire.pipeline.importing.request import AUTO, ImportRequest
@@ -128,7 +128,7 @@ def import_(
     check_out(out, force=force)
     if (plain := plain_files(files, skip_lines)) is not None:
         choose(plain, request)
-    small = plain is not None and few_bytes(*(file.path for file in plain))
+    small = plain is not None and few_log_bytes(*(file.path for file in plain))
     doing = f"importing {len(files)} file{'s' if len(files) > 1 else ''}"
     try:
         with workers(where, small=small, doing=doing) as (run, _):

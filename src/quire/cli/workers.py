@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 FEW_EVENTS = 2_000_000
 """Up to this many events, an audit in this process takes less time than Spark takes to start."""
 FEW_BYTES = 1 << 24
-"""The same limit for logs to import, in bytes."""
+"""The same limit for files of other kinds, in bytes."""
+FEW_LOG_BYTES = 1 << 26
+"""The same limit for logs to import, which is done on all cores here, too."""
 
 
 class Workers(NamedTuple):
@@ -33,10 +35,19 @@ def few_events(layout: Layout) -> bool:
     return layout.rows <= FEW_EVENTS
 
 
+def few_log_bytes(*paths: Path) -> bool:
+    """Whether these logs are small together."""
+    return _bytes_of(paths) <= FEW_LOG_BYTES
+
+
 def few_bytes(*paths: Path) -> bool:
     """Whether these files, and all files in these directories, are small together."""
+    return _bytes_of(paths) <= FEW_BYTES
+
+
+def _bytes_of(paths: Iterable[Path]) -> int:
     files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
-    return sum(file.stat().st_size for file in files if file.is_file()) <= FEW_BYTES
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 @contextmanager

@@ -26,9 +26,13 @@ def arrange(effect: np.ndarray, cause: np.ndarray, time: np.ndarray) -> Arranged
     """Place events, given the pairs (effect, cause) as event indices, and each event's own time."""
     events = len(time)
     by_cause = np.argsort(cause, kind="stable")
-    begin = np.searchsorted(cause[by_cause], np.arange(events + 1))
     waiting = np.bincount(effect, minlength=events).astype(np.int64)
-    return Arranged(*spread_times(begin.astype(np.int64), effect[by_cause].astype(np.int64), waiting, time.astype(np.int64)))
+    return Arranged(*spread_times(begins(cause, events), effect[by_cause].astype(np.int64), waiting, time.astype(np.int64)))
+
+
+def begins(numbers: np.ndarray, count: int) -> np.ndarray:
+    """Where each number below `count` begins if these are sorted, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count)))).astype(np.int64)
 
 
 @compiled

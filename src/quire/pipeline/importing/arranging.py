@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.causes import arrange as arrange_graph
-from quire.pipeline.causes import circle, lanes, news
+from quire.pipeline.causes import begins, circle, lanes, news
 from quire.pipeline.importing.defects import KEPT_MAX, DefectKind, Defects
 from quire.pipeline.importing.gathering import DefectReporter, Source
 from quire.pipeline.importing.mapping import NOWHERE
@@ -84,14 +84,16 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
     found = arrange_graph(graph.effect, graph.cause, graph.time)
     if (found.depth < 0).any():
         raise BadInput(_explain(task, graph, circle(graph.effect, graph.cause, found.depth)))
-    order = np.lexsort((np.arange(len(graph.time)), found.depth, found.time, graph.execution))
+    order = np.lexsort((found.depth, found.time, graph.execution))
     order = order[graph.kept[order]]
     done = ArrangedRecords(Defects([], {}), list(task.hosts), [], int((~graph.kept).sum()))
     if task.hosts != (NOWHERE,):
         _compare_clocks(task, graph, done)
-    by_effect = np.lexsort((_ranks(order, len(graph.time))[graph.cause], graph.effect))
-    effect, cause = graph.effect[by_effect], graph.cause[by_effect]
-    begin = np.searchsorted(effect, np.arange(len(graph.time) + 1)).astype(np.int64)
+    effect, cause = graph.effect, graph.cause
+    if not (effect[1:] > effect[:-1]).all():  # Otherwise each event has one cause, and they are sorted.
+        by_effect = np.lexsort((_ranks(order, len(graph.time))[cause], effect))
+        effect, cause = effect[by_effect], cause[by_effect]
+    begin = begins(effect, len(graph.time))
     process = graph.process
     if task.lanes:
         # Records that repeat others have no lane, and are not written.

@@ -16,6 +16,7 @@ from quire.pipeline.importing.keys import save_keys
 from quire.pipeline.importing.records import RECORDS, as_lists, rename_hosts
 from quire.pipeline.importing.scratch import Scratch, load_records
 
+_LOCAL_ORDER = ("execution", "order", "file", "line")
 LEARNED = pa.schema([("row", pa.int64()), ("host", pa.int32()), ("count", pa.int64())])
 
 
@@ -69,7 +70,8 @@ def gather(task: GatherTask) -> Gathered:
         if task.clocked:
             table = _by_clock(task, member, table, list(strangers), defects)
         else:
-            table = table.take(pc.sort_indices(table, [(name, "ascending") for name in ("execution", "order", "file", "line")]))
+            if not _is_sorted(table):
+                table = table.take(pc.sort_indices(table, [(name, "ascending") for name in _LOCAL_ORDER]))
             save_keys(task.scratch, task.run, member.process, table, task.buckets)
         task.scratch.save("local", task.run, member.process, table)
         rows += table.num_rows
@@ -91,6 +93,19 @@ def _load(task: GatherTask, part: Part, strangers: dict[str, int]) -> pa.RecordB
     if task.together:
         execution = task.scratch.load_numbers("executions", part.chunk)[np.asarray(batch["execution"])]
     return batch.set_column(batch.schema.get_field_index("execution"), "execution", pa.array(execution, pa.int32()))
+
+
+def _is_sorted(table: pa.Table) -> bool:
+    """Whether the records are in local order already, as those of most logs are."""
+    if table["order"].null_count:
+        return False
+    same = np.ones(max(0, table.num_rows - 1), np.bool_)
+    for name in _LOCAL_ORDER:
+        values = np.asarray(table[name])
+        if (same & (values[1:] < values[:-1])).any():
+            return False
+        same &= values[1:] == values[:-1]
+    return True
 
 
 class DefectReporter:

@@ -114,13 +114,13 @@ class _Import:
         clocked = any(result.clocked for result in parsed)
         rows = self._gather(runs, clocked)
         caused = not clocked and any(result.caused for result in parsed)
-        stride = self._causes(runs, clocked, caused)
+        stride = self._causes(runs, rows, clocked, caused)
         if caused:
             self._arrange(runs, rows)
         elif self.request.lanes:
             raise BadInput(f"--lanes is for events that say what they follow, and those of {self.source.files[0]} do not")
         messages = self._number(runs, rows, clocked)
-        stamped = [] if stride else self._stamp(runs, clocked)
+        stamped = [] if stride else self._stamp(runs, rows, clocked)
         done = self._write(runs, made, clocked, stride)
         executions = tuple(
             Execution(
@@ -212,7 +212,7 @@ class _Import:
         self._stop_if_unusable()
         return rows
 
-    def _causes(self, runs: Runs, clocked: bool, caused: bool) -> int:
+    def _causes(self, runs: Runs, rows: Sequence[int], clocked: bool, caused: bool) -> int:
         """Resolve the causes of events. Returns the stride of logical times that come from clocks; 0 if they do not."""
         if clocked:
             found = self.run([
@@ -228,9 +228,10 @@ class _Import:
             JoinTask(self.scratch, self.source.files, self.source.unit, run, runs.hosts[run], runs.active(run), bucket, caused)
             for run in range(len(runs.hosts)) for bucket in range(self.request.tasks_max)
         ]  # fmt: skip
-        self.defects += [result.defects for result in self.run(joins)]
+        run_tasks = self._near(sum(rows))
+        self.defects += [result.defects for result in run_tasks(joins)]
         self._stop_if_unusable()
-        self.run([
+        run_tasks([
             CollectTask(self.scratch, run, tuple(member.process for member in chosen), self.request.tasks_max)
             for run, its in enumerate(runs.members) for chosen in self._split(its)
         ])  # fmt: skip
@@ -245,7 +246,7 @@ class _Import:
             )
             for run, hosts in enumerate(runs.hosts)
         ]  # fmt: skip
-        for run, (task, done) in enumerate(zip(tasks, self.run(tasks), strict=True)):
+        for run, (task, done) in enumerate(zip(tasks, self._near(sum(rows))(tasks), strict=True)):
             self.defects.append(done.defects)
             self.skews += done.skews
             rows[run] -= done.dropped
@@ -263,8 +264,8 @@ class _Import:
             messages[task.run] += result.messages
         return messages
 
-    def _stamp(self, runs: Runs, clocked: bool) -> list[Stamped]:
-        return self.run([
+    def _stamp(self, runs: Runs, rows: Sequence[int], clocked: bool) -> list[Stamped]:
+        return self._near(sum(rows))([
             StampTask(self.scratch, self.source, run, hosts, runs.active(run), clocked, len(runs.together))
             for run, hosts in enumerate(runs.hosts)
         ])  # fmt: skip

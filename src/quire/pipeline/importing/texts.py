@@ -79,6 +79,8 @@ def read_times(texts: Any) -> Any:
         return pa.nulls(len(texts), pa.int64())
     whole = pc.match_substring_regex(texts, _WHOLE)
     found = pc.if_else(whole, texts, None).cast(pa.int64())
+    if found.null_count == texts.null_count:
+        return found
     dated = pc.match_substring_regex(texts, _ISO)
     if pc.any(dated).as_py():
         try:

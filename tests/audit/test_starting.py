@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
+from numba.core.dispatcher import Dispatcher
 
+from quire.cli import warming
+from quire.pipeline.auditing import conflicts, cycles, group_logs, isolation, kernel, significance, synchrony
 from quire.pipeline.class_archive import archive_for, use_archive
 from quire.pipeline.daemon import WANTED
 from quire.pipeline.java import ensure_java
@@ -49,3 +52,15 @@ def test_workers_of_this_machine_are_copies_of_a_process_that_has_imported_what_
             del batch
 
     assert [row.there for row in spark.range(0, 1, 1, 1).mapInArrow(imported, "there boolean").collect()] == [True]
+
+
+def test_warming_runs_the_compiled_loops_of_every_kind_of_check(tmp_path: Path) -> None:
+    """All but those that look for the counterexamples of some checks."""
+    warming._judge(tmp_path)
+
+    loops = (
+        isolation.seen_writers, cycles.strongly_connected, cycles.shortest, significance.build, significance.too_early,
+        conflicts.unsorted, synchrony.count_different, group_logs.differences, kernel.judge,
+    )  # fmt: skip
+    for loop in loops:
+        assert cast(Dispatcher, loop).signatures, loop

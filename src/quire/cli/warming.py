@@ -1,8 +1,8 @@
 """Warms the caches for the first use: run `python -m quire.cli.warming` once after an installation.
 
-It imports some small logs, and audits a small run on Spark. That compiles the kernels of both, whose machine code is cached,
-and makes Java write an archive of the classes that it has loaded (`pipeline/class_archive`). Without this, some seconds are
-lost: for the kernels on the first import and the first audit, for the classes on each.
+It imports some small logs, and audits a small run on Spark and one of every other kind here. That compiles the kernels, whose
+machine code is cached, and makes Java write an archive of the classes that it has loaded (`pipeline/class_archive`). Without
+this, some seconds are lost: for the kernels on the first use of each, for the classes every time.
 """
 
 from __future__ import annotations
@@ -15,17 +15,25 @@ from pathlib import Path
 from quire.files.scratch import Scratch
 
 _RUN = "run"
+_SERVICES = ("sequencer", "objects", "transactions")
+_HISTORY = "history.jsonl"
 _LOGS = {
     "hosts.log": 'a {"a": 1}\nsends\nb {"a": 1, "b": 1}\nreceives\n',
     "clocks.csv": 'host,clock,event\na,"{""a"": 1}",sends\nb,"{""a"": 1, ""b"": 1}",receives\n',
     "names.jsonl": '{"host": "a", "sends": "m"}\n{"host": "b", "receives": "m"}\n',
     "spans.csv": "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,EndTimeUnixNano\nt,1,,a,1,4\nt,2,1,b,2,3\n",
+    _HISTORY: (
+        '{"type": "ok", "process": 0, "value": [["append", "x", 1], ["append", "y", 1]]}\n'
+        '{"type": "ok", "process": 1, "value": [["r", "x", null], ["r", "y", [1]]]}\n'
+        '{"type": "ok", "process": 2, "value": [["r", "x", [1]]]}\n'
+    ),
 }
-"""The logs to import: one of each kind that has its own kernels."""
+"""The logs to import: one of each kind that has its own kernels. The history violates what is expected of it, so that the
+search for cycles is compiled, too."""
 
 
 def warm_up() -> None:
-    """Import and audit in separate processes, at the same time: Java writes the archive when it exits."""
+    """Import, judge and audit in separate processes, at the same time: Java writes the archive when it exits."""
     from quire.pipeline.class_archive import archive_for, make_archive
     from quire.pipeline.java import ensure_java
     from quire.simulation.config import SimulationConfig
@@ -44,7 +52,7 @@ def warm_up() -> None:
         ]
         complaints = [process.communicate()[1] for process in started]
         if any(process.returncode for process in started):
-            raise RuntimeError(f"small imports, or the audit of a small run, failed: {''.join(complaints)}")
+            raise RuntimeError(f"small imports, or audits of small runs, failed: {''.join(complaints)}")
         if made.exists():  # Not every Java can write one.
             archive.parent.mkdir(parents=True, exist_ok=True)
             beside = archive.with_suffix(f".{os.getpid()}")
@@ -53,14 +61,38 @@ def warm_up() -> None:
 
 
 def _import(folder: Path) -> None:
+    for name in _LOGS:
+        _imported(folder, name, "imported")
+
+
+def _imported(folder: Path, name: str, why: str) -> Path:
+    """The run that the log becomes."""
     from quire.pipeline.importing.importer import import_with
     from quire.pipeline.importing.request import ImportRequest
     from quire.pipeline.importing.tasks import IMPORT
     from quire.pipeline.tasks import run_here
 
-    for name, text in _LOGS.items():
-        (folder / name).write_text(text)
-        import_with(run_here(IMPORT), [folder / name], folder / f"{name} imported", ImportRequest())
+    log, out = folder / why / name, folder / why / f"{name} as a run"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text(_LOGS[name])
+    import_with(run_here(IMPORT), [log], out, ImportRequest())
+    return out
+
+
+def _judge(folder: Path) -> None:
+    """Judge a small run of each kind that has its own checks, and a history at every level of isolation."""
+    from quire.model.orders import Guarantee
+    from quire.pipeline.auditing.auditor import audit_here
+    from quire.simulation.config import Crash, FaultConfig, SimulationConfig
+    from quire.simulation.simulate import simulate
+
+    runs = {name: SimulationConfig(protocol=name) for name in _SERVICES}
+    runs["views"] = SimulationConfig(faults=FaultConfig(crashes=(Crash(2, 500),)))
+    for name, config in runs.items():
+        simulate(config, folder / name)
+        audit_here(folder / name)
+    levels = (Guarantee.READ_COMMITTED, Guarantee.READ_ATOMIC, Guarantee.TRANSACTIONAL_CAUSAL, Guarantee.SERIALISABLE)
+    audit_here(_imported(folder, _HISTORY, "judged"), expect=levels)
 
 
 def _audit(folder: Path) -> None:
@@ -83,7 +115,7 @@ def _audit(folder: Path) -> None:
     gateway.proc.wait()
 
 
-_USES = {"import": _import, "audit": _audit}
+_USES = {"import": _import, "judge": _judge, "audit": _audit}
 
 if __name__ == "__main__":
     if sys.argv[1:]:

@@ -79,7 +79,7 @@ def write_trace(directory: Path, members: int, deliveries: int) -> None:
     rows, count = simulate(members, messages, 7)
     with RunWriter(directory, "benchmark") as writer:
         for process in range(members):
-            writer.append(process, _table(process, members, rows[process, : count[process]]))
+            writer.append(process, trace_table(process, members, rows[process, : count[process]]))
         writer.finish(
             RunInfo(
                 run="benchmark", source="benchmark", protocol="benchmark", options={}, members=members,
@@ -89,7 +89,8 @@ def write_trace(directory: Path, members: int, deliveries: int) -> None:
         )  # fmt: skip
 
 
-def _table(process: int, members: int, rows: np.ndarray) -> pa.Table:
+def trace_table(process: int, members: int, rows: np.ndarray, first_pos: int = 0) -> pa.Table:
+    """The rows (kind, origin, seq, lamport) of a process, whose messages all go to everybody, as those of a trace."""
     size = len(rows)
     is_send = rows[:, 0] == SEND
     offsets = np.concatenate(([0], np.cumsum(np.where(is_send, members, 0)))).astype(np.int32)
@@ -101,7 +102,7 @@ def _table(process: int, members: int, rows: np.ndarray) -> pa.Table:
     columns: dict[str, Any] = {
         "run": words(0, ["benchmark"], np.int8),
         "process": pa.array(np.full(size, process), pa.int32()),
-        "pos": pa.array(np.arange(size), pa.int64()),
+        "pos": pa.array(first_pos + np.arange(size), pa.int64()),
         "kind": words(rows[:, 0], list(KINDS), np.int8),
         "origin": pa.array(rows[:, 1], pa.int32()),
         "seq": pa.array(rows[:, 2], pa.int64()),

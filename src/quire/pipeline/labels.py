@@ -81,7 +81,7 @@ class Labelled(msgspec.Struct):
 
     def processes(self) -> np.ndarray:
         """The process of each event."""
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
 
 
 def read_labelled(

@@ -81,14 +81,15 @@ class Calls:
         self.index = index = np.flatnonzero(rows.kind <= DELIVER)
         """The index of each of them among all events."""
         self.start = np.searchsorted(index, rows.start).astype(np.int64)
-        self.process = rows.processes()[index]
-        self.kind, self.origin, self.seq = rows.kind[index], rows.origin[index], rows.seq[index]
-        self.group, self.object, self.op, self.txn = (rows.codes[name][index].astype(np.int64) for name in COLUMNS)
+        self.process = np.repeat(np.arange(len(rows.start) - 1), np.diff(self.start))
+        chosen = slice(None) if len(index) == len(rows.kind) else index  # Normally all, and nothing has to be copied.
+        self.kind, self.origin, self.seq = rows.kind[chosen], rows.origin[chosen], rows.seq[chosen]
+        self.group, self.object, self.op, self.txn = (rows.codes[name][chosen].astype(np.int64) for name in COLUMNS)
         message, self.messages = identify(self.origin, self.seq)
         self.message = message.astype(np.int64)
         self.what = self._events()
-        self.times = times[index] if len(times) else times
-        self.own = own[index]
+        self.times = times[chosen] if len(times) else times
+        self.own = own[chosen]
         self.judged = correct[self.process]
         self.instance, self.instances = _instances(self.txn, self.process, len(rows.words["txn"]))
         begins = self.what == START
@@ -155,10 +156,13 @@ class Calls:
     def find_early(self) -> Early:
         """Judge requests by the replica where they begin, and responses by the instance that receives them."""
         begins, received = self.what == START, self.what == RECEIVE
-        nodes = 2 * len(self.index) + int(begins.sum()) * (self.conflicts.shape[1] + 1)
+        answers = int((self.what == SEND_RESPONSE).sum())
+        nodes = len(self.index) + answers + int(begins.sum()) * self.conflicts.shape[1]
         node_of, before, label = build(
             sequence(self.start, self.turn), self.what, self.message, self.instance, self.replica, self.op,
-            self.conflicts, self.kind_of_replica, self.messages, self.instances, nodes,
+            self.conflicts, self.kind_of_replica, self.instances,
+            # As narrow as they can be, because they are the largest of all.
+            *(np.full(shape, -1, np.int32 if nodes < 2**31 else np.int64) for shape in (self.messages, (nodes, 2), nodes)),
         )  # fmt: skip
         all_conflict = np.full(self.instances, -1, np.int64)
         found = Early()

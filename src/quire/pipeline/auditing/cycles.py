@@ -14,10 +14,11 @@ _STEPS_MAX = 2_000_000_000
 
 
 class Knots(NamedTuple):
-    """How many strongly connected components there are, and the edges of a shortest cycle."""
+    """How many strongly connected components there are, the edges of a shortest cycle, and which nodes are on any cycle."""
 
     components: int
     cycle: list[int]
+    knotted: np.ndarray
 
 
 def find_knots(edges: np.ndarray, nodes: int, ranks: Callable[[], np.ndarray]) -> Knots:
@@ -26,13 +27,14 @@ def find_knots(edges: np.ndarray, nodes: int, ranks: Callable[[], np.ndarray]) -
     begin, order = outgoing(edges, nodes)
     component, count = strongly_connected(begin, edges[order, 1])
     if not count:
-        return Knots(0, [])
+        return Knots(0, [], component >= 0)
     inside = np.flatnonzero((component[edges[:, 0]] >= 0) & (component[edges[:, 0]] == component[edges[:, 1]]))
     _, first = np.unique(edges[inside, 0] * nodes + edges[inside, 1], return_index=True)
     kept = inside[first]
     inner = edges[kept]
     begin, order = outgoing(inner, nodes)
-    return Knots(int(count), kept[shortest(inner, begin, order, component, ranks(), _STEPS_MAX)].tolist())
+    cycle = kept[shortest(inner, begin, order, component, ranks(), _STEPS_MAX)].tolist()
+    return Knots(int(count), cycle, component >= 0)
 
 
 @compiled

@@ -56,10 +56,10 @@ OPEN = np.iinfo(np.int64).max // 4
 def find_history(rows: Labelled, ids: np.ndarray, size: int, followed: np.ndarray) -> GroupHistory:
     """Follow the members in the mask `followed` through their groups. `ids` holds the number of each event's message, below
     `size`."""
-    group = rows.codes["group"].astype(np.int64)
+    group = rows.codes["group"].copy()
     process = rows.processes()
     counts = followed[process]
-    group_of = np.full(size, -1, np.int64)
+    group_of = np.full(size, -1, np.int32)
     sends = (rows.kind == SEND) & (group >= 0) & (rows.origin == process)
     group_of[ids[sends][::-1]] = group[sends][::-1]
     delivered = (rows.kind == DELIVER) & counts
@@ -73,7 +73,7 @@ def find_history(rows: Labelled, ids: np.ndarray, size: int, followed: np.ndarra
     dynamic = np.zeros(len(rows.words["group"]), np.bool_)
     dynamic[group[change >= 0]] = True
     first = first_deliveries_of(rows.start, delivered, ids, size)
-    number, membership = np.full(len(group), -1, np.int64), np.full(len(group), -1, np.int64)
+    number, membership = np.full(len(group), -1, np.int64), np.full(len(group), -1, np.int32)
     wrong = np.zeros(len(group), np.int8)
     group[~first & (change < 0)] = -1
     memberships = follow(rows.start, rows.origin, rows.seq, group, change, dynamic, number, membership, wrong)
@@ -110,7 +110,7 @@ def follow(
     for process in range(len(start) - 1):
         inside[:] = -1
         for index in range(start[process], start[process + 1]):
-            of = group[index]
+            of = np.int64(group[index])
             if of < 0 or not dynamic[of]:
                 continue
             what = change[index]

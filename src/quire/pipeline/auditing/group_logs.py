@@ -71,7 +71,8 @@ def compare_logs(rows: Labelled, history: GroupHistory, ids: np.ndarray) -> Grou
     wrong = np.flatnonzero(history.wrong)
     process = rows.processes()
     claims = np.flatnonzero((history.number >= 0) & (history.change != FOUND))
-    event = np.where(history.change >= 0, -1 - (rows.origin.astype(np.int64) * 4 + history.change), ids)[claims]
+    change = history.change[claims]
+    event = np.where(change >= 0, -1 - (rows.origin[claims].astype(np.int64) * 4 + change), ids[claims])
     entry, size = _entries(history.group[claims], history.number[claims])
     members, groups = len(rows.start) - 1, len(history.dynamic)
     different = differences(entry, event, process[claims], size, members, history.group[claims], groups)
@@ -102,7 +103,7 @@ def _entries(group: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, int]:
     """A dense code for every (group, number), computed directly if numbers are dense, as they are in a sound trace."""
     if not len(number):
         return np.empty(0, np.int64), 0
-    width = int(number.max() - number.min()) + 1
+    group, width = group.astype(np.int64), int(number.max() - number.min()) + 1
     if width * (int(group.max()) + 1) <= 4 * len(number) + 1_000_000:
         return group * width + number - number.min(), width * (int(group.max()) + 1)
     names, entries = np.unique(np.stack((group, number), axis=1), axis=0, return_inverse=True)

@@ -48,9 +48,10 @@ def disagreements_within(ids: np.ndarray, start: np.ndarray, group: np.ndarray, 
     members = len(start) - 1
     process = np.repeat(np.arange(members), np.diff(start))
     kept = np.flatnonzero(group >= 0)
-    kept = kept[np.lexsort((kept, process[kept], group[kept]))]
-    ids, group = ids[kept], group[kept]
-    bounds = np.searchsorted(group * members + process[kept], np.arange(groups * members + 1)).astype(np.int64)
+    kept = kept[np.argsort(group[kept], kind="stable")]  # They are in the order of processes.
+    ids, place = ids[kept], process[kept]
+    place += group[kept].astype(np.int64) * members
+    bounds = np.searchsorted(place, np.arange(groups * members + 1)).astype(np.int64)
     head, tail = bounds[:-1].copy(), bounds[1:].copy()
     found = WithinGroup(0, -1, Disagreements())
     if take(ids, head, tail, size, 1, UNRANKED) == len(ids):
@@ -87,7 +88,7 @@ class Together:
         history = self._history
         members, group = len(start) - 1, history.group[index]
         changing = (group >= 0) & history.dynamic[group] if len(history.dynamic) else group >= 0
-        membership = np.where(changing, history.membership[index], _ALWAYS)
+        membership = np.where(changing, history.membership[index], _ALWAYS).astype(np.int64)
         index_there = np.full(size, -1, np.int64)
         found = Disagreements()
         for one in range(members):

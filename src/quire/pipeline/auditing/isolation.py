@@ -103,13 +103,18 @@ class Orders:
         )).astype(np.int64)  # fmt: skip
         self._depth = arrange(self._base[:, 1], self._base[:, 0], np.zeros(self.nodes, np.int64)).depth
 
-    def at(self, level: Level) -> Ordered:
-        """The order at this level. Where sessions and reads alone are a cycle, nothing can be said to have been seen."""
-        if (self._depth < 0).any():
-            return Ordered(self._sessions, self._base, self._in_sessions, np.empty(0, np.int64))
-        seen = _seen(self._sessions, level, self._depth)
-        edges = np.stack((seen[:, 0], self._sessions.writer[seen[:, 1]]), axis=1)
-        return Ordered(self._sessions, np.concatenate((self._base, edges)), self._in_sessions, seen[:, 1])
+    def at(self, level: Level, among: np.ndarray) -> Ordered:
+        """The order at this level, between transactions in the mask `among`. Where sessions and reads alone are a cycle,
+        nothing can be said to have been seen."""
+        seen = np.empty((0, 2), np.int64)
+        if not (self._depth < 0).any():
+            seen = _seen(self._sessions, level, self._depth, among)
+        edges = np.concatenate((self._base, np.stack((seen[:, 0], self._sessions.writer[seen[:, 1]]), axis=1)))
+        number = np.arange(len(edges))
+        if not among.all():
+            number = np.flatnonzero(among[edges[:, 0]] & among[edges[:, 1]])
+            edges = edges[number]
+        return Ordered(self._sessions, edges, number, self._in_sessions, seen[:, 1])
 
 
 class Ordered(NamedTuple):
@@ -117,25 +122,31 @@ class Ordered(NamedTuple):
 
     sessions: Sessions
     edges: np.ndarray
+    number: np.ndarray
+    """Of each pair, its place among all: first those of sessions, then the reads, then what was seen."""
     in_sessions: int
     seen_by: np.ndarray
-    """Of the last of the pairs, the read that says so."""
+    """Of what was seen, the read that says so."""
 
     def about(self, edge: int) -> tuple[int, int, int]:
         """Why the first comes before the second, the object that it is about, and the read that says so (-1 for none)."""
-        if edge < self.in_sessions:
+        if self.number[edge] < self.in_sessions:
             return SESSION, -1, -1
-        read = edge - self.in_sessions
+        read = int(self.number[edge]) - self.in_sessions
         if read < len(self.sessions.reader):
             return READ, int(self.sessions.object[read]), read
         read = int(self.seen_by[read - len(self.sessions.reader)])
         return SEEN, int(self.sessions.object[read]), read
 
 
-def _seen(sessions: Sessions, level: Level, depth: np.ndarray) -> np.ndarray:
-    """Pairs (transaction, read): the reader had seen the transaction, which wrote the object that was read."""
+def _seen(sessions: Sessions, level: Level, depth: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Pairs (transaction, read): the reader had seen the transaction, which wrote the object that was read. At least those are
+    found in which it, and the writer that was read, are `among` these."""
     begin = np.searchsorted(sessions.reader, np.arange(len(sessions.code) + 1)).astype(np.int64)
-    order = np.argsort(depth[:-1], kind="stable")
+    if level is Level.CAUSAL:
+        order = np.argsort(depth[:-1], kind="stable")
+    else:  # It does not depend on what others have seen.
+        order = np.unique(sessions.reader[among[sessions.writer]])
     objects = int(max(sessions.object.max(initial=0), sessions.written[:, 1].max(initial=0))) + 1
     nodes = len(sessions.code) + 1
     keys = (sessions.written[:, 0] * objects + sessions.written[:, 1]) * nodes + sessions.written[:, 2]
@@ -150,7 +161,7 @@ def seen_writers(
     level: int, order: np.ndarray, begin: np.ndarray, writer: np.ndarray, obj: np.ndarray, session: np.ndarray,
     start: np.ndarray, keys: np.ndarray, objects: int,
 ) -> np.ndarray:  # fmt: skip
-    """Visit the transactions in an order in which every transaction comes after those it has seen."""
+    """Visit transactions: at the last level all of them, in an order in which each comes after those it has seen."""
     sessions, count = len(start) - 1, len(session)
     known = np.zeros((count if level == 2 else 0, sessions), np.int32)
     upto = np.zeros(sessions, np.int64)

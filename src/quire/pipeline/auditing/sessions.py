@@ -92,10 +92,24 @@ def _kept(history: ViewHistory) -> np.ndarray:
 
 def _pairs(operation: np.ndarray, state: np.ndarray, event: np.ndarray) -> dict[int, tuple[int, int]]:
     """For every operation that occurs twice in one state, the first two events."""
+    several = _occurs_again(operation, state)
+    operation, state, event = operation[several], state[several], event[several]
     order = np.lexsort((event, state, operation))
     operation, state, event = operation[order], state[order], event[order]
     again = np.flatnonzero((operation[1:] == operation[:-1]) & (state[1:] == state[:-1]))[::-1]
     return {int(operation[at]): (int(event[at]), int(event[at + 1])) for at in again}
+
+
+def _occurs_again(operation: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """Where operations are that may occur several times in one state: normally none, which is found out with little memory."""
+    states = int(state.max(initial=0)) + 1
+    if (int(operation.max(initial=0)) + 1) * states >= 2**62:
+        return np.arange(len(operation))
+    key = operation * states
+    key += state
+    ordered = np.sort(key)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.flatnonzero(np.isin(key, twice)) if len(twice) else np.empty(0, np.int64)
 
 
 def _executed(rows: Labelled, index: int) -> Executed:

@@ -34,15 +34,13 @@ def sequence(start: np.ndarray, turn: np.ndarray) -> np.ndarray:
 @compiled
 def build(
     order: np.ndarray, what: np.ndarray, message: np.ndarray, instance: np.ndarray, replica: np.ndarray, op: np.ndarray,
-    conflicts: np.ndarray, kind: np.ndarray, messages: int, instances: int, nodes: int,
+    conflicts: np.ndarray, kind: np.ndarray, instances: int, node_of: np.ndarray, before: np.ndarray, label: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """The node of each message (-1: never sent), and for each node its two predecessors (-1: none) and its message (-1: none).
+    """The node of each message (-1: never sent), and for each node its two predecessors (-1: none) and its message (-1: none):
+    they are written to the last three arrays, all of which are -1 before and have room enough.
 
     `replica` identifies the object and member of a start; `kind` selects the conflict matrix that applies there.
     """
-    node_of = np.full(messages, -1, np.int64)
-    before = np.full((nodes, 2), -1, np.int64)
-    label = np.full(nodes, -1, np.int64)
     chain = np.full(instances, -1, np.int64)
     began_at = np.full(instances, -1, np.int64)
     began_as = np.full(instances, -1, np.int64)
@@ -92,9 +90,9 @@ def too_early(
     for that with the least `place`, its index and that of the other. In a sequence whose kind is negative, all conflict."""
     size = len(message)
     lowest = np.empty(size + 1, np.int64)
-    visited = np.full(len(before), -1, np.int64)
-    wanted = np.full(len(before), -1, np.int64)
-    stack = np.empty(2 * len(before) + 2, np.int64)
+    visited = np.full(len(before), -1, before.dtype)
+    wanted = np.full(len(before), -1, before.dtype)
+    stack = np.empty(2 * len(before) + 2, before.dtype)
     count, first, second = 0, -1, -1
     far = np.iinfo(np.int64).max
     for each in range(len(bounds) - 1):

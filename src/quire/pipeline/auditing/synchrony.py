@@ -168,9 +168,9 @@ def _lacked(
     """In each of these sets of stays, find those that are bound and lack a message of another."""
     stays = np.array([index for own in together for index in own], np.int64)
     sets = np.repeat(np.arange(len(together)), [len(own) for own in together]).astype(np.int64)
-    held = [ids[history.held[index]].astype(np.int64) for index in stays.tolist()]
+    held = [ids[history.held[index]] for index in stays.tolist()]
     bounds = np.concatenate(([0], np.cumsum([len(own) for own in held]))).astype(np.int64)
-    counted = count_different(np.concatenate([np.empty(0, np.int64), *held]), bounds, sets, size)
+    counted = count_different(np.concatenate([np.empty(0, ids.dtype), *held]), bounds, sets, size)
     lacking = np.where(history.bound()[stays], counted.union[sets] - counted.own, 0)
     if not lacking.any():
         return ViewsFound()

@@ -142,7 +142,7 @@ def message_ids(rows: Labelled) -> tuple[np.ndarray, int]:
     """For every send and delivery, the dense number of its message (0 for other events); and an upper bound of the numbers."""
     is_message = rows.kind <= DELIVER
     numbers, size = identify(rows.origin[is_message], rows.seq[is_message])
-    ids = np.zeros(len(rows.kind), np.int64)
+    ids = np.zeros(len(rows.kind), numbers.dtype)
     ids[is_message] = numbers
     return ids, size
 

@@ -71,12 +71,17 @@ def judge_levels(rows: Labelled) -> IsolationResult:
         return IsolationResult(named=False)
     history = find_transactions(rows)
     sessions = find_sessions(rows, history)
-    orders = Orders(sessions)
-    levels = tuple(_judge_level(rows, sessions, orders.at(level), orders.nodes) for level in Level)
-    return IsolationResult(why=not_said(history), wrong=find_wrong(rows, history), levels=levels)
+    orders, levels = Orders(sessions), []
+    # A level requires all that those below it do, so what is on no cycle at one is on none at the next.
+    knotted = np.ones(orders.nodes, np.bool_)
+    for level in reversed(Level):
+        found, knotted = _judge_level(rows, sessions, orders.at(level, knotted), orders.nodes)
+        levels.append(found)
+    return IsolationResult(why=not_said(history), wrong=find_wrong(rows, history), levels=tuple(reversed(levels)))
 
 
-def _judge_level(rows: Labelled, sessions: Sessions, found: Ordered, nodes: int) -> LevelFound:
+def _judge_level(rows: Labelled, sessions: Sessions, found: Ordered, nodes: int) -> tuple[LevelFound, np.ndarray]:
+    """What was found, and which transactions are on cycles."""
     # The initial state comes first.
     knots = find_knots(found.edges, nodes, lambda: np.append(commit_ranks(rows, rows.lamport)[sessions.code], -1))
 
@@ -92,7 +97,7 @@ def _judge_level(rows: Labelled, sessions: Sessions, found: Ordered, nodes: int)
         chain.append(_because(why, first, second, rows.words["object"][thing] if thing >= 0 else "", reader))
         if read >= 0:
             did.append(did_by(rows, int(sessions.event[read])))
-    return LevelFound(knots.components, tuple(names), tuple(chain), tuple(did))
+    return LevelFound(knots.components, tuple(names), tuple(chain), tuple(did)), knots.knotted
 
 
 def judge_piece(piece: PieceRows, *, first: bool) -> IsolationResult:

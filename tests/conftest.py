@@ -53,8 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", default=None):
         if not use_archive(ensure_java()):
             warm_up()
-        # For Java processes that tests start in other ways than Quire does.
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", use_archive(ensure_java()))
+        # For all Java processes that tests start: none of them lives long enough for optimised code to pay off.
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {use_archive(ensure_java())}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

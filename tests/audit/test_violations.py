@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import typer
@@ -15,15 +14,11 @@ from quire.cli.app import app
 from quire.cli.ending import conclude
 from quire.live.runs.collecting import LiveSummary
 from quire.model.orders import Guarantee
-from quire.pipeline import audit
 from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Verdict
 from quire.report.run_report import report_run
 from quire.trace.statistics import MULTICASTS, RunLatency
 from tests.audit.violated import ONE_EACH, VIOLATED
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def quire(*arguments: str | Path) -> tuple[int, str]:
@@ -75,13 +70,6 @@ def test_every_kind_of_violation_is_reported_with_what_it_speaks_of(name: str, t
     assert violated.guarantee in headline[1].split(", ")
     assert 'class="witness"' in page
     assert 'class="event' in page
-
-
-@pytest.mark.parametrize("guarantee", Guarantee)
-def test_every_violated_guarantee_is_told_on_spark(spark: SparkSession, guarantee: Guarantee, tmp_path: Path) -> None:
-    run = ONE_EACH[guarantee].write(tmp_path / "run")
-
-    assert audit(spark, run, segments=2).checks == audit_here(run).checks
 
 
 @pytest.mark.parametrize("guarantee", Guarantee)

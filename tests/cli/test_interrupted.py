@@ -37,7 +37,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps({"host": f"h{number % 50}", "text": "x"}) for number in range(100_000)]
     (inputs / "log.jsonl").write_text("\n".join(lines))
     (inputs / "events").mkdir()
-    rows = [json.dumps({"source": number % 3, "clock": number}) for number in range(100_000)]
+    rows = [json.dumps({"source": number % 3, "clock": number}) for number in range(10_000)]
     (inputs / "events" / "a.json").write_text("\n".join(rows))
     grid = 'title = "t"\n[[grid]]\nprotocol = "single-phase"\nmembers = [4, 5]\nmessages = 5000\nseeds = 100\n'
     (inputs / "grid.toml").write_text(grid)

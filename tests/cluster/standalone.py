@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,43 +37,34 @@ _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @contextmanager
 def cluster(work: Path) -> Iterator[Cluster]:
-    """Everything is stopped, and the processes are gone, when the block ends."""
-    master_port, connect_port = free_ports(2)
-    master = f"spark://127.0.0.1:{master_port}"
+    """Everything is stopped, and the processes are gone, when the block ends.
+
+    The master and the workers live in the server's process, which saves the start of three. Executors are processes of their
+    own, as everywhere.
+    """
+    (connect_port,) = free_ports(1)
     briefly = f"{_BRIEF} {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
     conf = work / "conf"
     conf.mkdir()
     (conf / "spark-defaults.conf").write_text(f"spark.executor.extraJavaOptions {briefly}\n")
-    with ExitStack() as stack:
-        log = stack.enter_context(
-            process(work, "master", "spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
-                    "--port", str(master_port), "--webui-port", "0")
-        )  # fmt: skip
-        wait_for(log, "New state: ALIVE")
-        for number in range(2):
-            # Slots and memory are what a worker offers, not what it takes; two drivers share these.
-            own = str(work / f"work-{number}")
-            stack.enter_context(
-                process(work, f"worker-{number}", "spark-class", "org.apache.spark.deploy.worker.Worker", master, "--host",
-                        "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "4g", "--work-dir", own)
-            )  # fmt: skip
-        settings = {
-            "spark.connect.grpc.binding.port": str(connect_port),
-            "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.cores.max": "2",
-            "spark.executor.cores": "1",
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": _BRIEF,
-            "spark.executor.extraJavaOptions": briefly,
-        }
-        options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-        server = stack.enter_context(
-            process(work, "connect", "spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
-                    "--master", master, "--driver-memory", "1g", *options, "spark-internal")
-        )  # fmt: skip
-        wait_for(log, "Registering worker", times=2)
-        wait_for(server, "Spark Connect server started")
+    settings = {
+        "spark.connect.grpc.binding.port": str(connect_port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.cores.max": "2",
+        "spark.executor.cores": "1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": _BRIEF,
+        "spark.executor.extraJavaOptions": briefly,
+    }
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    # Slots and memory are what a worker offers, not what it takes; two drivers share these.
+    with process(
+        work, "connect", "spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--master", "local-cluster[2,2,4096]", "--driver-memory", "1g", *options, "spark-internal",
+    ) as log:  # fmt: skip
+        wait_for(log, "Spark Connect server started")
+        (master,) = set(re.findall(r"Starting Spark master at (spark://\S+)", log.read_text()))
         yield Cluster(master, f"sc://127.0.0.1:{connect_port}", 2, conf)
 
 

@@ -143,6 +143,20 @@ OVER_CONNECTIONS = [
         tests=(f"{ANSWERS}::test_a_member_holds_what_it_has_sent_whatever_it_said_before",),
     ),
     Mutation(
+        name="what everybody has delivered is kept to be sent again",
+        module="views/ordering.py",
+        right="        self._core.operations.release(self.operation_before(self.rank, stable[self.rank]))\n",
+        wrong="",
+        tests=(f"{KEEPING}::test_what_every_member_has_delivered_is_not_kept_to_be_sent_again",),
+    ),
+    Mutation(
+        name="what was delivered here is not kept to be sent again",
+        module="views/ordering.py",
+        right="self.operation_before(self.rank, stable[self.rank])",
+        wrong="self.operation_before(self.rank, self.delivered[self.rank])",
+        tests=(f"{KEEPING}::test_what_only_its_sender_has_delivered_is_kept_to_be_sent_again",),
+    ),
+    Mutation(
         name="what everybody has delivered is kept though it fills the window",
         module="views/unstable.py",
         right="0 if end - self._dropped[origin] > self._window else self._runs_left - 1",

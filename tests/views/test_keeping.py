@@ -134,6 +134,34 @@ def test_trim_quorum() -> None:
     assert stage.log("m2") == [("m0.1", 1)]
 
 
+def test_what_every_member_has_delivered_is_not_kept_to_be_sent_again() -> None:
+    stage = Stage(3, uniform=False)
+    stage.found()
+    stage.submit("m0", [b"x"] * 50)
+    stage.settling.drain()
+    for name in stage.founders:
+        stage.tick(name)
+    stage.settling.drain()
+    stage.tick("m0")
+    assert len(stage.log("m2")) == 50
+    assert stage.member("m0").core.operations.kept() == ()
+
+
+def test_what_only_its_sender_has_delivered_is_kept_to_be_sent_again() -> None:
+    """m0 has delivered its message when the others, who never got it, go on without m0."""
+    stage = Stage(3, protocol="fifo", uniform=False)
+    stage.found()
+    stage.part(["m0"], ["m1", "m2"])
+    stage.submit("m0")
+    stage.tick("m0")
+    assert stage.log("m0") == [("m0.1", 1)]
+    stage.hasty = True
+    stage.promise("m1", "m2")
+    stage.vote("m1", "m2")
+    stage.settle()
+    assert stage.log("m1") == [("m0.1", 1)]
+
+
 def test_what_is_held_and_not_delivered_takes_room() -> None:
     """m1 holds what m2 sends, and waits for a word of m0 before it can deliver it."""
     stage = Stage(3, outstanding=2, run_max=1)

@@ -23,9 +23,12 @@ class Flow:
         """The members some of whose messages were kept or delivered since `late` was last asked."""
 
     def has_room(self, sent: int) -> bool:
-        """Whether the send window has room, if so many messages were sent."""
-        under_way = sent - self._knowledge.stable(self._rank)
-        return under_way < self._outstanding and self._unstable.bytes[self._rank] < self._outstanding_bytes
+        """Whether the send window has room for more messages, if so many were sent."""
+        return sent - self._knowledge.stable(self._rank) < self._outstanding
+
+    def has_room_for_bytes(self) -> bool:
+        """Whether it has room for more bytes. Those of messages that have become stable count until these are dropped."""
+        return self._unstable.bytes[self._rank] < self._outstanding_bytes
 
     def moved(self, origin: int) -> None:
         """Further messages of this member are kept or delivered, or have become durable."""

@@ -83,8 +83,10 @@ class Ordering:
     def has_room(self) -> bool:
         """Whether the send window has room: not too many of this member's messages, or bytes, are unstable."""
         if not self._flow.has_room(self.sent):
+            return False
+        if not self._flow.has_room_for_bytes():
             self.trim()
-        return self._flow.has_room(self.sent)
+        return self._flow.has_room_for_bytes()
 
     def known(self) -> Known:
         return self.knowledge.mine()
@@ -280,7 +282,10 @@ class Ordering:
     def trim(self) -> None:
         """Drop the messages that are stable."""
         # Messages that are not delivered here are needed here, whatever the others say.
-        self.unstable.drop(map(min, self.knowledge.all_stable(), self.delivered))
+        stable = list(map(min, self.knowledge.all_stable(), self.delivered))
+        self.unstable.drop(stable)
+        # Every member has delivered them, so every later view has them: they will not have to be sent again.
+        self._core.operations.release(self.operation_before(self.rank, stable[self.rank]))
 
     # Delivering.
 

@@ -9,7 +9,7 @@ from quire.model.messages import Run
 from quire.views.packets import Data
 
 _LOOK_AFTER_RUNS = 4
-_LOOK_AFTER_BYTES = 1 << 16
+_LOOK_AFTER_BYTES = 1 << 20
 """So many more runs for each other member, or bytes, are held before it is worth while to look what of them can be dropped."""
 
 

@@ -10,9 +10,9 @@ import pytest
 from quire.model.errors import BadInput, QuireError
 from quire.model.messages import make_run
 from quire.protocols.single_phase.packets import Acknowledgement, Operations
-from quire.views.codec import GroupCodec
+from quire.views.codec import APART_BYTES, GroupCodec
 from quire.views.packets import Control, Data, Entry, Fill, GroupPacket, History, Known, Status
-from quire.views.records import Submitted
+from quire.views.records import Submitted, Took
 from quire.views.view import Position
 
 DATA: Data = Data(3, Operations(7, make_run(0, 0, [b"x", b"yz"])), "a.1", 1, (0, 0), 0, Known((0, 0), (0, 0)))
@@ -29,7 +29,7 @@ def test_packets_of_another_protocol_and_records_are_no_packets() -> None:
     with pytest.raises(BadInput):
         GroupCodec("fifo").packet(codec.encode(Control(3, Acknowledgement(9), None)))
     with pytest.raises(BadInput):
-        codec.packet(codec.encode(Submitted(1, (b"x",))))
+        codec.packet(b"".join(codec.encode_record(Submitted(1, (b"x",)))))
 
 
 def test_a_run_that_does_not_fit_its_body_is_refused_wherever_it_is() -> None:
@@ -45,6 +45,24 @@ def test_a_run_that_does_not_fit_its_body_is_refused_wherever_it_is() -> None:
     ):
         with pytest.raises(BadInput):
             codec.packet(codec.encode(packet))
+
+
+@pytest.mark.parametrize("size", [0, 1, APART_BYTES, 3 * APART_BYTES])
+def test_a_run_comes_back_from_the_journal_as_it_was_and_a_long_one_is_not_copied_there(size: int) -> None:
+    codec, payload = GroupCodec("single-phase"), bytes(size)
+    record: Took = Took(msgspec.structs.replace(DATA, packet=Operations(7, make_run(0, 0, [payload]))))
+    parts = codec.encode_record(record)
+    assert codec.record(b"".join(parts)) == record
+    assert (record.data.run.body.payload in parts) == (size >= APART_BYTES)
+
+
+def test_a_record_whose_messages_are_cut_or_belong_to_no_run_is_refused() -> None:
+    codec = GroupCodec("single-phase")
+    head, _ = codec.encode_record(Took(msgspec.structs.replace(DATA, packet=Operations(7, make_run(0, 0, [bytes(1 << 15)])))))
+    (other,) = codec.encode_record(Submitted(1, (b"x",)))
+    for wrong in (head[:20], head[:5] + other, head[:1]):
+        with pytest.raises(BadInput):
+            codec.record(wrong)
 
 
 def test_spoilt_bytes_are_refused_or_read_as_something_but_never_crash() -> None:

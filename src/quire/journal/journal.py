@@ -19,7 +19,7 @@ from quire.files.errors import reason_of, writing
 from quire.journal.disk import Disk
 from quire.journal.layout import NEW, log_name, serials, snapshot_name
 from quire.journal.reading import Contents, Snapshot, Torn, read_journal
-from quire.journal.records import SNAPSHOT, Entry, Record, check_types, encode
+from quire.journal.records import SNAPSHOT, Entry, Record, check_types, encode, encoded_pieces, put_together
 from quire.model.errors import CannotWrite
 
 _CHUNK_BYTES = 1 << 20
@@ -87,14 +87,15 @@ class Journal:
     def append(self, entries: Sequence[Entry]) -> int:
         """Write records, and return the number of the last. They are durable after the next `sync`."""
         check_types(entries)
-        return self.append_encoded(encode(self.last + 1, entries), len(entries))
+        return self.append_encoded(encoded_pieces(self.last + 1, entries), len(entries))
 
-    def append_encoded(self, data: bytes, count: int) -> int:
+    def append_encoded(self, pieces: Iterable[bytes], count: int) -> int:
         """The same for `count` records that are already encoded, with the next numbers."""
-        with self._writing():
-            self._file.write(data)
+        for data in put_together(pieces):
+            with self._writing():
+                self._file.write(data)
+            self._sizes[self._serial] += len(data)
         self.last += count
-        self._sizes[self._serial] += len(data)
         return self.last
 
     def sync(self) -> int:

@@ -11,7 +11,7 @@ durable: what follows was written only afterwards. That is never cut off.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Literal, NamedTuple
 from zlib import crc32
@@ -28,13 +28,15 @@ SNAPSHOT = 1 + TYPES.index("snapshot")
 
 BODY_BYTES_MAX = (1 << 32) - 1
 
-Entry = tuple[int, bytes]
-"""A record that has no number yet: its type and its body."""
+Entry = tuple[int, *tuple[bytes, ...]]
+"""A record that has no number yet: its type, and its body in one part or several."""
 
 Verdict = Literal["whole", "torn", "damaged"]
 
 _HEADER, _REST = Struct("<IIQB"), Struct("<QB")
 _REST_OFFSET = _HEADER.size - _REST.size
+_LONG_BYTES = 1 << 14
+"""Copying so many bytes takes longer than writing them by themselves."""
 _MISSING_MAX = 1 << 32
 """A gap of more records than this in the middle of a journal is not plausible."""
 
@@ -62,7 +64,7 @@ def name_of(type_: int) -> str:
 
 def check_types(entries: Sequence[Entry]) -> None:
     """Refuse records of the type that the journal itself writes at a checkpoint: they would be mistaken for that."""
-    if SNAPSHOT in [type_ for type_, _ in entries]:
+    if SNAPSHOT in [entry[0] for entry in entries]:
         raise BadInput("records of type snapshot are written by the journal itself; give the state to a checkpoint")
 
 
@@ -72,19 +74,37 @@ def encode(first: int, entries: Iterable[Entry]) -> bytes:
 
 
 def encoded_pieces(first: int, entries: Iterable[Entry]) -> list[bytes]:
-    """The same in pieces, headers and bodies, of which no body is copied."""
+    """The same in pieces, headers and parts of bodies, of which none is copied."""
     pieces: list[bytes] = []
-    for number, (type_, body) in enumerate(entries, first):
-        if len(body) > BODY_BYTES_MAX:
-            raise TooLarge("a record of a journal", len(body), BODY_BYTES_MAX)
-        checksum = crc32(body, crc32(_REST.pack(number, type_)))
-        pieces += (_HEADER.pack(len(body), checksum, number, type_), body)
+    for number, (type_, *parts) in enumerate(entries, first):
+        length = sum(map(len, parts))
+        if length > BODY_BYTES_MAX:
+            raise TooLarge("a record of a journal", length, BODY_BYTES_MAX)
+        checksum = crc32(_REST.pack(number, type_))
+        for part in parts:
+            checksum = crc32(part, checksum)
+        pieces += (_HEADER.pack(length, checksum, number, type_), *parts)
     return pieces
+
+
+def put_together(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in fewer pieces: short ones are joined, and long ones not copied."""
+    short: list[bytes] = []
+    for piece in pieces:
+        if len(piece) < _LONG_BYTES:
+            short.append(piece)
+            continue
+        if short:
+            yield b"".join(short)
+            short = []
+        yield piece
+    if short:
+        yield b"".join(short)
 
 
 def encoded_bytes(entries: Sequence[Entry]) -> int:
     """How many bytes they take in a journal."""
-    return _HEADER.size * len(entries) + sum([len(body) for _, body in entries])
+    return sum([_HEADER.size + sum(map(len, parts)) for _, *parts in entries])
 
 
 def scan(data: bytes, first: int = 1) -> Scan:

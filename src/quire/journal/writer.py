@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple
 
 from quire.journal.errors import JournalFull
@@ -229,8 +230,8 @@ class JournalWriter:
 
     def _append(self, records: list[_Records]) -> None:
         if records:
-            data = b"".join([piece for each in records for piece in each.pieces])
-            self._journal.append_encoded(data, sum(each.amount for each in records))
+            pieces = chain.from_iterable([each.pieces for each in records])
+            self._journal.append_encoded(pieces, sum(each.amount for each in records))
 
     def _tell(self, callback: Callable[..., object], *arguments: object) -> None:
         with suppress(RuntimeError):  # The loop is closed, so nobody waits for this.

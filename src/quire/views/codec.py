@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Union
+from struct import Struct
+from typing import Any, Final, Union
 
 import msgspec
 
@@ -12,7 +13,7 @@ from quire.model.messages import Run
 from quire.protocols.registry import find
 from quire.views import packets, records
 from quire.views.packets import GroupPacket
-from quire.views.records import Record
+from quire.views.records import Record, Took
 
 _GENERIC_PACKETS = (packets.Data, packets.Control, packets.Accept, packets.Fill, packets.Welcome)
 _PLAIN_PACKETS = (
@@ -29,6 +30,13 @@ _PLAIN_RECORDS = (
 
 _WITHOUT_RUNS = frozenset({packets.Control, packets.Have})
 
+_APART: Final = 0xC1
+"""What a record begins with whose messages come after the rest of it. Nothing in msgpack begins so."""
+_APART_HEAD = Struct("<BI")
+"""That, and how many bytes the rest has."""
+APART_BYTES = 1 << 14
+"""Fewer bytes of messages than these are copied into their record, which takes less time than to have them apart."""
+
 
 class GroupCodec:
     """The codec of a group whose messages are ordered by this protocol."""
@@ -39,8 +47,17 @@ class GroupCodec:
         self._packets = msgspec.msgpack.Decoder(_union((*(one[carried] for one in _GENERIC_PACKETS), *_PLAIN_PACKETS)))
         self._records = msgspec.msgpack.Decoder(_union((*(one[carried] for one in _GENERIC_RECORDS), *_PLAIN_RECORDS)))
 
-    def encode(self, packet: GroupPacket | Record) -> bytes:
+    def encode(self, packet: GroupPacket) -> bytes:
         return self._encoder.encode(packet)
+
+    def encode_record(self, record: Record) -> tuple[bytes, ...]:
+        """A record, in parts: the messages of a long run are a part of their own, so that they are not copied."""
+        if isinstance(record, Took):
+            payload = record.data.run.body.payload
+            if len(payload) >= APART_BYTES:
+                rest = self._encoder.encode(Took(record.data.without_messages()))
+                return _APART_HEAD.pack(_APART, len(rest)) + rest, payload
+        return (self._encoder.encode(record),)
 
     def packet(self, data: bytes | memoryview) -> GroupPacket:
         """Raises BadInput where these bytes are no packet."""
@@ -57,7 +74,13 @@ class GroupCodec:
 
     def record(self, data: bytes | memoryview) -> Record:
         """Raises BadInput where these bytes are no record."""
-        return self._read(self._records, data)  # type: ignore[no-any-return]
+        if len(data) < _APART_HEAD.size or data[0] != _APART:
+            return self._read(self._records, data)  # type: ignore[no-any-return]
+        messages = _APART_HEAD.size + _APART_HEAD.unpack_from(data)[1]
+        record = self._read(self._records, data[_APART_HEAD.size : messages])
+        if not isinstance(record, Took):
+            raise BadInput("a record of another kind than a run has messages apart from it")
+        return Took(record.data.with_messages(bytes(data[messages:])))
 
     def _read(self, decoder: Any, data: bytes | memoryview) -> Any:
         try:

@@ -55,7 +55,11 @@ class Data(GroupPacket, Generic[P], frozen=True, tag="data"):
 
     def without_messages(self) -> Self:
         """The same without the payload, for where the messages themselves are known."""
-        run = msgspec.structs.replace(self.run, body=msgspec.structs.replace(self.run.body, payload=b""))
+        return self.with_messages(b"")
+
+    def with_messages(self, payload: bytes) -> Self:
+        """The same with this payload again."""
+        run = msgspec.structs.replace(self.run, body=msgspec.structs.replace(self.run.body, payload=payload))
         return msgspec.structs.replace(self, packet=self.packet.carrying(run))
 
 

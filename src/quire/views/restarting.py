@@ -140,8 +140,7 @@ def _with_messages(data: Data, found: Recovered) -> Data:
     messages = found.submitted[first : first + run.count]
     if first < 0 or len(messages) != run.count:
         raise BadInput(f"the records have no operations {data.number} to {data.number + run.count - 1}, which were sent")
-    body = msgspec.structs.replace(run.body, payload=b"".join(messages))
-    return msgspec.structs.replace(data, packet=data.packet.carrying(msgspec.structs.replace(run, body=body)))
+    return data.with_messages(b"".join(messages))
 
 
 def _entry(found: Recovered, record: Delivered) -> Entry:

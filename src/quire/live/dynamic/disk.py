@@ -50,8 +50,8 @@ class MemberJournal(ProcessJournal[list[Record]]):
                 state = None
 
     def save(self, effect: Save) -> None:
-        self.keep(effect.number, (_TYPES[type(effect.record)], self._codec.encode(effect.record)))
+        self.keep(effect.number, (_TYPES[type(effect.record)], *self._codec.encode_record(effect.record)))
 
     def checkpoint(self, kept: Kept, snapshot: Awaitable[Iterator[bytes]]) -> asyncio.Task[None]:
         """Start the journal afresh with the records that are still needed, and with the application's present state."""
-        return self.begin_anew(((_TYPES[Kept], self._codec.encode(kept)),), snapshot)
+        return self.begin_anew(((_TYPES[Kept], *self._codec.encode_record(kept)),), snapshot)

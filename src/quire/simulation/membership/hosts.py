@@ -126,7 +126,7 @@ class Hosts:
         if kept is not None:
             state = Caught(kept.position, kept.table, msgspec.msgpack.encode(host.log))
             host.dropped += len(host.journal) - 2
-            host.journal = [self.codec.encode(kept), self.codec.encode(state)]
+            host.journal = [b"".join(self.codec.encode_record(record)) for record in (kept, state)]
             self.sync(name)
 
     # Effects.
@@ -153,7 +153,7 @@ class Hosts:
         match effect:
             case Save():
                 assert effect.number == host.dropped + len(host.journal) + 1
-                host.journal.append(self.codec.encode(effect.record))
+                host.journal.append(b"".join(self.codec.encode_record(effect.record)))
             case Deliver():
                 entry = effect.entry
                 host.log += [(entry.session, entry.number + step) for step in range(entry.run.count)]

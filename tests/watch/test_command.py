@@ -98,7 +98,7 @@ async def until_judged(client: Client, names: set[str]) -> None:
     while True:
         state = msgspec.json.decode(await client.get("/state"))
         found = {process["name"] for process in state["processes"]}
-        if found == names and state["verdict"]["verdict"] == "holds" and state["trace"]:
+        if found == names and state["verdict"]["verdict"] == "holds" and state["diagram"]:
             return client.close()
         await asyncio.sleep(0.1)
 

@@ -67,13 +67,12 @@ def note_when(page: Page, holds: str) -> None:
 
 
 def check_the_diagram(page: Page) -> None:
-    """A message that is chosen has a past and a future, and stands still."""
+    """It moves while it is in sight, and only then. A message that is chosen has a past and a future, and stands still."""
     browser = page.browser
-    page.until(
-        lambda page: page.browser.run(
-            "!document.getElementById('space-time').hidden && document.getElementById('in-view').textContent.includes('arrow')"
-        )
-    )
+    page.until(lambda page: page.browser.run("!document.getElementById('space-time').hidden"))
+    assert not page.text("in-view")
+    browser.run("document.getElementById('space-time').scrollIntoView()")
+    page.until(lambda page: "arrow" in page.browser.run("document.getElementById('in-view').textContent"))
     browser.run("document.getElementById('diagram').focus()")
     for key in ("ArrowRight", "Enter"):
         browser.key(key)

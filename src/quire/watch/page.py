@@ -6,7 +6,7 @@ from quire.report import space_time
 from quire.report.html import Html, join, tag
 from quire.report.page import DIAGRAM, STYLES, THEME, asset, document
 
-_OWN_SCRIPTS = ("parts.js", "charts.js", "waits.js", "timeline.js", "cards.js", "watch.js")
+_OWN_SCRIPTS = ("parts.js", "sight.js", "charts.js", "waits.js", "timeline.js", "cards.js", "verdict.js", "watch.js")
 _PAUSE = ("pause", "Pause", "Let the diagram stand still, or move on (Space outside of it)")
 
 
@@ -16,7 +16,7 @@ def watch_page() -> str:
     return document(
         "Quire watches",
         _header(),
-        _section("verdict", "Verdict so far", tag("div", id="verdict-body", aria_live="polite")),
+        _section("verdict", "Verdict so far", _verdict()),
         _section("happened", "What happened", tag("ol", id="incidents", class_="incidents", aria_live="polite")),
         _section("members", "Members", tag("div", id="cards", class_="cards")),
         _section("waiting", "Who waits for whom", tag("div", id="waits")),
@@ -40,6 +40,14 @@ def _header() -> Html:
         tag("ul", id="facts", class_="facts"),
         tag("p", "Connecting …", id="connection", class_="connection", role="status"),
         tag("noscript", tag("p", "This page needs JavaScript, which is in it; nothing is loaded from elsewhere.")),
+    )
+
+
+def _verdict() -> Html:
+    """Its headline is read aloud when it changes; the numbers below it change all the time."""
+    headline = tag("div", id="headline", aria_live="polite")
+    return tag(
+        "div", headline, tag("p", id="judged", class_="lead"), tag("div", id="checks", class_="checks"), id="verdict-body"
     )
 
 

@@ -46,6 +46,8 @@ class Sends:
     def __init__(self) -> None:
         self._sent: dict[int, deque[tuple[int, int]]] = {}
         self._offsets: dict[tuple[int, int], int] = {}
+        self._learned: dict[int, tuple[int, str | None]] = {}
+        """By origin, the view and the word that were learned last; it is nearly always the same."""
 
     def sent(self, origin: int, first: int, time_ns: int) -> None:
         self._sent.setdefault(origin, deque(maxlen=_SENDS_MAX)).append((first, time_ns))
@@ -59,11 +61,15 @@ class Sends:
 
     def learn_offset(self, origin: int, seq: int, word: str | None) -> None:
         """Learn the offset from a trace's word, which says which operation of a session the message carries."""
+        view = seq >> VIEW_BITS
+        if self._learned.get(origin) == (view, word):
+            return
+        self._learned[origin] = view, word
         operation = None if word is None else parse_operation_word(word)
         if operation is not None:
             if len(self._offsets) >= _OFFSETS_MAX:
                 del self._offsets[next(iter(self._offsets))]
-            self._offsets[origin, seq >> VIEW_BITS] = operation.number - 1
+            self._offsets[origin, view] = operation.number - 1
 
     def number(self, origin: int, seq: int) -> int:
         """The application's number for the message."""

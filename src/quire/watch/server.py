@@ -11,6 +11,7 @@ import msgspec
 from quire.http.addresses import HttpAddress
 from quire.http.guard import Refusal
 from quire.http.server import Answer, Request, Server
+from quire.watch.diagram import diagram
 from quire.watch.page import watch_page
 from quire.watch.scene import Scene
 from quire.watch.snapshot import history, snapshot
@@ -56,6 +57,21 @@ class Watching:
         return snapshot(self.scene, self.judge.findings)
 
 
+class Made:
+    """A value for pages, encoded once for all of them."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self._make = make
+        self._at, self._made = 0.0, b""
+
+    def latest(self) -> bytes:
+        """The value, made anew where it is as old as two updates are apart."""
+        now = asyncio.get_running_loop().time()
+        if not self._made or now - self._at >= PAGE_S * 0.9:
+            self._at, self._made = now, msgspec.json.encode(self._make())
+        return self._made
+
+
 class PageServer:
     """Serves the live page and its updates."""
 
@@ -63,7 +79,8 @@ class PageServer:
         self._watching = watching
         self._page = watch_page().encode()
         self._server = Server(address, self._answer)
-        self._made: tuple[float, bytes] = (0.0, b"")
+        self._state = Made(watching.snapshot)
+        self._diagram = Made(lambda: diagram(watching.scene))
 
     async def serve(self, ready: Callable[[HttpAddress], None]) -> None:
         """Serve until cancelled; calls `ready` once with the address. Raises BadInput if the address cannot be bound."""
@@ -81,20 +98,15 @@ class PageServer:
             case "/now":
                 return Answer(self._now(), "text/event-stream")
             case "/state":
-                return Answer(self._state(), "application/json")
+                return Answer(self._state.latest(), "application/json")
+            case "/diagram":
+                return Answer(self._diagram.latest(), "application/json")
             case "/history":
                 return Answer(msgspec.json.encode(history(self._watching.scene)), "application/json")
             case _:
                 raise Refusal(404, "there is one page: /")
 
-    def _state(self) -> bytes:
-        """The update for all pages, encoded once for all of them."""
-        now = asyncio.get_running_loop().time()
-        if now - self._made[0] >= PAGE_S * 0.9:
-            self._made = now, msgspec.json.encode(self._watching.snapshot())
-        return self._made[1]
-
     async def _now(self) -> AsyncGenerator[bytes, None]:
         while True:
-            yield b"data: " + self._state() + b"\n\n"
+            yield b"data: " + self._state.latest() + b"\n\n"
             await asyncio.sleep(PAGE_S)

@@ -25,6 +25,10 @@ from quire.watch.updates import ProcessUpdate
 QUEUE_MAX = 2048
 """The most excerpts that wait; further ones are dropped, and judging starts over."""
 
+JUDGE_S = 0.5
+"""The least time between two judgements: the processes are heard from one after the other, and a judgement after each of them
+would take as long as one after all."""
+
 PATIENCE_S = 5.0
 """How long to wait for processes that have never been heard from."""
 
@@ -154,10 +158,20 @@ class LiveJudge:
         prepare()
         _lower_priority()
         self.findings.why = "nothing was delivered yet"
-        while (job := self._queue.get()) is not None and not self._over:
+        due, news = 0.0, False
+        while not self._over:
+            try:
+                job = self._queue.get(timeout=max(0.0, due - time.monotonic()) if news else None)
+            except queue.Empty:
+                news = False
+                if self._followed is not None:
+                    self._judge(self._followed)
+                due = time.monotonic() + JUDGE_S
+                continue
+            if job is None:
+                break
             job()
-            if self._queue.empty() and self._followed is not None:
-                self._judge(self._followed)
+            news = True
 
     def _follow(self, heard: ProcessUpdate, *, missed: bool, present: frozenset[int] | None) -> None:
         if self._followed is None or missed or self._followed.must_begin_anew(heard):

@@ -2,13 +2,17 @@
 const COLOURS = ["paper", "card", "ink", "soft", "faint", "rule", "wash", "accent", "unsure", "chosen", "past", "future", "bad", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 const SENDERS = 8;   // so many members have colours of their own
 
+// The page's colours and font, read once, and again when they change: a live page makes two pictures a second.
+const palette = {};
+const readPalette = () => {
+  const style = getComputedStyle(root);
+  for (const name of COLOURS) palette[name] = style.getPropertyValue(`--${name}`).trim();
+  palette.font = getComputedStyle(document.body).fontFamily;
+};
+
 const makeColours = (model, state) => {
   const colours = {};
-  colours.read = () => {
-    const style = getComputedStyle(root);
-    for (const name of COLOURS) colours[name] = style.getPropertyValue(`--${name}`).trim();
-    colours.font = getComputedStyle(document.body).fontFamily;
-  };
+  colours.read = () => { readPalette(); Object.assign(colours, palette); };
   const colourOf = (origin) => {
     const row = model.members.indexOf(origin);
     return model.members.length <= SENDERS && row >= 0 ? colours[`s${row}`] : null;
@@ -42,6 +46,6 @@ const makeColours = (model, state) => {
     if (from && state.future[from.row] < from.start + from.count) return colours.future;
     return null;
   };
-  colours.read();
-  return Object.assign(colours, { colourOf, tones, tone, toneOfArrow, overlaps });
+  if (!palette.font) readPalette();
+  return Object.assign(colours, palette, { colourOf, tones, tone, toneOfArrow, overlaps });
 };

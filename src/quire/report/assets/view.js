@@ -20,8 +20,9 @@ const makeView = (model, layout, canvas) => {
     size.row = Math.max(13, Math.min(model.members.length > 6 ? 52 : 78, 620 / Math.max(model.members.length, 1)));
     size.height = Math.ceil(size.top + size.row * model.members.length + size.bottom);
     const ratio = window.devicePixelRatio || 1;
-    canvas.width = Math.round(layout.width * ratio);
-    canvas.height = Math.round(size.height * ratio);
+    const wide = Math.round(layout.width * ratio), high = Math.round(size.height * ratio);
+    // A canvas that is given a size is made anew, even if it is the size that it has.
+    if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
     canvas.style.height = `${size.height}px`;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     return true;

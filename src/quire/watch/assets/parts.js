@@ -19,10 +19,11 @@ const sayCount = (value) => {
   if (size >= 1e9) return `${(value / 1e9).toPrecision(3)} G`;
   if (size >= 1e6) return `${(value / 1e6).toPrecision(3)} M`;
   if (size >= 1e4) return `${(value / 1e3).toPrecision(3)} k`;
-  return size >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en-US") : value.toPrecision(2);
+  return size >= 100 || Number.isInteger(value) ? thousands(Math.round(value)) : value.toPrecision(2);
 };
 const sayBytes = (value) => (value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)} MiB` : value >= 1024 ? `${(value / 1024).toFixed(1)} KiB` : `${value} B`);
 const saySeconds = (value) => (value === null || value === undefined ? "–" : sayTime(Math.round(value * 1e9)));
-const sayClock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
+const clockTime = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const sayClock = (seconds) => clockTime.format(seconds * 1000);
 const COLOUR_COUNT = 8;
 const colourClass = (index, count) => (count <= COLOUR_COUNT ? `s${index}` : "");

@@ -1,7 +1,7 @@
 // Who waits for whom: an arrow from whoever waits to whoever is waited for, and the reason in words.
-const drawWaits = (processes, waits) => {
+const drawWaits = (members, waits) => {
   if (!waits.length) return make("p", { class: "empty" }, "Nobody waits for anybody for longer than it takes.");
-  const names = [...new Set([...processes.map(({ name }) => name), ...waits.flatMap(({ from, to }) => [from, to])])];
+  const names = [...new Set([...members, ...waits.flatMap(({ from, to }) => [from, to])])];
   const shown = names.length > 12 ? names.filter((name) => waits.some(({ from, to }) => from === name || to === name)).slice(0, 16) : names;
   const size = 320, middle = size / 2, radius = shown.length === 1 ? 0 : 112, node = 24;
   const at = new Map(shown.map((name, i) => { const angle = (i / shown.length) * 2 * Math.PI - Math.PI / 2; return [name, [middle + radius * Math.cos(angle), middle + radius * Math.sin(angle)]]; }));

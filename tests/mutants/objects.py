@@ -20,8 +20,8 @@ MUTATIONS = [
     Mutation(
         name="logical time does not go with what is told of a lost host",
         module="live/services/objects.py",
-        right="        self._host.heard(lamport)\n",
-        wrong="",
+        right="        self._host.heard(lamport)\n        self._host.act(self._node.install(",
+        wrong="        self._host.act(self._node.install(",
         tests=(f"{TRACES}::test_what_one_host_was_told_by_a_lost_one_is_recorded_where_it_came_later",),
     ),
     Mutation(
@@ -41,7 +41,7 @@ MUTATIONS = [
     ),
     Mutation(
         name="something is taken from a member after it was told what there is of it",
-        module="protocols/objects/node.py",
+        module="protocols/objects/calls.py",
         right="        if source in self.departures.fenced:\n",
         wrong="        if source in self.departures.gone:\n",
         tests=(f"{DEPARTURES}::test_from_whoever_is_to_go_nothing_more_is_taken",),
@@ -56,7 +56,7 @@ MUTATIONS = [
     Mutation(
         name="a call waits for a host that is gone",
         module="protocols/objects/departures.py",
-        right="            told += self._lost(activity, call, lost)\n            without += [call] if lost else []\n",
+        right="            told += self._lost(activity, call, lost)\n            without += [call] if lost and call not in without else []\n",
         wrong="            call.waiting.update(lost)\n",
         tests=(f"{DEPARTURES}::test_a_call_whose_host_is_lost_fails_and_what_its_tree_did_is_taken_back",),
         swarms=(CRASHES,),
@@ -64,7 +64,7 @@ MUTATIONS = [
     Mutation(
         name="who has lost a caller goes on",
         module="protocols/objects/departures.py",
-        right="return not replicated and any(caller.member in self.gone for caller in callers)",
+        right="return any(caller.member in self.gone or is_of_before(caller) for caller in callers)",
         wrong="return False",
         tests=(f"{DEPARTURES}::test_what_was_called_by_way_of_a_lost_host_ends_without_effect",),
         swarms=(CRASHES,),
@@ -72,22 +72,22 @@ MUTATIONS = [
     Mutation(
         name="a replica refuses what another may have run",
         module="protocols/objects/departures.py",
-        right="return not replicated and any(",
-        wrong="return any(",
+        right="        if len(self._catalogue.find(target).members) > 1:\n            return False\n",
+        wrong="",
         tests=(f"{DEPARTURES}::test_replicas_run_what_a_member_that_is_gone_has_called[0]",),
         swarms=(CRASHES,),
     ),
     Mutation(
         name="hosts go on before all of them have told what they have of one that is gone",
         module="live/services/object_views.py",
-        right="if self._reports.keys() >= set(self._view.members):",
-        wrong="if self._reports and self._hosts > set(map(int, self._view.members)):",
+        right="self._gone and self._said(Flushed).keys() >= self._lives.keys() - self._gone:",
+        wrong="self._gone:",
         tests=(f"{SURVIVING}::test_what_came_to_one_of_those_who_go_on_comes_to_the_other[1]",),
     ),
     Mutation(
         name="a host that the others went on without is waited for at the end",
         module="live/services/objects.py",
-        right='            self._host.give_up(member, "the members that are left go on without it")\n',
+        right='            self._host.give_up(member, incarnations[member], "the members that are left go on without it")\n',
         wrong="            pass\n",
         tests=(f"{SURVIVING}::test_a_call_whose_host_is_lost_fails_and_the_others_go_on",),
     ),
@@ -163,7 +163,7 @@ MUTATIONS = [
     ),
     Mutation(
         name="what a failed call did at other targets is kept",
-        module="protocols/objects/node.py",
+        module="protocols/objects/calls.py",
         right="(activity.dues if call.failed else activity.undos).extend(call.undos)",
         wrong="activity.undos.extend(call.undos)",
         tests=(f"{PACE}::test_a_call_that_failed_at_one_target_is_taken_back_at_the_others_even_if_its_caller_goes_on",),

@@ -77,6 +77,12 @@ class Thing(Object):
     def __init__(self) -> None:
         self.ran: list[tuple[str, int]] = []
 
+    def __getstate__(self) -> list[list[Any]]:
+        return [list(each) for each in self.ran]
+
+    def __setstate__(self, state: list[tuple[str, int]]) -> None:
+        self.ran = [(op, name) for op, name in state]
+
     @operation
     async def op0(self, call: Call, script: list[Any], flags: dict[str, Any]) -> str:
         return await follow(self, call, "op0", script, flags)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -72,10 +72,12 @@ class Hosts:
         self.ended = asyncio.Event()
         self.errors: list[BaseException] = []
 
+    def _objects(self) -> dict[str, Any]:
+        return OBJECTS | {"everywhere": quire.place(Account, *range(len(self.members)))}
+
     def _join(self, me: int) -> quire.ObjectGroup:
-        objects = OBJECTS | {"everywhere": quire.place(Account, *range(len(self.members)))}
         return quire.join_objects(
-            "hosts", me=me, members=self.members, views=self.views, objects=objects, transport="memory",
+            "hosts", me=me, members=self.members, views=self.views, objects=self._objects(), transport="memory",
             trace=self.trace, on_event=self.events.append if me == 0 else None,
         )  # fmt: skip
 

@@ -16,11 +16,12 @@ from quire.model.errors import BadInput, WindowFull
 from quire.objects.call import Call, Pending, decode, encode
 from quire.objects.declare import Method, Object
 from quire.objects.runtime import Done, Promise, Runtime
+from quire.objects.state import captured, restore
 from quire.protocols.node import Notice
 from quire.protocols.objects.activity import Status
 from quire.protocols.objects.errors import CallDied, HostLost
 from quire.protocols.objects.node import ObjectNode
-from quire.protocols.objects.notices import Answered, CalleeLost, Ended, Orphaned, Started
+from quire.protocols.objects.notices import Answered, CalleeLost, Ended, Orphaned, Returned, Started, StateCame, StateWanted
 from quire.protocols.objects.packets import Instance, Pace, Stamp, Undo
 
 Program = Callable[[Call], Awaitable[Any]]
@@ -48,6 +49,8 @@ class Executor:
             raise BadInput(f"{missing[0]} is placed at member {node.address}, but no object was given for it")
         self.node = node
         self.objects = objects
+        self.on_wrong: Callable[[BadInput], None] = _refuse
+        """Called where this member came back and cannot be given the state of an object."""
         self.died = 0
         """How many times a root was retried."""
         self._runtime = runtime
@@ -65,7 +68,7 @@ class Executor:
         """Handle a notice of the node; the driver calls this with each one."""
         if self._observe is not None:
             self._observe(notice)
-        if not isinstance(notice, Started | Answered | CalleeLost | Orphaned | Ended):
+        if not isinstance(notice, Started | Answered | CalleeLost | Orphaned | Ended | StateWanted | StateCame | Returned):
             return
         if not self._inbox:
             self._runtime.soon(self._drain)
@@ -84,12 +87,40 @@ class Executor:
             elif isinstance(notice, Orphaned):
                 if notice.instance in self._stops:
                     self._stops[notice.instance]()
+            elif isinstance(notice, StateWanted):
+                self._hand_over(notice)
+            elif isinstance(notice, StateCame):
+                self._restore(notice)
+            elif isinstance(notice, Returned):
+                for waiting in self._room:
+                    waiting.keep(None)
+                self._room.clear()
             elif isinstance(notice, Ended):
                 self._ending.pop(notice.instance).keep(notice)
                 if self._room:
                     self._room.popleft().keep(None)
         if self._inbox:
             self._runtime.soon(self._drain)
+
+    # Members that come back.
+
+    def _hand_over(self, wanted: StateWanted) -> None:
+        state, wrong = b"", ""
+        try:
+            state = captured(self.objects[wanted.object])
+        except BadInput as error:
+            wrong = f"{wanted.object} cannot be handed over: {error}"
+        self._runtime.perform(self.node.hand_over(self._runtime.now(), wanted.object, wanted.to, state, wrong))
+
+    def _restore(self, came: StateCame) -> None:
+        try:
+            if came.wrong:
+                raise BadInput(came.wrong)
+            restore(self.objects[came.object], came.state)
+        except BadInput as error:
+            self.on_wrong(error)
+            return
+        self._runtime.perform(self.node.restored(self._runtime.now(), came.object))
 
     # Operations.
 
@@ -228,6 +259,10 @@ class Executor:
     def _pause_ns(self, attempt: int, took_ns: int) -> int:
         doubled = max(RETRY_NS, took_ns) * 2 ** min(attempt - 1, RETRY_DOUBLINGS)
         return int(min(doubled, RETRY_NS_MAX) * (0.5 + self._runtime.jitter()))
+
+
+def _refuse(error: BadInput) -> None:
+    raise error
 
 
 def _sentence(error: BaseException) -> str:

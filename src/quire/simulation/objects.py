@@ -18,7 +18,7 @@ from quire.protocols.node import Notice
 from quire.protocols.objects.errors import CallAborted
 from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
-from quire.protocols.objects.notices import Started
+from quire.protocols.objects.notices import CaughtUp, Started
 from quire.simulation.config import NetworkConfig, SimulationConfig
 from quire.simulation.delays import to_ns
 from quire.simulation.object_views import ObjectViews
@@ -29,6 +29,8 @@ from quire.simulation.steps import SteppedRuntime
 from quire.simulation.workload import due_times
 from quire.simulation.world import SimulatedHost, World
 
+RETURN_AGAIN_NS = 1_000_000
+"""How often a process that is to come back tries to."""
 SIMULATED_NS_MAX = 3_600_000_000_000
 
 Observe = Callable[[Notice], None]
@@ -50,12 +52,32 @@ class ObjectWorld:
         self.world = world
         self.catalogue = catalogue_of(members, objects)
         self.executors: list[Executor] = []
+        self._objects, self._options, self._seed, self._observe = objects, options, seed, observe
         for member in range(members):
-            runtime = SteppedRuntime(world, stream(seed, f"retries/{member}"))
-            node = ObjectNode(member, self.catalogue, options)
-            executor = Executor(node, objects_at(member, objects), runtime)
-            runtime.host = world.add(node, _teller(executor, observe))
+            executor, runtime = self._executor(member)
+            runtime.host = world.add(executor.node, _teller(executor, observe))
             self.executors.append(executor)
+
+    def _executor(self, member: int, life: int = 0) -> tuple[Executor, SteppedRuntime]:
+        runtime = SteppedRuntime(self.world, stream(self._seed, f"retries/{member}" + f"/{life}" * (life > 0)), life)
+        node = ObjectNode(member, self.catalogue, self._options)
+        return Executor(node, objects_at(member, self._objects), runtime), runtime
+
+    def come_back(self, member: int, views: ObjectViews, others: Mapping[int, int]) -> None:
+        """Start another process in the place of one that crashed. These are there, and those are the numbers of their
+        processes."""
+        host = self.world.hosts[member]
+        executor, runtime = self._executor(member, host.life + 1)
+        executor.node.begin_life(host.life + 1, others)
+        runtime.host, self.executors[member] = host, executor
+        tell = _teller(executor, self._observe)
+
+        def on_notice(host: SimulatedHost, notice: Notice) -> None:
+            if isinstance(notice, CaughtUp):
+                views.caught_up(member)
+            tell(host, notice)
+
+        self.world.restart(member, executor.node, on_notice)
 
     def call(self, member: int, program: Program, done: Done) -> None:
         executor = self.executors[member]
@@ -72,7 +94,14 @@ def _teller(executor: Executor, observe: Observe) -> Callable[[SimulatedHost, No
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """A member that stops at a time, for good. The others agree to go on without it."""
+    """A member that stops at a time. The others agree to go on without it."""
+
+    member: int
+    at_ms: float
+
+
+class Return(msgspec.Struct, frozen=True):
+    """Another process takes the place of a member that crashed, at a time, or when the others have gone on without that."""
 
     member: int
     at_ms: float
@@ -95,6 +124,7 @@ def simulate_objects(
     network: NetworkConfig | None = None,
     options: ObjectOptions | None = None,
     crashes: Sequence[Crash] = (),
+    returns: Sequence[Return] = (),
 ) -> tuple[list[Any], list[Mapping[str, Object]]]:
     """Run an application's own objects in virtual time until all roots have ended. Returns what each root returned, or
     the exception that it raised (None: its member crashed before), and each member's objects. Raises BadInput where the
@@ -105,10 +135,23 @@ def simulate_objects(
     outcomes: dict[int, Any] = {}
 
     views = ObjectViews(world, stream(seed, "views"))
-    for crash in crashes:
+    for crash in (*crashes, *returns):
         if not 0 <= crash.member < members:
             raise BadInput(f"member {crash.member} cannot crash: the members are 0 to {members - 1}")
+    for crash in crashes:
         world.at(to_ns(crash.at_ms, "the time of a crash"), views.crash, crash.member)
+
+    waiting = len(returns)
+
+    def come_back(member: int) -> None:
+        nonlocal waiting
+        if views.come_back(member, lambda others: group.come_back(member, views, others)):
+            waiting -= 1
+        else:
+            world.at(world.now + RETURN_AGAIN_NS, come_back, member)
+
+    for each in returns:
+        world.at(to_ns(each.at_ms, "the time of a return"), come_back, each.member)
 
     def begin(number: int) -> None:
         if world.hosts[roots[number].member].gone:
@@ -122,12 +165,13 @@ def simulate_objects(
 
     for number, root in enumerate(roots):
         world.at(to_ns(root.at_ms, "the time of a root"), begin, number)
-    times = [*(root.at_ms for root in roots), *(crash.at_ms for crash in crashes)]
+    times = [each.at_ms for each in (*roots, *crashes, *returns)]
     last_ns = max((to_ns(at_ms, "the time of a root") for at_ms in times), default=0)
     lasting = [number for number, root in enumerate(roots) if root.member not in {crash.member for crash in crashes}]
 
     def is_over() -> bool:
-        return world.now >= last_ns and views.is_quiet() and all(each in outcomes for each in lasting) and world.idle()
+        ended = not waiting and all(each in outcomes for each in lasting)
+        return world.now >= last_ns and views.is_quiet() and ended and world.idle()
 
     world.at(last_ns, lambda _: None, None)
     if not world.run(last_ns + SIMULATED_NS_MAX, is_over):

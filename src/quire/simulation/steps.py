@@ -75,10 +75,12 @@ class _Stepped:
 
 
 class SteppedRuntime(Runtime):
-    """The runtime of one host in a world."""
+    """The runtime of one host in a world, until its process crashes."""
 
-    def __init__(self, world: World, random: Random) -> None:
+    def __init__(self, world: World, random: Random, life: int = 0) -> None:
+        """`life`: which of the processes of the host it belongs to."""
         self.host: SimulatedHost | None = None
+        self._life = life
         self._world = world
         self._uniform = random.random
 
@@ -93,7 +95,10 @@ class SteppedRuntime(Runtime):
         self.later(0, act)
 
     def later(self, delay_ns: int, act: Callable[[], None]) -> None:
-        self._world.at(self._world.now + delay_ns, lambda _: act(), None)
+        self._world.at(self._world.now + delay_ns, lambda _: act() if self._runs() else None, None)
+
+    def _runs(self) -> bool:
+        return self.host is None or (not self.host.gone and self.host.life == self._life)
 
     def promise(self) -> Promise:
         return SteppedPromise()

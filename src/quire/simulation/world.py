@@ -33,6 +33,8 @@ class SimulatedHost(EventRecorder):
         self.node = node
         self.on_notice = on_notice
         self.gone = False
+        self.life = 0
+        """How many processes were here before."""
         self._alarm: int | None = None
 
     def act(self, effects: Effects) -> None:
@@ -52,11 +54,13 @@ class SimulatedHost(EventRecorder):
     def time_ns(self) -> int:
         return self.world.now
 
-    def begin_again(self, node: Node) -> None:
-        """Replace a node that is gone by another."""
+    def begin_again(self, node: Node, on_notice: OnNotice | None = None) -> None:
+        """Replace a node that is gone by another, with its application if that is another one too."""
         if not self.gone or node.address != self.node.address:
             raise ValueError(f"only a node of address {self.node.address} can follow the one there, after it crashed")
         self.node, self.gone, self._alarm = node, False, None
+        self.life += 1
+        self.on_notice = on_notice or self.on_notice
         self.act(())
 
     def take(self, source: int, packet: Any, lamport: int) -> None:
@@ -123,9 +127,9 @@ class World:
         """The node stops for good; what it sent is still on the way."""
         self.hosts[address].gone = True
 
-    def restart(self, address: int, node: Node) -> None:
-        """Start a new node at the address of one that crashed."""
-        self.hosts[address].begin_again(node)
+    def restart(self, address: int, node: Node, on_notice: OnNotice | None = None) -> None:
+        """Start a new node at the address of one that crashed, with another application if there is one."""
+        self.hosts[address].begin_again(node, on_notice)
 
     def run(self, until_ns: int, done: Callable[[], bool] = lambda: False) -> bool:
         """Run until `done`, which is checked after every event, or until that time; returns whether it was done."""

@@ -16,18 +16,32 @@ SHARED = ("shared-0", "shared-1")
 
 
 class Ledger(quire.Object):
-    """All of its operations conflict. It notes which calls it has run, and taken back, in their order."""
+    """All of its operations conflict. It notes which calls it has run, and taken back, in their order; and that is its
+    state."""
 
     notes: Notes
     name: str
 
+    def __init__(self) -> None:
+        self.done: list[list[Any]] = []
+
+    def __getstate__(self) -> list[list[Any]]:
+        return self.done
+
+    def __setstate__(self, state: list[list[Any]]) -> None:
+        self.done = state
+
     @quire.operation(calls=False)
     async def enter(self, call: quire.Call, caller: int, number: int) -> None:
-        self.notes("ran", self.name, caller, number)
+        self._note("ran", caller, number)
 
     @enter.undo
     def erase(self, call: quire.Call, caller: int, number: int) -> None:
-        self.notes("undone", self.name, caller, number)
+        self._note("undone", caller, number)
+
+    def _note(self, what: str, caller: int, number: int) -> None:
+        self.done.append([what, self.name, caller, number])
+        self.notes(what, self.name, caller, number)
 
     @quire.operation
     async def pass_on(self, call: quire.Call, to: str, caller: int, number: int) -> None:
@@ -45,7 +59,9 @@ def by_way_of(host: int, name: str) -> str:
 
 
 class Host:
-    def __init__(self, group: quire.ObjectGroup, hosts: int, notes: Notes, over: asyncio.Event) -> None:
+    def __init__(self, group: quire.ObjectGroup, hosts: int, notes: Notes, over: asyncio.Event, first: int) -> None:
+        """`first`: it numbers its calls from here on."""
+        self._first = first
         self._group = group
         self._notes = notes
         self._over = over
@@ -57,7 +73,7 @@ class Host:
     async def work(self) -> None:
         watching = asyncio.create_task(self._watch())
         try:
-            number = 0
+            number = self._first
             while not self._over.is_set() and not self._group._host.ended:
                 call = asyncio.create_task(self._call(self._choose.choice(self._names), number))
                 self._calls.add(call)
@@ -87,10 +103,10 @@ class Host:
 
     async def _watch(self) -> None:
         """Say who is there, as the hosts have agreed."""
-        assert self._group._views is not None
+        assert self._group._group is not None
         before: tuple[str, ...] = ()
         while True:
-            view = self._group._views.view
+            view = self._group._group.view
             if view is not None and view.members != before:
                 before = view.members
                 say(view=sorted(map(int, before)))
@@ -99,7 +115,7 @@ class Host:
 
 async def main(given: dict[str, Any], over: asyncio.Event) -> None:
     me, hosts = given["me"], len(given["members"])
-    notes = Notes(Path(given["notes"], str(me)))
+    notes = Notes(Path(given["notes"], f"{me}-{given['start']}"))
     objects = {name: quire.place(Ledger, *range(hosts)) for name in SHARED}
     objects |= {own(host): quire.place(Ledger, host) for host in range(hosts)}
     joining = quire.join_objects(
@@ -112,8 +128,12 @@ async def main(given: dict[str, Any], over: asyncio.Event) -> None:
     try:
         async with joining as group:
             say(ready=True)
-            await Host(group, hosts, notes, over).work()
+            await Host(group, hosts, notes, over, given["start"] * 1_000_000).work()
             say(idle=True)
+        for name in SHARED:
+            state = group.objects[name]
+            assert isinstance(state, Ledger)
+            notes("state", name, state.done)
     except (quire.GroupFailed, quire.NotDelivered) as error:
         say(excluded=str(error.__cause__ or error))
 

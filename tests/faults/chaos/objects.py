@@ -1,7 +1,8 @@
 """Objects at five hosts, some with a replica at each, that are called, and that call each other.
 
 Hosts are killed, or stopped or cut off for so long that the others go on without them, one when the others have agreed about
-the last; in between they are stopped and cut off for a short time. None comes back. What the hosts recorded is audited, and
+the last; in between they are stopped and cut off for a short time. Some of those that are killed are started again, and come
+back: the objects that others have too must have the same state there in the end. What the hosts recorded is audited, and
 compared with what their objects note of the calls that they run.
 """
 
@@ -11,7 +12,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,18 @@ def make_round(seed: int, seconds: float, apart: bool) -> Round:
         choose.choice(ways)(maker.free(at_ms)[0], at_ms)
         return at_ms
 
-    kinds: list[Callable[[int], int | None]] = [lose, maker.stop_shortly, maker.stop_shortly]
+    def lose_for_a_while(at_ms: int) -> int:
+        at_ms = maker.quiet_ms(at_ms, HOSTS)
+        maker.kill(maker.free(at_ms)[:1], at_ms)
+        return at_ms
+
+    kinds: list[Callable[[int], int | None]] = [lose, lose_for_a_while, lose_for_a_while, *[maker.stop_shortly] * 2]
     kinds += [maker.part_shortly] * apart
     return Round(seed, len(HOSTS), maker.make(kinds))
 
 
 def loses(fault: Fault) -> int | None:
-    """Whom a fault removes from the group for good."""
+    """Whom a fault removes from the group, until another process takes its place."""
     match fault:
         case Kill():
             return fault.member
@@ -82,6 +88,7 @@ class ObjectProcesses(ServiceProcesses):
     async def may_happen(self, moment: Moment) -> None:
         if moment.begins and loses(moment.fault) is not None:
             await self._until_agreed("before the next host is lost")
+            await self.until_said("ready", self.left(), "before the next host is lost")
 
     async def _until_agreed(self, when: str) -> None:
         def unagreed() -> str:
@@ -96,33 +103,53 @@ class ObjectProcesses(ServiceProcesses):
         self.begin()
         await self.have_faults_happen()
         await self._until_agreed("after the last fault")
+        await self.until_said("ready", self.left(), "after the last fault")
         self.signal(signal.SIGINT, self.left())
         await self.until_said("ended", HOSTS, "at the end")
 
 
-def check_replicas(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> None:
-    """Those who are left ran the same calls of each shared object, and took the same back, in the same order."""
+class Noted:
+    """What the processes of one host noted."""
+
+    def __init__(self, lives: Sequence[list[list[Any]]]) -> None:
+        self.last = lives[-1]
+        """What the last of them noted."""
+        self.came_back = len(lives) > 1
+        self.states = {name: state for what, name, *about in self.last if what == "state" for state in about}
+        self.own = [each for notes in lives for each in notes if each[0] in ("ran", "undone") and each[1] not in SHARED]
+        """What was run of its own object, while that was there."""
+
+    def times(self, name: str, caller: int, number: int) -> int:
+        """How often a call was run here, and not taken back."""
+        counted = Counter(tuple(each) for each in (self.states[name] if name in SHARED else self.own))
+        return counted["ran", name, caller, number] - counted["undone", name, caller, number]
+
+
+def check_replicas(noted: Mapping[int, Noted], left: Sequence[int]) -> None:
+    """Those who are left ran the same calls of each shared object, and took the same back, in the same order; whoever came back
+    was given what it had missed."""
     for name in SHARED:
-        ran = [[each for each in notes[host] if each[0] in ("ran", "undone") and each[1] == name] for host in left]
-        assert all(calls == ran[0] for calls in ran), f"the replicas of {name} ran different calls, or in different orders"
+        states = [noted[host].states[name] for host in left]
+        assert all(state == states[0] for state in states), (
+            f"the replicas of {name} ran different calls, or in different orders"
+        )
 
 
-def check_calls(notes: Sequence[list[list[Any]]], left: Sequence[int]) -> int:
+def check_calls(noted: Mapping[int, Noted], left: Sequence[int]) -> int:
     """Of those who are left: whatever was answered was run once wherever it should be, and every call has ended. Returns how
     many were answered."""
-    ran, undone = (
-        [Counter(tuple(about) for what, *about in noted if what == kind) for noted in notes] for kind in ("ran", "undone")
-    )
     answered = 0
+    there = {own(host) for host in left if not noted[host].came_back}
     for caller in left:
-        calls = {kind: [about for what, *about in notes[caller] if what == kind] for kind in ("began", "answered", "failed")}
+        notes = noted[caller].last
+        calls = {kind: [about for what, *about in notes if what == kind] for kind in ("began", "answered", "failed")}
         assert len(calls["began"]) == len(calls["answered"]) + len(calls["failed"]), f"calls of {caller} are not answered"
-        assert not {_first(name) for name, _ in calls["failed"]} & {*SHARED, *map(own, left)}, f"calls of {caller} failed"
+        assert not {_first(name) for name, _ in calls["failed"]} & {*SHARED, *there}, f"calls of {caller} failed"
         answered += len(calls["answered"])
         for called, number in calls["answered"]:
             name = called.rpartition(">")[2]
             for host in left if name in SHARED else [host for host in HOSTS if own(host) == name]:
-                times = ran[host][name, caller, number] - undone[host][name, caller, number]
+                times = noted[host].times(name, caller, number)
                 assert times == 1, f"host {host} ran call {number} of {caller} at {name} {times} times"
     return answered
 
@@ -132,18 +159,26 @@ def _first(name: str) -> str:
     return name.partition(">")[0]
 
 
+def _read(directory: Path, host: int) -> list[list[list[Any]]]:
+    """The notes of the processes of a host, the first one first."""
+    paths = sorted(directory.glob(f"{host}-*"), key=lambda path: int(path.name.partition("-")[2]))
+    return [read_notes(path) for path in paths]
+
+
 def play(round: Round, directory: Path, judge: Judge) -> Outcome:
     began = time.monotonic()
     (directory / "notes").mkdir()
     with stage(round) as place:
         processes = ObjectProcesses(round, place, directory)
         processes.play(directory)
-    left, notes = processes.left(), [read_notes(directory / "notes" / str(host)) for host in HOSTS]
+    left, notes = processes.left(), {host: Noted(_read(directory / "notes", host)) for host in HOSTS}
     answered = check_calls(notes, left)
     check_replicas(notes, left)
     collected = collect(directory / "parts", directory / "run")
-    assert {*left}.isdisjoint(collected.crashed), collected.notes
+    steady = {host for host in left if not notes[host].came_back}
+    assert steady.isdisjoint(collected.crashed), collected.notes
     check_promises(judge(directory / "run"))
-    failed = sum(noted[0] == "failed" for host in left for noted in notes[host])
-    what = f"{len(left)} of {len(HOSTS)} hosts left, {failed} calls of lost hosts failed, {collected.deliveries} deliveries"
+    failed = sum(each[0] == "failed" for host in left for each in notes[host].last)
+    what = f"{len(left)} of {len(HOSTS)} hosts left, {len(left) - len(steady)} of them came back, "
+    what += f"{failed} calls of lost hosts failed, {collected.deliveries} deliveries"
     return Outcome(round, answered, answered, what, time.monotonic() - began)

@@ -60,7 +60,7 @@ class Admission:
             self._failed(objection)
         if self._roster.starts_anew(peer):
             return
-        if peer.gone:
+        if peer.gone and (peer.incarnation == introduction.incarnation or peer.member >= self._settings.restartable):
             raise Misfit(f"member {peer.member} was declared lost and cannot come back")
         if self._gathering.obstacle is not None:
             self._gathering.knows(peer.member)

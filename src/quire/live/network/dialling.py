@@ -26,9 +26,10 @@ class Dialling:
         self._transport = transport
 
     async def keep_connected(self, peer: Peer, address: Address) -> None:
-        """Connect, wait until the connection ends, and connect again, until the peer is given up."""
+        """Connect, wait until the connection ends, and connect again, until the peer is given up and no other process can take
+        its place."""
         in_vain = 0
-        while not peer.gone:
+        while not peer.gone or peer.member < self._settings.restartable:
             began, moved = clock.now(), peer.moved()
             connection = self._make(peer.member)
             try:

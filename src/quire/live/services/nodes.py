@@ -65,6 +65,8 @@ class Host(EventRecorder):
         self._keep_up: Callable[[], None] = (lambda: None) if recording is None else recording.keep_up
         self._disk: NodeDisk[Any] | None = None
         self._mesh = Mesh(settings, type(node).packets, self, roster)
+        self.incarnation, self.incarnations = self._mesh.incarnation, self._mesh.incarnations
+        """What distinguishes this process from any other that was or will be this member; and the same of the others."""
         self._mesh.report.listener = self._happened
         self._on_event = on_event if observer is None else observer.listen
         self._observer = observer
@@ -98,8 +100,10 @@ class Host(EventRecorder):
                 await self._observer.start(self.observed, str(self.settings.me))
             await self._mesh.start()
         except BaseException:
-            await self._close_disk()
-            await self._unobserved()
+            if self._disk is not None:
+                await self._disk.close()
+            if self._observer is not None:
+                await self._observer.stop()
             raise
         if self._recording is not None:
             known = self._mesh.incarnations() | ({} if self._disk is None else self._disk.earlier(self.settings.me))
@@ -170,9 +174,10 @@ class Host(EventRecorder):
         """The members that are silent, so that the others go on without them."""
         return frozenset(member for member, peer in self._mesh.peers.items() if peer.away)
 
-    def give_up(self, member: int, why: str) -> None:
-        """Drop a member for good."""
-        self._mesh.give_up(member, why)
+    def give_up(self, member: int, incarnation: int, why: str) -> None:
+        """Drop a process of a member for good. If another one has taken its place, that one stays."""
+        if self._mesh.incarnations().get(member, incarnation) == incarnation:
+            self._mesh.give_up(member, why)
         self._mesh.report(Event("evicted", (member,), why=why))
         self._news.set()
         self._check_closing()
@@ -381,19 +386,13 @@ class Host(EventRecorder):
         if self._alarm is not None:
             self._alarm.cancel()
         await self._mesh.stop()
-        await self._close_disk()
+        if self._disk is not None:
+            await self._disk.close()
         if self._recording is not None:
             await self._recording.end(str(self.failure or why))
-        await self._unobserved()
-
-    async def _unobserved(self) -> None:
         if self._observer is not None:
             await self._observer.stop()
 
     def links(self) -> tuple[LinkStatus, ...]:
         """The status of the links to the others."""
         return links(self._mesh.peers.values())
-
-    async def _close_disk(self) -> None:
-        if self._disk is not None:
-            await self._disk.close()

@@ -15,7 +15,7 @@ import msgspec
 from quire.live import clock
 from quire.live.dynamic.group import DynamicGroup
 from quire.live.dynamic.joining import TIMEOUT_S
-from quire.live.errors import GroupClosed
+from quire.live.errors import GroupClosed, GroupFailed
 from quire.live.events import Listener
 from quire.live.identity import identify, run_name
 from quire.live.network_options import Network, NetworkOptions, takes_network_options
@@ -42,11 +42,13 @@ from quire.protocols.objects.departures import Report
 from quire.protocols.objects.errors import CallAborted
 from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
-from quire.protocols.objects.notices import Answered, Refused, Started
+from quire.protocols.objects.notices import Answered, CaughtUp, Refused, Returned, Started
+from quire.protocols.objects.returns import Said
 from quire.protocols.registry import convert_options
 from quire.trace.parts.description import RunIdentity
 
 NAME = "objects"
+UNKNOWN_LIFE = -1
 ANSWER_BYTES_MAX = 256 << 20
 """How long an answer may be; its contents are bounded by the calls that it reports."""
 AT_ONCE = 4
@@ -96,8 +98,16 @@ class ObjectGroup:
             observer=observer,
         )
         self._host.observed = self
-        self._views = views
+        self._host.on_ended = self._wake
+        self._executor.on_wrong = self._host.fail
+        self._group = views
+        self._views: ObjectViews | None = None
         self._following: asyncio.Task[None] | None = None
+        self._back = asyncio.Event()
+        """Set when this member takes part, if it has come back; or can do so no more."""
+        if views is not None:
+            # Until it is known whether it comes back, nothing is said to this process.
+            node.exchange.life = UNKNOWN_LIFE
 
     @property
     def me(self) -> int:
@@ -118,29 +128,86 @@ class ObjectGroup:
 
     async def __aenter__(self) -> ObjectGroup:
         await self._host.__aenter__()
-        if self._views is not None:
+        if self._group is not None:
+            returns = self._host.returns
+            if not returns:
+                self._node.exchange.life = 0
             try:
-                await self._views.__aenter__()
+                await self._group.__aenter__()
+                self._views = ObjectViews(self._group, len(self.settings.members), self, returns=returns)
+                self._following = asyncio.create_task(self._follow(self._views))
+                if returns:
+                    await self._until_back()
             except BaseException as error:
                 await self._host.stop(str(error))
+                await self._stop_following()
                 raise
-            self._following = asyncio.create_task(self._follow(self._views))
         return self
 
-    async def _follow(self, group: DynamicGroup) -> None:
-        hosts = len(self.settings.members)
-        views = ObjectViews(group, hosts, self._node.fence, lambda: self._host.clock, self._go_on_without)
+    async def _until_back(self) -> None:
+        try:
+            async with asyncio.timeout(self.settings.join_s):
+                await self._back.wait()
+        except TimeoutError:
+            late = f"the states of its objects were not handed over within join_s ({self.settings.join_s:g} s)"
+            raise GroupFailed(late) from None
+        if self._host.failure is not None:
+            raise self._host.failure
+
+    def _wake(self) -> None:
+        self._back.set()
+
+    async def _follow(self, views: ObjectViews) -> None:
         try:
             await views.follow()
         except QuireError as error:
             self._host.fail(error)
+            assert self._group is not None
+            await self._group.__aexit__(GroupClosed)
 
-    def _go_on_without(self, agreed: Report, lamport: int) -> None:
-        # What is known now of the lost hosts came over other links, which do not carry the logical time.
+    async def _stop_following(self) -> None:
+        if self._group is not None and self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+            await self._group.__aexit__(GroupClosed)
+
+    # What changes with the views. What others say there comes over other links, which do not carry the logical time.
+
+    @property
+    def incarnation(self) -> int:
+        return self._host.incarnation
+
+    def incarnations(self) -> Mapping[int, int]:
+        return self._host.incarnations()
+
+    def logical_time(self) -> int:
+        return self._host.clock
+
+    def fence(self, hosts: Sequence[int]) -> Report:
+        return self._node.fence(hosts)
+
+    def go_on_without(self, agreed: Report, incarnations: Mapping[int, int], lamport: int) -> None:
         self._host.heard(lamport)
         self._host.act(self._node.install(self._host.now(), agreed))
         for member in agreed:
-            self._host.give_up(member, "the members that are left go on without it")
+            self._host.give_up(member, incarnations[member], "the members that are left go on without it")
+
+    def begin_life(self, life: int, others: Mapping[int, int]) -> None:
+        self._node.begin_life(life, others)
+
+    def admit(self, hosts: Mapping[int, int]) -> None:
+        self._node.admit(hosts)
+
+    def stands(self) -> Said:
+        return self._node.stands()
+
+    def admitted(self, said: Mapping[int, Said], lamport: int) -> None:
+        self._host.heard(lamport)
+        self._host.act(self._node.admitted(self._host.now(), said))
+
+    def caught_up(self, host: int, lamport: int) -> None:
+        self._host.heard(lamport)
+        self._host.act(self._node.caught_up(self._host.now(), host))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -148,11 +215,8 @@ class ObjectGroup:
         try:
             await self._host.__aexit__(kind, error, trace)
         finally:
-            if self._views is not None and self._following is not None:
-                # All members have ended, so there is no need to agree on this one's leaving.
-                self._following.cancel()
-                await asyncio.gather(self._following, return_exceptions=True)
-                await self._views.__aexit__(GroupClosed)
+            # All members have ended, so there is no need to agree on this one's leaving.
+            await self._stop_following()
             await self._runtime.stop()
 
     async def invoke(self, targets: str | Sequence[str], op: str, *args: Any, **kwargs: Any) -> Any:
@@ -187,6 +251,10 @@ class ObjectGroup:
     def _on_notice(self, host: Host, notice: Notice) -> None:
         record(host, self.settings.me, notice)
         self.delivered += isinstance(notice, Started | Refused | Answered)
+        if isinstance(notice, CaughtUp) and self._views is not None:
+            self._views.has_all()
+        elif isinstance(notice, Returned):
+            self._back.set()
         self._executor.on_notice(notice)
 
 
@@ -215,6 +283,8 @@ def join_objects(
     shown = _Shown(**msgspec.structs.asdict(plain), objects=digest, views=views is not None)
     given = Network(**({} if views is None else {"timeout_s": TIMEOUT_S}) | network)
     settings = read_settings(group, me, members, protocol=NAME, options=shown, network=given)
+    if views is not None:
+        settings = msgspec.structs.replace(settings, restartable=len(members))
     observer = observer_of(given)
     return ObjectGroup(
         settings,
@@ -230,7 +300,8 @@ def join_objects(
 def identify_objects(settings: Settings, catalogue: Catalogue, load: Mapping[str, object] | None = None) -> RunIdentity:
     groups = {NAME: tuple(range(len(settings.members)))}
     promises = frozenset({Guarantee.INTEGRITY, Guarantee.AGREEMENT, Guarantee.SIGNIFICANT})
-    return identify(settings, promises, groups, about={"conflicts": conflicts(catalogue)}, load=load)
+    about, restarts = {"conflicts": conflicts(catalogue)}, settings.restartable > 0
+    return identify(settings, promises, groups, about=about, load=load, restarts=restarts)
 
 
 def identify_run(settings: Settings, load: Mapping[str, object] | None) -> RunIdentity:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from quire.model.errors import BadInput, ProtocolViolation
 from quire.protocols.objects.declarations import Catalogue
-from quire.protocols.objects.packets import AnyContent, Release, Request
+from quire.protocols.objects.packets import AnyContent, Part, Release, Request
 
 
 def check(me: int, source: int, content: AnyContent, catalogue: Catalogue) -> None:
     """Raise ProtocolViolation where `source` cannot have sent this to `me`."""
     if content.number < 0:
         raise ProtocolViolation(source, "numbers start at 0")
-    if isinstance(content, Release):
+    if isinstance(content, Release | Part):
         return
     if content.sender.member != source or content.sends < 1:
         raise ProtocolViolation(source, "it sent a message in another member's name")

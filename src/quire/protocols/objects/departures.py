@@ -14,14 +14,14 @@ requests all the same, because some of them may have done so already.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from quire.protocols.node import Notice
 from quire.protocols.objects.activity import Activity, Call
 from quire.protocols.objects.declarations import Catalogue, Placed
 from quire.protocols.objects.errors import HostLost
 from quire.protocols.objects.notices import CalleeLost, Orphaned
-from quire.protocols.objects.packets import AnyContent, Instance, Release, Response
+from quire.protocols.objects.packets import AnyContent, Instance, Part, Release, Response
 
 KEPT_AT_LEAST = 64
 """How many messages of each member are kept before it is checked which of them are still needed."""
@@ -47,6 +47,8 @@ class Departures:
         self.gone: set[int] = set()
         self.fenced: set[int] = set()
         """Nothing more is taken from these: they are gone, or will be with the next view."""
+        self.lost: set[str] = set()
+        """Objects that have no host any more that has their state."""
         self._me = me
         self._catalogue = catalogue
         self._floor = floor
@@ -57,6 +59,8 @@ class Departures:
         """The members that a message was sent to."""
         if isinstance(content, Response):
             return frozenset((content.to.member,))
+        if isinstance(content, Part):
+            return frozenset()  # Who needs it is handed it again, by another.
         targets = (content.object,) if isinstance(content, Release) else content.targets
         return frozenset(member for target in targets for member in self._catalogue.find(target).members)
 
@@ -86,6 +90,17 @@ class Departures:
         self.gone.add(member)
         self._kept.pop(member, None)
 
+    def lose(self, without_state: Collection[int]) -> None:
+        """Objects whose state nobody has any more are lost for good. `without_state`: members that are there, and have none."""
+        for name, placed in self._catalogue.objects.items():
+            if all(member in self.gone or member in without_state for member in placed.members):
+                self.lost.add(name)
+
+    def admit(self, member: int) -> None:
+        """Another process has taken the place of a member that was gone."""
+        self.gone.discard(member)
+        self.fenced.discard(member)
+
     # What becomes of calls
 
     def check_hosts(self, targets: Sequence[str]) -> None:
@@ -99,21 +114,23 @@ class Departures:
         told: list[Notice] = []
         answered = {response.sender for response in responses}
         instance = activity.instance
-        if not activity.orphan and instance.object and self.is_orphan(activity.chain, instance.object):
+        if not activity.orphan and instance.object and self.is_orphan(activity.chain, instance.object, lambda _: False):
             activity.orphan = True
             activity.queued.clear()
             told.append(Orphaned(instance))
+            for call in activity.open.values():
+                call.rest = ()  # It calls nobody any more.
         for call in list(activity.queued):
             if any(map(self.is_without_host, call.targets)):
                 activity.queued.remove(call)
                 told += self._lost(activity, call, [self._never_called(call, target) for target in call.targets])
-        without = []
+        without = [call for call in activity.open.values() if activity.orphan and not call.waiting]
         for call in activity.open.values():
             lost = [callee for callee in sorted(call.waiting) if callee.member in self.gone and callee not in answered]
             call.waiting.difference_update(lost)
             lost += [self._never_called(call, target) for target in call.rest if self.is_without_host(target)]
             told += self._lost(activity, call, lost)
-            without += [call] if lost else []
+            without += [call] if lost and call not in without else []
         return told, without
 
     def _never_called(self, call: Call, target: str) -> Instance:
@@ -132,10 +149,11 @@ class Departures:
         return tuple(member for member in placed.members if member not in self.gone) if self.gone else placed.members
 
     def is_without_host(self, target: str) -> bool:
-        return not self.live(self._catalogue.find(target))
+        return target in self.lost or not self.live(self._catalogue.find(target))
 
-    def is_orphan(self, callers: Sequence[Instance], target: str) -> bool:
+    def is_orphan(self, callers: Iterable[Instance], target: str, is_of_before: Callable[[Instance], bool]) -> bool:
         """Whether a call has lost one of its callers, so that it must not go on. At replicas it does all the same: some may
-        have run it already, and they call nobody."""
-        replicated = len(self._catalogue.find(target).members) > 1
-        return not replicated and any(caller.member in self.gone for caller in callers)
+        have run it already, and they call nobody. `is_of_before`: whether a caller's member was lost since, and came back."""
+        if len(self._catalogue.find(target).members) > 1:
+            return False
+        return any(caller.member in self.gone or is_of_before(caller) for caller in callers)

@@ -17,7 +17,7 @@ from quire.model.messages import NUMBER_MAX
 from quire.protocols.node import Effect, Send
 from quire.protocols.objects.links import CLOCK_MAX, Link
 from quire.protocols.objects.notices import Suspected
-from quire.protocols.objects.packets import AnyContent, Data, Heartbeat, Nack, Stamp
+from quire.protocols.objects.packets import AnyContent, Between, Data, Heartbeat, Nack, Stamp
 from quire.protocols.objects.vectors import delivered_floor
 
 NANOSECONDS_PER_MS = 1_000_000
@@ -51,6 +51,11 @@ class Exchange:
         self.out: list[Effect] = []
         """What is to be done after this input."""
         self.rows: dict[int, dict[int, int]] = {member: dict.fromkeys(range(members), 0) for member in range(members)}
+        self.life = 0
+        """The number of this process among those that were this member."""
+        self._lives: dict[int, int] = {}
+        """The same of others, where it is not 0."""
+        self._window = options.window
         self._heartbeat_ns = options.heartbeat_ms * NANOSECONDS_PER_MS
         self._announce_ns = options.announce_ms * NANOSECONDS_PER_MS
         self._suspect_ns = options.suspect_ms * NANOSECONDS_PER_MS
@@ -106,6 +111,19 @@ class Exchange:
             self._floor = {source: delivered_floor(self.rows, view, source) for source in range(len(self.rows))}
         return self._floor
 
+    def is_between(self, source: int, packet: Between) -> bool:
+        """Whether a packet is from the present process of its member, and for this one."""
+        return packet.life == self._lives.get(source, 0) and packet.to_life == self.life
+
+    def admit(self, member: int, life: int) -> None:
+        """Another process has taken the place of a member that was gone: wait for its clock from now on."""
+        self._floor = None
+        self._lives[member] = life
+        self.links[member] = Link(member, self._window)
+        self.rows[member] = dict.fromkeys(self.rows, 0)
+        for row in self.rows.values():
+            row[member] = 0
+
     def leave(self, member: int) -> None:
         """The member is gone: nobody waits for its clock any more."""
         self._floor = None
@@ -151,8 +169,13 @@ class Exchange:
             link.known = max(link.known, packet.clock)
         row = self.rows[link.peer]
         for member, clock in enumerate(packet.row):
-            row[member] = max(row[member], clock)
+            # Its sender may take a member for gone that has come back, and then waits for nothing of it.
+            if clock <= CLOCK_MAX or not self._is_there(member):
+                row[member] = max(row[member], clock)
         self._floor = None
+
+    def _is_there(self, member: int) -> bool:
+        return member == self.me or member in self.links
 
     def wake(self, now: int, waits: bool) -> None:
         """Do what is due. `waits`: whether something here is not stable yet."""
@@ -203,4 +226,6 @@ class Exchange:
         return not any(link.has_unacknowledged() for link in self.links.values())
 
     def _emit(self, packet: Data | Heartbeat | Nack, peer: int) -> None:
+        if self.life or peer in self._lives:
+            packet = msgspec.structs.replace(packet, life=self.life, to_life=self._lives.get(peer, 0))
         self.out.append(Send(packet, (peer,)))

@@ -8,7 +8,7 @@ import msgspec
 
 from quire.model.errors import BadInput
 from quire.protocols.objects.declarations import Catalogue
-from quire.protocols.objects.packets import AnyContent, Instance, PastOnWire, Release, Request, Response, Stamp
+from quire.protocols.objects.packets import AnyContent, Instance, Part, PastOnWire, Release, Request, Response, Stamp
 from quire.protocols.objects.vectors import precedes
 
 
@@ -44,7 +44,7 @@ class Heads:
         self._most = most
 
     def remember(self, message: AnyContent) -> None:
-        if self._most and not isinstance(message, Release):
+        if self._most and not isinstance(message, Release | Part):
             self.found[message.sender.member, message.number] = Head.of(message)
             if len(self.found) > self._most:
                 self.found.popitem(last=False)

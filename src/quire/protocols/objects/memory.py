@@ -18,6 +18,8 @@ from quire.protocols.objects.vectors import dense_key, merge, precedes, prune
 class Memory:
     def __init__(self, dense: bool, floor: Callable[[], Mapping[int, int]] | None) -> None:
         self.dense = dense
+        self.first = 0
+        """Sends are counted from here on where they are counted by object."""
         self._floor = floor
         """What is delivered everywhere, by sender; None: nothing is ever forgotten."""
         self._stores: dict[tuple[str, str], Past] = {}
@@ -51,7 +53,7 @@ class Memory:
         self._forget(activity.past)
         past, key = tuple(activity.past.items()), self.key(activity.instance)
         if self.dense:
-            activity.sends = self._dense_counts[key] = self._dense_counts.get(key, 0) + 1
+            activity.sends = self._dense_counts[key] = self._dense_counts.get(key, self.first) + 1
         else:
             activity.sends += 1
         activity.past[key] = Mark(activity.sends, clock, ends)

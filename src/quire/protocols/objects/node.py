@@ -10,7 +10,8 @@ soon as those are. Calls that would wait in a cycle give way by the age of their
 Source: T. Enokido, H. Higaki, M. Takizawa, "Group protocol for distributed replicated objects", ICPP 1998: significant
 precedence (3.2), ordered delivery (3.3), object vectors (4.1), transmission and delivery (4.2, 4.3).
 
-Assumes a network that may lose, repeat and reorder, but not for ever; nobody joins, and agreed views remove who crashed.
+Assumes a network that may lose, repeat and reorder, but not for ever; agreed views remove who crashed (`departures`), and admit
+whoever comes in its place (`returns`).
 
 Guarantees, at every common destination: of two conflicting requests one goes first, the same everywhere, and if it
 significantly precedes the other it is that one; responses to one instance come in significant order; conflicting instances of
@@ -29,341 +30,25 @@ members. A vector has an entry for each instance that sent something that is not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from quire.model.errors import ProtocolViolation, WindowFull
-from quire.model.packets import Packet
-from quire.protocols.node import NOTHING, Effects, Node
-from quire.protocols.objects.activity import Activity, Call, Status, become
-from quire.protocols.objects.checks import check
-from quire.protocols.objects.declarations import Catalogue
-from quire.protocols.objects.departures import Departures, Report
-from quire.protocols.objects.errors import InstanceEnded
-from quire.protocols.objects.exchange import Exchange, ObjectOptions
-from quire.protocols.objects.explain import Explanation, Heads
-from quire.protocols.objects.memory import Memory
-from quire.protocols.objects.notices import Answered, Ended, Refused, Sent, Started
-from quire.protocols.objects.packets import (
-    AnyContent,
-    Data,
-    Heartbeat,
-    Instance,
-    Nack,
-    Pace,
-    Release,
-    Request,
-    Response,
-    Stamp,
-)
-from quire.protocols.objects.queue import Copy, ObjectQueue, Running
+from quire.protocols.node import Effects
+from quire.protocols.objects.calls import Calls
+from quire.protocols.objects.departures import Report
+from quire.protocols.objects.notices import CaughtUp, Returned, StateCame, StateWanted
+from quire.protocols.objects.packets import Part
+from quire.protocols.objects.queue import Copy
+from quire.protocols.objects.returns import Said
+
+LIFE_BITS = 32
+"""Each process of a member numbers its messages from where no other does."""
+PIECE_BYTES = 1 << 20
+"""A state may be long, and is handed over in pieces."""
 
 
-class ObjectNode(Node):
-    packets = (Data, Heartbeat, Nack)
-
-    def __init__(self, address: int, catalogue: Catalogue, options: ObjectOptions | None = None) -> None:
-        super().__init__(address)
-        self.catalogue = catalogue
-        self.options = options or ObjectOptions()
-        self.exchange = Exchange(address, catalogue.members, self.options)
-        self.queues = {name: ObjectQueue(catalogue.find(name)) for name in catalogue.at(address)}
-        self.activities: dict[Instance, Activity] = {}
-        self.roots = 0
-        self.memory = Memory(self.options.vectors == "dense", self.exchange.floor if self.options.collect else None)
-        self._numbers = 0
-        self._root_numbers = 0
-        self._responses: dict[Instance, list[Response]] = {}
-        self.heads = Heads(self.options.history)
-        self.departures = Departures(address, catalogue, self.exchange.floor)
-
-    # Requests of the application.
-
-    def begin(self, now: int, age: Stamp | None = None, pace: Pace = "parallel") -> Instance:  # noqa: ARG002
-        """Open a root, which calls objects but is at none. A root that is tried again has the `age` of the first time and
-        goes at another `pace`. Call `finish` when it is done. Raises WindowFull while too many are open."""
-        if self.roots >= self.options.roots:
-            raise WindowFull(f"member {self.address} has {self.roots} open calls; try again when one has ended")
-        stamp = self.exchange.tick()
-        instance = Instance(self.address, self._root_numbers, "", self.address)
-        self._root_numbers += 1
-        self.roots += 1
-        self.activities[instance] = Activity(instance, "", b"", (age or stamp, stamp), (instance,), pace, False, None, True, {})
-        return instance
-
-    def age_of(self, root: Instance) -> Stamp:
-        return self._active(root).age
-
-    def invoke(
-        self, now: int, instance: Instance, call: int, targets: Sequence[str], op: str, payload: bytes, *, undo: bool = False
-    ) -> Effects:
-        """Call the operation at the targets for an active instance. `Answered` follows for every copy, with this number.
-
-        Raises what is wrong with the call; CallDied if another call of the instance has died, so that this one is in vain.
-        """
-        activity, targets = self._active(instance), tuple(targets)
-        self.catalogue.check_call(targets, op)
-        activity.check_may_call(call)
-        self.departures.check_hosts(targets)
-        undoable = 0 if undo else sum(op in self.catalogue.find(target).type.undoable for target in targets)
-        if undoable:
-            activity.check_room_to_take_back(undoable * len(payload))
-        wanted = Call(call, targets, op, payload, undo)
-        if activity.pace != "parallel" and (activity.open or activity.queued):
-            activity.queued.append(wanted)
-        else:
-            self._call(now, activity, wanted)
-        return self._flush(now)
-
-    def finish(self, now: int, instance: Instance, status: Status, payload: bytes = b"") -> Effects:
-        """The instance has done its work. It ends when its calls are over: a root with `Ended`, others with a response."""
-        activity = self._active(instance)
-        if activity.ending is not None:
-            raise InstanceEnded(f"{instance} has finished already")
-        activity.ending = (status, payload)
-        self._try_end(now, activity)
-        return self._flush(now)
-
-    def explain(self, first: tuple[int, int], second: tuple[int, int]) -> Explanation:
-        """Why two messages, each given by its sender and its number there, are ordered here, or that they are not."""
-        return self.heads.explain(first, second, self.catalogue)
-
-    # Inputs of the driver.
-
-    def receive(self, now: int, source: int, packet: Packet) -> Effects:
-        if source in self.departures.fenced:
-            return NOTHING
-        if source not in self.exchange.links or not isinstance(packet, Data | Heartbeat | Nack):
-            raise ProtocolViolation(source, "it is not in the group, or sent what this protocol does not know")
-        if isinstance(packet, Data):
-            check(self.address, source, packet.content, self.catalogue)
-        for content in self.exchange.receive(now, source, packet):
-            self._accept(now, source, content)
-        return self._flush(now)
-
-    def wake(self, now: int) -> Effects:
-        self.exchange.wake(now, self._waits())
-        return self._flush(now)
-
-    def due(self) -> int | None:
-        return self.exchange.due(self._waits())
-
-    def idle(self) -> bool:
-        return not self.activities and not self._waits() and self.exchange.is_quiet()
-
-    def _waits(self) -> bool:
-        return any(queue.copies for queue in self.queues.values()) or bool(self._responses)
-
-    def vector_sizes(self) -> tuple[int, ...]:
-        """How many entries the vectors have that are kept here, for who watches over them."""
-        return (*(len(activity.past) for activity in self.activities.values()), *self.memory.sizes())
-
-    # Sending.
-
-    def _call(self, now: int, activity: Activity, call: Call) -> None:
-        activity.open[call.call] = call
-        if activity.pace == "split":
-            call.rest = call.targets[1:]
-            self._request(now, activity, call, call.targets[:1])
-        else:
-            self._request(now, activity, call, call.targets)
-
-    def _request(self, now: int, activity: Activity, call: Call, targets: tuple[str, ...]) -> None:
-        call.number, self._numbers = self._numbers, self._numbers + len(targets)
-        stamp = self.exchange.tick()
-        sends, past = self.memory.send(activity, stamp.clock, ends=False)
-        request = activity.request_of(call, stamp.clock, sends, past, targets)
-        call.gated = self.catalogue.gated(targets, call.op)
-        members: dict[int, None] = {}
-        shared = call.number if len(targets) > 1 else None
-        for index, target in enumerate(targets):
-            placed = self.catalogue.find(target)
-            live = self.departures.live(placed)
-            members.update(dict.fromkeys(live))
-            call.waiting.update(Instance(self.address, call.number, target, member) for member in live)
-            self.exchange.out.append(
-                Sent(activity.instance, call.op, call.number + index, target, live, shared, len(call.payload))
-            )
-            if placed.type.conflicting[call.op]:
-                self.exchange.want(stamp.clock)
-        self._post(now, members, request)
-
-    def _respond(self, now: int, activity: Activity, status: Status, payload: bytes) -> None:
-        assert activity.caller is not None
-        if activity.caller.member in self.departures.gone:
-            return
-        clock, undoable = self.exchange.tick().clock, self.catalogue.find(activity.instance.object).type.undoable
-        sends, past = self.memory.send(activity, clock, ends=True)
-        number, self._numbers, to = self._numbers, self._numbers + 1, (activity.caller.member,)
-        response = activity.response(number, clock, sends, past, status, payload, can_be_undone=activity.op in undoable)
-        self.exchange.out.append(Sent(activity.instance, status, number, None, to, None, len(payload)))
-        self._post(now, to, response)
-
-    def _post(self, now: int, members: Sequence[int] | dict[int, None], content: AnyContent) -> None:
-        self.heads.remember(content)
-        for member in members:
-            if member == self.address:
-                self._accept(now, member, content)
-            elif member in self.exchange.links:
-                self.exchange.send(now, member, content)
-
-    # Receiving.
-
-    def _accept(self, now: int, source: int, content: AnyContent) -> None:
-        """A message has come, with no gap before it; now it waits for its delivery."""
-        if source != self.address:
-            self.departures.keep(source, content)
-            self.heads.remember(content)
-        if isinstance(content, Release):
-            self._released(now, source, content)
-            return
-        if isinstance(content, Response):
-            self.exchange.arrived(source, content.number, content.clock, 1)
-            self._responses.setdefault(content.to, []).append(content)
-            return
-        here = [target for target in content.targets if target in self.queues]
-        self.exchange.arrived(source, content.number, content.clock, len(here))
-        stamp = Stamp(content.clock, source)
-        for target in here:
-            held = content.pace == "serial" and target in self.catalogue.gated(content.targets, content.op)[1:]
-            held = held and not self.departures.is_orphan(content.chain, target)
-            self.queues[target].add(Copy(content, target, stamp, (content.age, stamp), held, now))
-            if not self.queues[target].is_free(content.op):
-                self.exchange.want(content.clock)
-
-    def _released(self, now: int, source: int, release: Release) -> None:
-        queue = self.queues.get(release.object)
-        copy = queue.release((source, release.request)) if queue is not None else None
-        # One that is not there gave way in the meantime, and its caller will read so.
-        if queue is not None and copy is not None and not release.go:
-            # Another target failed before; which way, its caller knows.
-            queue.copies.remove(copy)
-            self._refuse(now, copy, "aborted")
-
-    # Delivering.
-
-    def _flush(self, now: int) -> Effects:
-        """Deliver whatever may be delivered, until nothing more may."""
-        moved = True
-        while moved:
-            moved = False
-            for queue in self.queues.values():
-                while (decision := queue.next_decision(self._is_stable) if queue.copies else None) is not None:
-                    copy, starts = decision
-                    if starts and not self._is_orphan(copy):
-                        self._start(now, copy)
-                    else:
-                        self._refuse(now, copy, "aborted" if self._is_orphan(copy) else "died")
-                    moved = True
-            for instance in list(self._responses):
-                moved = self._deliver_responses(now, instance) or moved
-        out, self.exchange.out = self.exchange.out, []
-        return out
-
-    def _is_stable(self, request: Request) -> bool:
-        return self.exchange.is_stable(Stamp(request.clock, request.sender.member))
-
-    def _start(self, now: int, copy: Copy) -> None:
-        activity, request = become(copy, self.address, self.queues[copy.object].placed), copy.request
-        self.memory.start(activity, self.queues[copy.object].placed.type)
-        self.memory.receive(activity, request)
-        self.activities[activity.instance] = activity
-        self.queues[copy.object].active[activity.instance] = Running(activity.instance, request.op, copy.key, activity.may_call)
-        source = copy.stamp.member
-        self.exchange.delivered(source, request.number)
-        number = request.number + request.targets.index(copy.object)
-        self.exchange.out.append(
-            Started(activity.instance, source, number, request.op, request.payload, request.undo, now - copy.came)
-        )
-
-    def _refuse(self, now: int, copy: Copy, status: Status) -> None:
-        activity, request = become(copy, self.address, self.queues[copy.object].placed), copy.request
-        activity.own = copy.own
-        self.memory.receive(activity, request)
-        source, number = copy.stamp.member, request.number + request.targets.index(copy.object)
-        self.exchange.delivered(source, request.number)
-        self.exchange.out.append(Refused(activity.instance, source, number, request.op, len(request.payload)))
-        self._respond(now, activity, status, b"")
-
-    def _deliver_responses(self, now: int, instance: Instance) -> bool:
-        activity, waiting = self.activities.get(instance), self._responses[instance]
-        moved = False
-        for response in list(waiting):
-            call = activity.call_of(response.sender) if activity is not None else None
-            if activity is None or call is None:
-                # Of an instance that has ended, or a second answer of one that answered: neglected.
-                self._consume(instance, response)
-            elif self._may_deliver(activity, response):
-                self._consume(instance, response)
-                self._answer(now, activity, call, response)
-                moved = True
-        return moved
-
-    def _consume(self, instance: Instance, response: Response) -> None:
-        self._responses[instance].remove(response)
-        if not self._responses[instance]:
-            del self._responses[instance]
-        self.exchange.delivered(response.sender.member, response.number)
-
-    def _may_deliver(self, activity: Activity, response: Response) -> bool:
-        """Whether no other response to this instance significantly precedes it. Dense vectors need stability to tell."""
-        if self.memory.dense and not self.exchange.is_stable(Stamp(response.clock, response.sender.member)):
-            return False
-        return self.memory.is_next(activity, response, self._responses[activity.instance])
-
-    def _answer(self, now: int, activity: Activity, call: Call, response: Response) -> None:
-        self.memory.receive(activity, response)
-        call.waiting.discard(response.sender)
-        if response.status == "died":
-            activity.doomed = True
-            activity.own = activity.own or response.own
-        if response.status != "ok":
-            call.failed, call.rest = True, ()
-        activity.take_over(call, response)
-        callee, left = response.sender, len(call.waiting) + len(call.rest)
-        answer = (call.call, callee, callee.member, response.number, response.status, response.payload, left)
-        self.exchange.out.append(Answered(activity.instance, activity.op, *answer))
-        self._go_on(now, activity, call)
-
-    def _go_on(self, now: int, activity: Activity, call: Call) -> None:
-        """A callee of this call is not waited for any more."""
-        if call.rest and not call.waiting:
-            following, call.rest = call.rest[:1], call.rest[1:]
-            self._request(now, activity, call, following)
-        elif not call.waiting:
-            self._end_call(now, activity, call)
-        elif activity.pace == "serial":
-            for target in call.to_release():
-                # Only what applications send is numbered; this has its clock for a number.
-                clock = self.exchange.tick().clock
-                release = Release(clock, clock, call.number, target, not call.failed)
-                self._post(now, self.catalogue.find(target).members, release)
-
-    def _end_call(self, now: int, activity: Activity, call: Call) -> None:
-        del activity.open[call.call]
-        # A call that failed at one of its targets is undone at the others, whatever becomes of its caller.
-        (activity.dues if call.failed else activity.undos).extend(call.undos)
-        if activity.queued and not activity.open:
-            self._call(now, activity, activity.queued.pop(0))
-        self._try_end(now, activity)
-
-    # Ending.
-
-    def _try_end(self, now: int, activity: Activity) -> None:
-        if activity.ending is None or activity.open or activity.queued:
-            return
-        status, payload = activity.outcome()
-        del self.activities[activity.instance]
-        if activity.caller is None:
-            self.roots -= 1
-            _, dues = activity.to_take_back(status)
-            self.exchange.out.append(Ended(activity.instance, status, tuple(reversed(dues)), activity.own))
-            return
-        del self.queues[activity.instance.object].active[activity.instance]
-        self._respond(now, activity, status, payload)
-        # At abort as well: what the instance sent lies before whatever conflicts with it, however it ended.
-        self.memory.end(activity)
-
-    # Views.
+class ObjectNode(Calls):
+    # Members that are gone.
 
     def fence(self, members: Sequence[int]) -> Report:
         """The next view is to be without these: take nothing more from them. Returns what all who go on must know of them;
@@ -372,13 +57,17 @@ class ObjectNode(Node):
 
     def install(self, now: int, union: Report) -> Effects:
         """Those of whom the union tells are gone."""
+        begun = self.returns.begun.get(self.address, 0)
         for member, contents in union.items():
-            last = self.exchange.links[member].last_clock
-            for content in contents:
+            # What was sent before this member came back went to the process before it, if to any.
+            last = max(begun, self.exchange.links[member].last_clock)
+            for content in contents if self.returns.is_back else ():
                 if content.clock > last and self.address in self.departures.destinations(content):
                     self._accept(now, member, content)
             self.exchange.leave(member)
             self.departures.leave(member)
+            self.returns.is_over(member)
+        self.departures.lose(self.returns.without_state())
         for queue in self.queues.values():
             queue.free(self._is_orphan)
         for activity in list(self.activities.values()):
@@ -388,12 +77,101 @@ class ObjectNode(Node):
                 self._go_on(now, activity, call)
             if activity.instance in self.activities:
                 self._try_end(now, activity)
+        self._call_what_was_put_off(now)
+        self._give_up_lost_states()
         return self._flush(now)
 
     def _is_orphan(self, copy: Copy) -> bool:
-        return self.departures.is_orphan(copy.request.chain, copy.object)
+        is_of_before = partial(self.returns.is_of_before, clock=copy.request.clock)
+        return self.departures.is_orphan(copy.request.chain, copy.object, is_of_before)
 
-    def _active(self, instance: Instance) -> Activity:
-        if instance not in self.activities:
-            raise InstanceEnded(f"{instance} is not active at member {self.address}")
-        return self.activities[instance]
+    # Members that come back.
+
+    def begin_life(self, life: int, others: Mapping[int, int]) -> None:
+        """Before anything else: this process comes back, with this number, and these are there with theirs. Call `admitted`
+        when all have said how they stand. Its application may begin when it is told that this member has caught up."""
+        self.exchange.life = life
+        for member in list(self.exchange.links):
+            if member in others:
+                self.exchange.admit(member, others[member])
+            else:
+                self.exchange.leave(member)
+                self.departures.leave(member)
+        self.number_from(life << LIFE_BITS)
+        self.returns.begin()
+
+    def admit(self, members: Mapping[int, int]) -> None:
+        """The view has these, which come back and were gone, with the numbers of their processes."""
+        for member, life in members.items():
+            self.exchange.admit(member, life)
+            self.returns.admit(member)
+        for queue in self.queues.values():
+            for copy in queue.copies:
+                self.returns.hold(copy)
+
+    def stands(self) -> Said:
+        """What all must know of this member before those that come back may begin."""
+        sent = {member: link.sent for member, link in self.exchange.links.items()}
+        return Said(self.exchange.clock, sent, tuple(sorted(self.departures.lost)), dict(self.returns.begun))
+
+    def admitted(self, now: int, said: Mapping[int, Said]) -> Effects:
+        """All members of the view have said how they stand, with those that come back."""
+        clock = max(each.clock for each in said.values())
+        self.exchange.clock = max(self.exchange.clock, clock)
+        self.returns.admitted(said, clock)
+        if not self.returns.is_back:
+            self.departures.lost.update(*(each.lost for each in said.values()))
+        self._give_up_lost_states()
+        return self._flush(now)
+
+    def caught_up(self, now: int, member: int) -> Effects:
+        """All are told that the member has the states of its objects."""
+        self.returns.is_over(member)
+        if member == self.address:
+            self.returns.is_back = True
+            self.exchange.out.append(Returned())
+        self._call_what_was_put_off(now)
+        return self._flush(now)
+
+    def hand_over(self, now: int, name: str, to: Sequence[int], state: bytes, wrong: str = "") -> Effects:
+        """The state of an object, as it was wanted. `wrong`: why there is none."""
+        pieces = [state[start : start + PIECE_BYTES] for start in range(0, len(state), PIECE_BYTES)] or [b""]
+        for number, piece in enumerate(pieces, 1):
+            clock = self.exchange.tick().clock
+            self._post(now, to, Part(clock, clock, name, piece, number == len(pieces), wrong))
+        return self._flush(now)
+
+    def restored(self, now: int, name: str) -> Effects:
+        """The object has the state that came."""
+        self.returns.awaited.discard(name)
+        self._tell_if_caught_up()
+        return self._flush(now)
+
+    def _hand_over_what_is_due(self) -> None:
+        if self.returns.catching_up:
+            received = {member: link.received for member, link in self.exchange.links.items()}
+            self.exchange.out += [StateWanted(name, to) for name, to in self.returns.to_hand_over(self.queues, received)]
+
+    def _take_part(self, source: int, part: Part) -> None:
+        state = self.returns.take(source, part.object, part.state, last=part.last)
+        if state is not None:
+            self.exchange.out.append(StateCame(part.object, state, part.wrong))
+
+    def _give_up_lost_states(self) -> None:
+        """At a member that comes back: what nobody can hand over is lost."""
+        if not self.returns.is_back and self.address in self.returns.begun:
+            self.returns.awaited -= self.departures.lost
+            self._tell_if_caught_up()
+
+    def _tell_if_caught_up(self) -> None:
+        if not self.returns.awaited and not self.returns.has_told:
+            self.returns.has_told = True
+            self.exchange.out.append(CaughtUp())
+
+    def _call_what_was_put_off(self, now: int) -> None:
+        put_off, self._waiting = self._waiting, {}
+        for instance, number in put_off:
+            activity = self.activities.get(instance)
+            call = None if activity is None else activity.open.get(number)
+            if activity is not None and call is not None and not call.waiting:
+                self._go_on(now, activity, call)

@@ -87,6 +87,30 @@ class Ended(Notice, frozen=True):
     """It died of its own tree: only if that is split can it ever end."""
 
 
+class StateWanted(Notice, frozen=True):
+    """Members that came back need the state of this object: call `hand_over` with it. Nothing runs at the object until then."""
+
+    object: str
+    to: tuple[int, ...]
+
+
+class StateCame(Notice, frozen=True):
+    """This member came back, and here is the state of one of its objects: call `restored` when it has it."""
+
+    object: str
+    state: bytes
+    wrong: str
+    """Why it could not be handed over; empty if it could."""
+
+
+class CaughtUp(Notice, frozen=True):
+    """This member came back, and has the states of all its objects. Whoever agrees on views has to tell all members."""
+
+
+class Returned(Notice, frozen=True):
+    """This member came back, and takes part from now on."""
+
+
 class Suspected(Notice, frozen=True):
     """A peer was silent for long while something waits for its clock. Only a membership change can remove it."""
 

@@ -120,10 +120,29 @@ class Release(Content, frozen=True, tag="release"):
     go: bool
 
 
-AnyContent: TypeAlias = Request | Response | Release
+class Part(Content, frozen=True, tag="part"):
+    """A part of the state of an object, for a member that comes back."""
+
+    object: str
+    state: bytes
+    last: bool
+    wrong: str = ""
+    """Why it cannot be handed over; empty if it can."""
 
 
-class Data(Packet, frozen=True, tag="data"):
+AnyContent: TypeAlias = Request | Response | Release | Part
+
+
+class Between(Packet, frozen=True, kw_only=True):
+    """A packet from one process of a member to one process of another. A process that takes the place of a lost one has another
+    number, so that nothing is taken for what was said by, or to, the one before it."""
+
+    life: int = 0
+    """The number of the process that sends it."""
+    to_life: int = 0
+
+
+class Data(Between, frozen=True, tag="data"):
     name = "DATA"
 
     sequence: int
@@ -133,12 +152,12 @@ class Data(Packet, frozen=True, tag="data"):
     content: AnyContent
 
     def carried(self) -> Run | None:
-        if isinstance(self.content, Release):
+        if isinstance(self.content, Release | Part):
             return None
         return Run(self.content.sender.member, self.content.number, 1, Body(self.content.payload, len(self.content.payload)))
 
 
-class Heartbeat(Packet, frozen=True, tag="heartbeat"):
+class Heartbeat(Between, frozen=True, tag="heartbeat"):
     name = "HEARTBEAT"
 
     received: int
@@ -151,7 +170,7 @@ class Heartbeat(Packet, frozen=True, tag="heartbeat"):
     """For each member: everything of it up to this clock that was addressed to the sender is delivered there."""
 
 
-class Nack(Packet, frozen=True, tag="nack"):
+class Nack(Between, frozen=True, tag="nack"):
     name = "NACK"
 
     received: int

@@ -1,8 +1,9 @@
 """Rewrites the records of a part with the run's numbers for processes and messages.
 
 Clients of an open run have large arbitrary numbers; in the run all processes are numbered from 0. With views, message numbers
-restart in each view; in the run each process's messages are numbered consecutively. Logical times then begin near 0 and grow in
-steps greater than 1, which leaves room for observed events between any two records.
+restart in each view, and hosts of objects that come back begin with others; in the run each process's messages are numbered
+consecutively. Logical times then begin near 0 and grow in steps greater than 1, which leaves room for observed events between
+any two records.
 """
 
 from __future__ import annotations

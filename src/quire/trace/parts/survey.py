@@ -8,6 +8,7 @@ taken to have been sent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -24,9 +25,11 @@ from quire.trace.parts.runs import RunParts
 from quire.trace.parts.unrecorded import deliveries_of, unrecorded_sends
 from quire.trace.records import COUNT, FIRST, KIND, LAMPORT, ORIGIN, RECORD_FIELDS, TIME_NS
 from quire.trace.tables import Integers
+from quire.trace.views import VIEW_BITS
 
 RUNNING_OR_CRASHED = "it crashed, or is still running, or the copy of its part is truncated"
 NOT_THERE = "its part is missing"
+FORGOT = "an earlier process of it was lost, with what it was sent and had not run"
 
 _NOTHING: Integers = np.empty((0, RECORD_FIELDS), np.int64)
 
@@ -89,24 +92,25 @@ class RunSurvey:
         everybody = set(range(self.identity.members)).union(*(survey.mentioned for survey in self.parts))
         self.numbers: Mapping[int, int] = self._number(everybody)
         """Each process's number in the run."""
+        self._sends = {
+            process: np.concatenate([each.sends for each in self.parts if each.part.process == process]) for process in recorded
+        }
         unrecorded = sorted(everybody - recorded - set(self.identity.relays))
         # If a process was restarted, only its last part may reach the end of the run.
         last = self._last = {survey.part.process: survey for survey in self.parts}
         self.ended_early: Mapping[int, str] = {
             **{self.numbers[process]: NOT_THERE for process in unrecorded},
             **{self.numbers[process]: each.why_early for process, each in last.items() if each.why_early},
+            **{self.numbers[process]: FORGOT for process in self._forgetful()},
         }
         """The processes whose records may be incomplete, and why; by their numbers in the run."""
         self._uncertain = [process for process in sorted(everybody) if self.numbers[process] in self.ended_early]
         self.left_out = 0
         """How many deliveries were left out so far."""
-        self._sends = {
-            process: np.concatenate([each.sends for each in self.parts if each.part.process == process]) for process in recorded
-        }
         self._unrecorded = self._find_unrecorded() if Guarantee.MEMBERSHIPS in self.identity.promises else {}
         for process, piece in self._unrecorded.items():
             self._sends[process] = np.concatenate((self._sends[process], piece.records))
-        self._counting = Counting(self._sends) if self.identity.views else None
+        self._counting = Counting(self._sends) if self.identity.views or self._numbers_anew() else None
         began = [survey.lamport for survey in self.parts if survey.lamport is not None]
         self._lamport = min(began, default=1) - 1 if self.identity.views else 0
 
@@ -138,7 +142,7 @@ class RunSurvey:
     def pieces(self, survey: PartSurvey) -> Iterable[Piece]:
         """The records of a part in their final form: with the run's numbers, and without deliveries that cannot be judged."""
         rewrite = None
-        if self.identity.open or self.identity.views:
+        if self.identity.open or self._counting is not None:
             rewrite = Rewriting(survey.part.process, self.numbers, self._counting, self._lamport)
         uncertain = self._uncertain if Guarantee.INTEGRITY in self.identity.promises else []
         for piece in survey.part.read():
@@ -150,6 +154,15 @@ class RunSurvey:
                 yield piece if rewrite is None else rewrite(piece)
         if survey is self._last[survey.part.process] and (more := self._unrecorded.get(survey.part.process)) is not None:
             yield more if rewrite is None else rewrite(more)
+
+    def _forgetful(self) -> list[int]:
+        """The processes that came back and had forgotten what the ones before them were sent."""
+        counted = Counter(survey.part.process for survey in self.parts)
+        return [process for process, parts in counted.items() if parts > 1] if self._numbers_anew() else []
+
+    def _numbers_anew(self) -> bool:
+        """Whether processes that came back number their messages from where the ones before them could not be."""
+        return self.identity.restarts and any((sends[:, FIRST] >> VIEW_BITS).any() for sends in self._sends.values())
 
     def notes(self) -> Sequence[str]:
         """Notes for readers of the run, in sentences."""

@@ -19,7 +19,7 @@ TRACES = "tests/objects/test_survivors_traces.py"
 MUTATIONS = [
     Mutation(
         name="logical time does not go with what is told of a lost host",
-        module="live/services/objects.py",
+        module="live/services/object_membership.py",
         right="        self._host.heard(lamport)\n        self._host.act(self._node.install(",
         wrong="        self._host.act(self._node.install(",
         tests=(f"{TRACES}::test_what_one_host_was_told_by_a_lost_one_is_recorded_where_it_came_later",),
@@ -56,7 +56,8 @@ MUTATIONS = [
     Mutation(
         name="a call waits for a host that is gone",
         module="protocols/objects/departures.py",
-        right="            told += self._lost(activity, call, lost)\n            without += [call] if lost and call not in without else []\n",
+        right="            told += self._lost(activity, call, lost)\n"
+        "            without += [call] if lost and call not in without else []\n",
         wrong="            call.waiting.update(lost)\n",
         tests=(f"{DEPARTURES}::test_a_call_whose_host_is_lost_fails_and_what_its_tree_did_is_taken_back",),
         swarms=(CRASHES,),
@@ -86,7 +87,7 @@ MUTATIONS = [
     ),
     Mutation(
         name="a host that the others went on without is waited for at the end",
-        module="live/services/objects.py",
+        module="live/services/object_membership.py",
         right='            self._host.give_up(member, incarnations[member], "the members that are left go on without it")\n',
         wrong="            pass\n",
         tests=(f"{SURVIVING}::test_a_call_whose_host_is_lost_fails_and_the_others_go_on",),

@@ -57,7 +57,9 @@ class Standing(msgspec.Struct, frozen=True, tag="stands"):
 
 
 class HasAll(msgspec.Struct, frozen=True, tag="has all"):
-    """A host that came back has the states of its objects."""
+    """A host that came back has the states of its objects. A host that joins may be told again what an earlier process said."""
+
+    life: int
 
 
 Word = Presence | Flushed | Standing | HasAll
@@ -151,7 +153,8 @@ class ObjectViews:
 
     def has_all(self) -> None:
         """This host came back, and has the states of all its objects."""
-        self._tell(HasAll())
+        assert self._life is not None
+        self._tell(HasAll(self._life))
 
     # Saying and hearing.
 
@@ -180,7 +183,9 @@ class ObjectViews:
             raise ProtocolViolation(host, f"its report cannot be read: {error}") from error
         self._latest = max(self._latest, lamport)
         if isinstance(word, HasAll):
-            self._member.caught_up(host, self._latest)
+            here = self._said(Presence).get(host)
+            if word.life == self._lives.get(host, None if here is None else here.life):
+                self._member.caught_up(host, self._latest)
         elif view == self._view.number:
             self._words.setdefault(type(word), {})[host] = word
             self._go_on(type(word))

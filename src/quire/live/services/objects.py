@@ -24,6 +24,7 @@ from quire.live.observing.status import Status
 from quire.live.recording import Recording
 from quire.live.services.coroutines import LoopRuntime
 from quire.live.services.nodes import Host
+from quire.live.services.object_membership import ObjectMembership
 from quire.live.services.object_views import ObjectViews, check_views, join_views
 from quire.live.services.recorded import record_node
 from quire.live.services.service import Role, Service
@@ -38,12 +39,10 @@ from quire.objects.record import conflicts, record
 from quire.objects.workload import Aborted, ObjectWorkloadOptions, placements, random_program
 from quire.protocols.node import Notice
 from quire.protocols.objects.declarations import Catalogue
-from quire.protocols.objects.departures import Report
 from quire.protocols.objects.errors import CallAborted
 from quire.protocols.objects.exchange import ObjectOptions
 from quire.protocols.objects.node import ObjectNode
 from quire.protocols.objects.notices import Answered, CaughtUp, Refused, Returned, Started
-from quire.protocols.objects.returns import Said
 from quire.protocols.registry import convert_options
 from quire.trace.parts.description import RunIdentity
 
@@ -134,7 +133,8 @@ class ObjectGroup:
                 self._node.exchange.life = 0
             try:
                 await self._group.__aenter__()
-                self._views = ObjectViews(self._group, len(self.settings.members), self, returns=returns)
+                membership = ObjectMembership(self._host, self._node)
+                self._views = ObjectViews(self._group, len(self.settings.members), membership, returns=returns)
                 self._following = asyncio.create_task(self._follow(self._views))
                 if returns:
                     await self._until_back()
@@ -170,44 +170,6 @@ class ObjectGroup:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
             await self._group.__aexit__(GroupClosed)
-
-    # What changes with the views. What others say there comes over other links, which do not carry the logical time.
-
-    @property
-    def incarnation(self) -> int:
-        return self._host.incarnation
-
-    def incarnations(self) -> Mapping[int, int]:
-        return self._host.incarnations()
-
-    def logical_time(self) -> int:
-        return self._host.clock
-
-    def fence(self, hosts: Sequence[int]) -> Report:
-        return self._node.fence(hosts)
-
-    def go_on_without(self, agreed: Report, incarnations: Mapping[int, int], lamport: int) -> None:
-        self._host.heard(lamport)
-        self._host.act(self._node.install(self._host.now(), agreed))
-        for member in agreed:
-            self._host.give_up(member, incarnations[member], "the members that are left go on without it")
-
-    def begin_life(self, life: int, others: Mapping[int, int]) -> None:
-        self._node.begin_life(life, others)
-
-    def admit(self, hosts: Mapping[int, int]) -> None:
-        self._node.admit(hosts)
-
-    def stands(self) -> Said:
-        return self._node.stands()
-
-    def admitted(self, said: Mapping[int, Said], lamport: int) -> None:
-        self._host.heard(lamport)
-        self._host.act(self._node.admitted(self._host.now(), said))
-
-    def caught_up(self, host: int, lamport: int) -> None:
-        self._host.heard(lamport)
-        self._host.act(self._node.caught_up(self._host.now(), host))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

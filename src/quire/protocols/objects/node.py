@@ -112,7 +112,8 @@ class ObjectNode(Calls):
     def stands(self) -> Said:
         """What all must know of this member before those that come back may begin."""
         sent = {member: link.sent for member, link in self.exchange.links.items()}
-        return Said(self.exchange.clock, sent, tuple(sorted(self.departures.lost)), dict(self.returns.begun))
+        returns, lost = self.returns, tuple(sorted(self.departures.lost))
+        return Said(self.exchange.clock, sent, lost, tuple(sorted(returns.catching_up)), dict(returns.begun))
 
     def admitted(self, now: int, said: Mapping[int, Said]) -> Effects:
         """All members of the view have said how they stand, with those that come back."""

@@ -34,6 +34,8 @@ class Said(msgspec.Struct, frozen=True, array_like=True):
     """How much it has sent to each of the others."""
     lost: tuple[str, ...] = ()
     """The objects that have no host any more, as far as it knows."""
+    catching_up: tuple[int, ...] = ()
+    """The members that came back before, and do not have the states of their objects yet."""
     begun: dict[int, int] = {}
     """The clock with which each member began that is not there from the start."""
 
@@ -53,6 +55,8 @@ class Returns:
         self._me = me
         self._catalogue = catalogue
         self._departures = departures
+        self._complete: set[int] = set()
+        """Members that have everything, as all were told."""
         self._admitting: set[int] = set()
         """Members of which it is not known yet with which clock they begin."""
         self._before: Mapping[int, int] = {}
@@ -66,12 +70,14 @@ class Returns:
         self._departures.admit(member)
         self.catching_up.add(member)
         self._admitting.add(member)
+        self._complete.discard(member)
         self._handed = {(name, to) for name, to in self._handed if to != member}
 
     def is_over(self, member: int) -> None:
         """The member has everything, or is gone."""
         self.catching_up.discard(member)
         self._admitting.discard(member)
+        self._complete.add(member)
         self._pieces = {(source, name): pieces for (source, name), pieces in self._pieces.items() if source != member}
         self._release()
 
@@ -80,6 +86,8 @@ class Returns:
         self._before = {member: each.sent.get(self._me, 0) for member, each in said.items()}
         for each in said.values():
             self.begun |= each.begun
+            if not self.is_back:
+                self.catching_up.update({*each.catching_up} - self._complete - {self._me})
         self.begun |= dict.fromkeys(self._admitting if self.is_back else (*self._admitting, self._me), clock)
         self._admitting.clear()
         self._release()

@@ -88,7 +88,7 @@ class ReturningExecution(CrashingExecution):
         """Whoever comes back begins anew: it knows a state, and not what led to it."""
         lives = {id(event): self.life(event.instance.member, index) for index, event in enumerate(self.events)}
         found: dict[tuple[str, Any], list[Event]] = {}
-        for (name, member), events in super().replicas().items():
+        for (name, member), events in super().replicas().items():  # type: ignore[no-untyped-call]
             for event in events:
                 found.setdefault((name, f"{member}.{lives[id(event)]}"), []).append(event)
         return found
@@ -147,7 +147,7 @@ def _conflict(conflict: Any, ops: dict[int, str], pair: tuple[tuple[str, int], t
 
 def broken_agreement(execution: ReturningExecution) -> list[str]:
     """Whatever came to one of those who were there all along came wherever it was sent among them."""
-    heads, wrong = execution.heads(), []
+    heads, wrong = execution.heads(), []  # type: ignore[no-untyped-call]
     steady = set(execution.survivors) - {member for member, *_ in execution.began_again}
     requests: dict[Id, set[tuple[str, int]]] = execution.seen
     for (origin, number), seen in requests.items():

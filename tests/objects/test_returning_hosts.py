@@ -40,7 +40,7 @@ class Returning(Hosts):
             await asyncio.sleep(0.05)
 
     def evicted(self) -> list[int]:
-        return [peer for event in self.events if event.kind == "evicted" for peer in event.peers]
+        return [int(peer) for event in self.events if event.kind == "evicted" for peer in event.peers]
 
     async def come_back(self, member: int) -> quire.ObjectGroup:
         """Returns when it takes part."""

@@ -135,9 +135,9 @@ def simulate_objects(
     outcomes: dict[int, Any] = {}
 
     views = ObjectViews(world, stream(seed, "views"))
-    for crash in (*crashes, *returns):
-        if not 0 <= crash.member < members:
-            raise BadInput(f"member {crash.member} cannot crash: the members are 0 to {members - 1}")
+    for member in [*(crash.member for crash in crashes), *(each.member for each in returns)]:
+        if not 0 <= member < members:
+            raise BadInput(f"member {member} cannot crash: the members are 0 to {members - 1}")
     for crash in crashes:
         world.at(to_ns(crash.at_ms, "the time of a crash"), views.crash, crash.member)
 
@@ -165,7 +165,7 @@ def simulate_objects(
 
     for number, root in enumerate(roots):
         world.at(to_ns(root.at_ms, "the time of a root"), begin, number)
-    times = [each.at_ms for each in (*roots, *crashes, *returns)]
+    times = [*(root.at_ms for root in roots), *(crash.at_ms for crash in crashes), *(each.at_ms for each in returns)]
     last_ns = max((to_ns(at_ms, "the time of a root") for at_ms in times), default=0)
     lasting = [number for number, root in enumerate(roots) if root.member not in {crash.member for crash in crashes}]
 

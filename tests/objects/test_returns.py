@@ -100,7 +100,9 @@ def test_a_state_is_handed_over_when_everything_that_was_sent_before_has_come_an
 
 
 def test_a_state_is_not_handed_over_before_what_was_sent_has_come() -> None:
-    donor = admitting(clock=5, a=1)
+    donor = node(A)
+    donor.admit({BACK: LIFE})
+    assert StateWanted not in kinds(donor.admitted(0, {A: donor.stands(), B: said(5, a=1), BACK: Said(0, {})}))
     assert StateWanted not in kinds(donor.wake(10_000_000))
 
 
@@ -180,7 +182,7 @@ def test_nothing_is_taken_that_was_said_by_or_to_the_process_before() -> None:
 def test_who_takes_it_for_gone_still_says_nothing_of_what_is_delivered_of_whoever_came_back() -> None:
     donor = admitting(clock=5)
     donor.receive(0, B, heartbeat(9, row=(0, 0, NUMBER_MAX)))
-    donor.receive(0, BACK, heartbeat(9, LIFE))
+    donor.receive(0, BACK, heartbeat(9, LIFE, row=(0, 0, 9)))
     assert donor.exchange.floor()[BACK] == 0
 
 

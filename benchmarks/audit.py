@@ -80,13 +80,16 @@ def write_trace(directory: Path, members: int, deliveries: int) -> None:
     with RunWriter(directory, "benchmark") as writer:
         for process in range(members):
             writer.append(process, trace_table(process, members, rows[process, : count[process]]))
-        writer.finish(
-            RunInfo(
-                run="benchmark", source="benchmark", protocol="benchmark", options={}, members=members,
-                groups={"all": tuple(range(members))}, promises=OF_ANY_MESSAGES,
-                outcome=Outcome(complete=True, messages=messages, deliveries=messages * members),
-            )
-        )  # fmt: skip
+        writer.finish(run_info(members, messages))
+
+
+def run_info(members: int, messages: int) -> RunInfo:
+    """The description of a run in which everybody delivers every message."""
+    return RunInfo(
+        run="benchmark", source="benchmark", protocol="benchmark", options={}, members=members,
+        groups={"all": tuple(range(members))}, promises=OF_ANY_MESSAGES,
+        outcome=Outcome(complete=True, messages=messages, deliveries=messages * members),
+    )  # fmt: skip
 
 
 def trace_table(process: int, members: int, rows: np.ndarray, first_pos: int = 0) -> pa.Table:

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from tests.cluster.standalone import cluster
 
-from benchmarks.audit import trace_table
+from benchmarks.audit import run_info, trace_table
 from benchmarks.audit_checks import peak_worker_bytes, processor_s
-from quire.model.orders import OF_ANY_MESSAGES
 from quire.pipeline.auditing.auditor import audit_with
 from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.auditing.verdicts import Audit, Verdict
@@ -35,7 +34,6 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.session import session
 from quire.pipeline.tasks import Runner, run_on
 from quire.trace.kinds import DELIVER, SEND
-from quire.trace.schema import Outcome, RunInfo
 from quire.trace.store import RunWriter
 
 if TYPE_CHECKING:
@@ -102,13 +100,7 @@ def write_long_trace(directory: Path, members: int, events: int) -> None:
             sent_count = advance(*pace, sent_count, messages, rows, count)
             list(pool.map(append, range(members)))
             written[:] += count
-        writer.finish(
-            RunInfo(
-                run="benchmark", source="benchmark", protocol="benchmark", options={}, members=members,
-                groups={"all": tuple(range(members))}, promises=OF_ANY_MESSAGES,
-                outcome=Outcome(complete=True, messages=messages, deliveries=messages * members),
-            )
-        )  # fmt: skip
+        writer.finish(run_info(members, messages))
 
 
 class Timed:

@@ -109,15 +109,19 @@ class CrashingExecution(Execution):
             ]
         return found
 
+    def steady(self) -> set[int]:
+        """The members that were there all along."""
+        return set(self.survivors)
+
 
 def broken_agreement(execution: CrashingExecution) -> list[str]:
-    """Whatever came to one of those who go on came wherever it was sent among them."""
-    heads, survivors, wrong = execution.heads(), set(execution.survivors), []
+    """Whatever came to one of those who were there all along came wherever it was sent among them."""
+    heads, steady, wrong = execution.heads(), execution.steady(), []
     for (origin, number), seen in execution.seen.items():
-        if origin in survivors or not any(member in survivors for _, member in seen):
+        if origin in steady or not any(member in steady for _, member in seen):
             continue
         targets = heads[origin, number].targets
-        sent = {(name, member) for name in targets for member in execution.catalogue.find(name).members if member in survivors}
+        sent = {(name, member) for name in targets for member in execution.catalogue.find(name).members if member in steady}
         if not sent <= seen:
             wrong.append(f"request {origin}:{number} came to {sorted(seen)}, and not to {sorted(sent - seen)}")
     return wrong

@@ -15,7 +15,7 @@ from quire.protocols.objects.packets import Instance
 from quire.simulation.randomness import stream
 from quire.simulation.steps import SteppedRuntime
 from tests.objects.crashing import CrashingExecution, CrashPlan
-from tests.objects.kit import Event, Id, Thing, ancestors
+from tests.objects.kit import Event, Thing, ancestors
 
 
 class ReturnPlan(CrashPlan, frozen=True, kw_only=True):
@@ -101,6 +101,9 @@ class ReturningExecution(CrashingExecution):
         """How often the member had come back before this removal."""
         return sum(each == member and begun <= number for each, _, begun in self.began_again)
 
+    def steady(self) -> set[int]:
+        return super().steady() - {member for member, *_ in self.began_again}
+
 
 def active_orphans(execution: ReturningExecution) -> list[str]:
     """Who has lost one of those who called it takes no step after it is known, unless at replicas. Whoever came back since is
@@ -143,18 +146,3 @@ def differing_replicas(execution: ReturningExecution) -> list[str]:
 
 def _conflict(conflict: Any, ops: dict[int, str], pair: tuple[tuple[str, int], tuple[str, int]]) -> bool:
     return all(name in ops for _, name in pair) and conflict(ops[pair[0][1]], ops[pair[1][1]])
-
-
-def broken_agreement(execution: ReturningExecution) -> list[str]:
-    """Whatever came to one of those who were there all along came wherever it was sent among them."""
-    heads, wrong = execution.heads(), []  # type: ignore[no-untyped-call]
-    steady = set(execution.survivors) - {member for member, *_ in execution.began_again}
-    requests: dict[Id, set[tuple[str, int]]] = execution.seen
-    for (origin, number), seen in requests.items():
-        if origin in steady or not any(member in steady for _, member in seen):
-            continue
-        targets = heads[origin, number].targets
-        sent = {(name, member) for name in targets for member in execution.catalogue.find(name).members if member in steady}
-        if not sent <= seen:
-            wrong.append(f"request {origin}:{number} came to {sorted(seen)}, and not to {sorted(sent - seen)}")
-    return wrong

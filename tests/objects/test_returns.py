@@ -24,12 +24,12 @@ from quire.simulation.objects import Crash, Return, Root, simulate_objects
 from quire.simulation.randomness import stream
 from tests.kit.effort import runs
 from tests.objects.accounts import BaseAccount
+from tests.objects.crashing import broken_agreement
 from tests.objects.kit import closure, order_violations
 from tests.objects.returning import (
     ReturningExecution,
     ReturnPlan,
     active_orphans,
-    broken_agreement,
     differing_replicas,
 )
 from tests.objects.test_swarm import KINDS

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from quire.model.faults import Kill
 from tests.faults.chaos.rounds import Maker, Round
-from tests.faults.chaos.sequencers import CLIENTS
+from tests.faults.chaos.sequencers import CLIENTS, ask_sequencer, kill_client
 
 
 def make_round(seed: int, seconds: float, apart: bool) -> Round:
@@ -35,18 +36,17 @@ def make_round(seed: int, seconds: float, apart: bool) -> Round:
         maker.kill(sequencers, at_ms)
         return at_ms
 
-    def ask_sequencer(at_ms: int) -> int:
-        at_ms = maker.quiet_ms(at_ms, sequencers)
-        [restart] = maker.kill([choose.choice(sequencers)], at_ms)
-        asked.append(Kill(restart.member, at_ms))
-        return at_ms
-
-    def kill_client(at_ms: int) -> None:
-        maker.kill(maker.free(at_ms, clients)[:1], at_ms)
-
-    kinds: list[Callable[[int], int | None]] = [kill_sequencers, ask_sequencer, maker.stop_shortly]
+    kinds: list[Callable[[int], int | None]] = [
+        kill_sequencers,
+        partial(ask_sequencer, maker, choose, sequencers, asked),
+        maker.stop_shortly,
+    ]
     kinds += [kill_all_sequencers] * 2 * journal
-    kinds += [lambda at_ms: maker.stop_for_long(at_ms, sequencers)] if spared else [kill_client, maker.stop_for_long]
+    kinds += (
+        [lambda at_ms: maker.stop_for_long(at_ms, sequencers)]
+        if spared
+        else [partial(kill_client, maker, clients), maker.stop_for_long]
+    )
     kinds += [maker.part, maker.cut] * (apart and not spared)
     options: dict[str, object] = {
         "backups": backups,

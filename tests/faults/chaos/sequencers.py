@@ -11,7 +11,8 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,18 @@ def journals_of(round: Round, directory: Path) -> list[str | None]:
     return [str(directory / f"register-{number}") if kept else None for number in sequencers_of(round)]
 
 
+def ask_sequencer(maker: Maker, choose: random.Random, sequencers: range, asked: list[Kill], at_ms: int) -> int:
+    """One of the sequencers is asked to end, and started again."""
+    at_ms = maker.quiet_ms(at_ms, sequencers)
+    [restart] = maker.kill([choose.choice(sequencers)], at_ms)
+    asked.append(Kill(restart.member, at_ms))
+    return at_ms
+
+
+def kill_client(maker: Maker, clients: Collection[int], at_ms: int) -> None:
+    maker.kill(maker.free(at_ms, clients)[:1], at_ms)
+
+
 def make_round(seed: int, seconds: float, apart: bool) -> Round:
     choose = random.Random(seed)
     backups = choose.choice((1, 1, 2))
@@ -59,19 +72,10 @@ def make_round(seed: int, seconds: float, apart: bool) -> Round:
         maker.kill(choose.sample(sequencers, choose.randint(1, backups)), at_ms)
         return at_ms
 
-    def ask_sequencer(at_ms: int) -> int:
-        at_ms = maker.quiet_ms(at_ms, sequencers)
-        [restart] = maker.kill([choose.choice(sequencers)], at_ms)
-        asked.append(Kill(restart.member, at_ms))
-        return at_ms
-
-    def kill_client(at_ms: int) -> None:
-        maker.kill(maker.free(at_ms, clients)[:1], at_ms)
-
     kinds: list[Callable[[int], int | None]] = [
         kill_sequencers,
-        ask_sequencer,
-        kill_client,
+        partial(ask_sequencer, maker, choose, sequencers, asked),
+        partial(kill_client, maker, clients),
         maker.stop_shortly,
         maker.stop_for_long,
     ]

@@ -21,7 +21,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(value: Any, what: str = "the arguments of a call") -> bytes:
-    """Arguments and results are sent as MessagePack. Raises BadInput for values that it cannot encode, and TooLarge."""
+    """Arguments and results are sent as MessagePack. Raises BadInput for values that cannot be encoded, and TooLarge."""
     try:
         data = _encoder.encode(value)
     except (TypeError, ValueError, OverflowError) as error:
@@ -34,7 +34,7 @@ def decode(payload: bytes) -> Any:
 
 
 class Pending:
-    """A call that was sent. Await it for its result; several may be pending at once."""
+    """A call that has been sent. Await it for its result; several may be pending at once."""
 
     def __init__(self, promise: Promise, targets: str | Sequence[str]) -> None:
         self._promise = promise
@@ -86,7 +86,7 @@ def _failure(answer: Answered) -> Exception:
 
 
 class Call:
-    """Given to every operation. `attempt` counts how often the root was tried, from 1."""
+    """The context that every operation gets. `attempt` counts how often the root was tried, from 1."""
 
     def __init__(self, executor: Executor, instance: Instance, attempt: int = 1) -> None:
         self.instance = instance
@@ -95,14 +95,14 @@ class Call:
 
     def invoke(self, targets: str | Sequence[str], op: str, *args: Any, **kwargs: Any) -> Pending:
         """Call an operation of one object, or of several at once, and await the result: what the operation returned, or a
-        mapping from objects to that. The call leaves at once; awaiting it can wait.
+        mapping from objects to that. The call is sent at once; it may be awaited later.
 
-        Raises CallAborted when it ended by an exception somewhere, which may be caught, and CallDied when it had to give
-        way, which ends the caller too: the root is then tried again. Raises BadInput where the call makes no sense, and
-        TooLarge where its arguments, or what would have to be undone of the tree, are too much.
+        Raises CallAborted if it raised an exception at some object, which may be caught, and CallDied if it had to give way,
+        which ends the caller too: the root is then tried again. Raises BadInput if the call is invalid, and TooLarge if its
+        arguments, or what would have to be undone of the tree, are too large.
         """
         return self._executor.invoke(self.instance, targets, op, encode((args, kwargs)))
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for some time, in the simulator as well."""
+        """Wait for some time; works in the simulator too."""
         await self._executor.sleep(int(seconds * 1_000_000_000))

@@ -12,7 +12,7 @@ Method = Callable[..., Any]
 
 
 class Operation:
-    """A method that others may call, made by `operation`."""
+    """A method that others may call, declared with `operation`."""
 
     def __init__(self, method: Method, calls: bool) -> None:
         self.name = method.__name__
@@ -22,8 +22,8 @@ class Operation:
         self.__doc__ = method.__doc__
 
     def undo(self, method: Method) -> Method:
-        """Declare how the completed operation is undone when the call that it belongs to fails later. The method is given the
-        same arguments; it conflicts with whatever the operation conflicts with, and may not call others."""
+        """Declare how the completed operation is undone if the call that it belongs to fails later. The method gets the same
+        arguments, conflicts with whatever the operation conflicts with, and may not call others."""
         self.taken_back_by = method
         return method
 
@@ -37,16 +37,16 @@ def operation(method: Method) -> Operation: ...
 @overload
 def operation(*, calls: bool = True) -> Callable[[Method], Operation]: ...
 def operation(method: Method | None = None, *, calls: bool = True) -> Operation | Callable[[Method], Operation]:
-    """Declare a method as an operation: `async def name(self, call, …)`. With `calls=False` it promises to make no calls, and
-    calls that wait for it never have to give way."""
+    """Declare a method as an operation: `async def name(self, call, …)`. With `calls=False` it promises to make no calls,
+    and calls that wait for it never have to give way."""
     if method is not None:
         return Operation(method, calls)
     return lambda method: Operation(method, calls)
 
 
 class Object:
-    """Base of objects. A pair of operations conflicts unless it is known that it does not: list those that do in
-    `conflicts` (operations named there conflict with each other only where it says so), those that do not in `compatible`."""
+    """Base class of objects. Two operations conflict unless declared otherwise: list those that conflict in `conflicts`
+    (operations named there conflict with each other only where it says so), and those that do not in `compatible`."""
 
     conflicts: ClassVar[Iterable[Pair]] = ()
     compatible: ClassVar[Iterable[Pair]] = ()

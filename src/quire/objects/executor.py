@@ -65,7 +65,7 @@ class Executor:
         self._inbox: deque[Notice] = deque()
 
     def on_notice(self, notice: Notice) -> None:
-        """Handle a notice of the node; the driver calls this with each one."""
+        """Handle a notice of the node. The driver calls this with each one."""
         if self._observe is not None:
             self._observe(notice)
         if not isinstance(notice, Started | Answered | CalleeLost | Orphaned | Ended | StateWanted | StateCame | Returned):
@@ -184,12 +184,12 @@ class Executor:
     # Roots.
 
     def start(self, program: Program, done: Done) -> None:
-        """Run a root concurrently, and call `done` with how it ended."""
+        """Run a root concurrently, and call `done` with its outcome."""
         self._runtime.start(self.run(program), done)
 
     async def run(self, program: Program) -> Any:
-        """Run a tree of calls from its root, and retry it as long as it has to give way to older ones. Returns what the program
-        returns, and raises what it raises, after everything that its calls did, as far as it can be, is undone."""
+        """Run a tree of calls from its root, again whenever it has to give way to an older one. Returns what the program
+        returns. If the program raises, whatever its calls did is undone as far as possible, and the exception is raised."""
         age: Stamp | None = None
         pace: Pace = "parallel"
         for attempt in range(1, self._retries + 1):
@@ -236,7 +236,7 @@ class Executor:
         return ended
 
     async def _take_back(self, undo: Undo, age: Stamp) -> None:
-        """Undo an operation in a root of its own, which holds nothing while it waits; it may have to give way, and is then
+        """Undo an operation in a root of its own, which holds nothing while it waits. It may have to give way, and is then
         retried without limit."""
         for attempt in count(1):
             instance = await self._begin(age, "serial")

@@ -11,7 +11,7 @@ from quire.protocols.objects.declarations import Catalogue, Placed
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """An object of this class at these members; `make` is called at each of them."""
+    """An object of this class at these members; each of them calls `make`."""
 
     kind: type[Object]
     members: tuple[int, ...]
@@ -19,8 +19,8 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def place(kind: type[Object], *members: int, make: Callable[[], Object] | None = None) -> Placement:
-    """Place an object of this class at one member, or replicas of it at several. It is made without arguments, or by `make`,
-    which must make the same everywhere."""
+    """Place an object of this class at one member, or replicas of it at several. It is created without arguments or by
+    `make`, which must create equal objects everywhere."""
     return Placement(kind, members, kind if make is None else make)
 
 
@@ -29,12 +29,12 @@ def catalogue_of(members: int, objects: Mapping[str, Placement]) -> Catalogue:
 
 
 def objects_at(member: int, objects: Mapping[str, Placement]) -> dict[str, Object]:
-    """This member's own copies of the objects that live there."""
+    """This member's own copies of its objects."""
     return {name: each.make() for name, each in objects.items() if member in each.members}
 
 
 def described(objects: Mapping[str, Placement]) -> dict[str, Sequence[object]]:
-    """The objects in a form that all members can compare before they start."""
+    """The objects, in a form that members compare before they start."""
     return {
         name: [each.members, {op: sorted(against) for op, against in each.kind.type.conflicting.items()}]
         for name, each in sorted(objects.items())

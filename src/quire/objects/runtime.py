@@ -18,7 +18,7 @@ class Stopped(QuireError):
 
 
 class Promise(ABC):
-    """A value that will be there later. `await` it; it is completed once, by `keep` or `fail`."""
+    """A value that will be available later. `await` it; `keep` or `fail` completes it, once."""
 
     @abstractmethod
     def keep(self, value: Any) -> None: ...
@@ -33,15 +33,15 @@ class Promise(ABC):
 class Runtime(ABC):
     @abstractmethod
     def now(self) -> int:
-        """The node's time, in nanoseconds."""
+        """The node's time in nanoseconds."""
 
     @abstractmethod
     def perform(self, effects: Effects) -> None:
-        """Carry out what the node returned; notices come back to the executor in order."""
+        """Carry out the node's effects. Notices go back to the executor, in order."""
 
     @abstractmethod
     def soon(self, act: Callable[[], None]) -> None:
-        """Call this after the present input was handled."""
+        """Call this after the current input has been handled."""
 
     @abstractmethod
     def later(self, delay_ns: int, act: Callable[[], None]) -> None: ...
@@ -51,7 +51,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def start(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> Callable[[], None]:
-        """Run a coroutine concurrently. Returns a function that stops it, after which `done` is called with `Stopped`."""
+        """Run a coroutine concurrently. Returns a function that stops it; `done` is then called with `Stopped`."""
 
     @abstractmethod
     def jitter(self) -> float:

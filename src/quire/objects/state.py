@@ -15,7 +15,7 @@ from quire.objects.declare import Object
 
 
 def captured(thing: Object) -> bytes:
-    """Raises BadInput where the state is not plain data."""
+    """The state of an object as bytes. Raises BadInput if it is not plain data."""
     state: Any = thing.__getstate__()
     try:
         data = msgspec.msgpack.encode(state)
@@ -28,7 +28,7 @@ def captured(thing: Object) -> bytes:
 
 
 def restore(thing: Object, data: bytes) -> None:
-    """Give a new object the state that another one had. Raises BadInput where these are not the bytes of a state."""
+    """Give a new object this state. Raises BadInput if these bytes are not the state of one."""
     try:
         state = msgspec.msgpack.decode(data)
         if hasattr(thing, "__setstate__"):

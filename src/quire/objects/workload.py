@@ -46,7 +46,7 @@ class ObjectWorkloadOptions(ObjectOptions, frozen=True, kw_only=True):
 
 
 class Aborted(Exception):
-    """A call of the workload aborts, as it was told to."""
+    """A call of the workload raised this, as planned."""
 
 
 class Counter(Object):
@@ -80,7 +80,7 @@ class Counter(Object):
 
 
 async def run_script(call: Call, script: Script) -> None:
-    """Make the calls of a script at once, and wait for all of them."""
+    """Make all calls of a script at once, and wait for them."""
     for pending in [call.invoke(targets, op, amount, deeper) for targets, op, amount, deeper in script]:
         await pending
     if script and script[-1][2] < 0:
@@ -99,7 +99,7 @@ def placements(members: int, options: ObjectWorkloadOptions) -> dict[str, Placem
 
 
 def random_program(random: Random, options: ObjectWorkloadOptions) -> Program:
-    """A root that makes one call, whose tree is drawn now and is the same whenever the root is tried again."""
+    """A root that makes one call, whose tree is drawn now and stays the same whenever the root is retried."""
     script = [random_call(random, options)]
 
     async def program(call: Call) -> None:
@@ -109,7 +109,7 @@ def random_program(random: Random, options: ObjectWorkloadOptions) -> Program:
 
 
 def random_call(random: Random, options: ObjectWorkloadOptions, depth: int | None = None) -> Script:
-    """Targets, operation, amount, and what the operation does first."""
+    """The targets, the operation, the amount, and what the operation does first."""
     depth = options.depth if depth is None else depth
     count = options.objects + options.replicated
     chosen = sorted(random.sample(range(count), min(count, random.randint(1, options.targets))))

@@ -20,11 +20,11 @@ from quire.replicated.types import resolved, type_variables
 
 
 class Replicated:
-    """Base of objects with a copy at every member.
+    """Base class of objects with a copy at every member.
 
     Annotated names are its fields; each begins with its default, or empty. `@quire.command` and `@quire.query` declare what
     may be called. Names that begin with `_` and are not annotated are local to this process: they are neither replicated nor
-    restored. Give the object to `quire.join` as `state`.
+    restored. Pass the object to `quire.join` as `state`.
     """
 
     _fields: ClassVar[dict[str, Field]] = {}
@@ -76,7 +76,7 @@ class Replicated:
         return self
 
     def __init__(self, **fields: Any) -> None:
-        """Begin with these values instead of the defaults; they must be the same at all members."""
+        """Begin with these values instead of the defaults. They must be equal at all members."""
         for name, value in fields.items():
             if name not in self._fields:
                 raise TypeError(f"{type(self).__name__} has no field {name!r}")
@@ -110,7 +110,7 @@ class Replicated:
 
     def apply(self, payload: bytes, context: Context) -> Any:
         """Execute a command that `encode` made for this class, at any member. Raises what the command raises, and
-        ProtocolViolation where there is no such command."""
+        ProtocolViolation if there is no such command."""
         try:
             call = self._read(payload)
         except msgspec.DecodeError as error:
@@ -128,11 +128,11 @@ class Replicated:
             own["_context"] = None
 
     def member_left(self, member: int) -> None:
-        """Override this to react when a member is gone, at every member and at the same point of the order. It may change the
-        object as a command does."""
+        """Override this to react when a member is gone. It is called at every member, at the same point in the order, and
+        may change the object as a command does."""
 
     def _change(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Let a method change the object; its changes are undone if it raises."""
+        """Run a method that changes the object; if it raises, its changes are undone."""
         ledger, own = self._ledger, vars(self)
         ledger.begin()
         try:
@@ -151,27 +151,27 @@ class Replicated:
         return result
 
     def snapshot(self) -> Iterator[bytes]:
-        """The state as it is now, in chunks, to be read one after the other while commands go on."""
+        """The current state in chunks, which may be read one by one while commands continue."""
         return Snapshot(self._ledger, self._fields, vars(self))
 
     def _restoration(self) -> Restoration:
-        """The receiving side of a snapshot, where chunks come one at a time: `feed` each, then call `_restored`."""
+        """For a snapshot that arrives chunk by chunk: `feed` each of them, then call `_restored`."""
         return Restoration(type(self).__name__, self._fields)
 
     def _restored(self, restoration: Restoration) -> None:
-        """Replace the state by what was fed to this restoration; raises BadInput, without effect, if it is incomplete."""
+        """Replace the state by what was fed to this restoration. Raises BadInput, without effect, if it is incomplete."""
         restoration.finish(lambda name, value: vars(self).__setitem__(name, self._fields[name].hold(value, self._ledger)))
         self._tell_waiters()
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state by the snapshot's; raises BadInput, and changes nothing, if the snapshot is damaged."""
+        """Replace the state by the snapshot's. Raises BadInput, and changes nothing, if the snapshot is damaged."""
         restoration = self._restoration()
         for chunk in chunks:
             restoration.feed(chunk)
         self._restored(restoration)
 
     def digest(self) -> str:
-        """Equal at two members if their copies are: for logs and tests."""
+        """Equal at two members if and only if their copies are, for logs and tests."""
         found = sha256()
         for name, field in self._fields.items():
             found.update(msgspec.msgpack.encode((name, vars(self)[field.name])))
@@ -179,12 +179,12 @@ class Replicated:
 
     @classmethod
     def _declaration(cls) -> str:
-        """Equal at two members if their declarations are."""
+        """Equal at two members if and only if their declarations are."""
         words = [*(field.spelled for field in cls._fields.values()), *(call.spelled for call in cls._commands.values())]
         return f"{cls.__name__}-{sha256('; '.join(words).encode()).hexdigest()[:8]}"
 
     async def changed(self) -> None:
-        """Wait until the next command has been executed here, or a snapshot was restored."""
+        """Wait until the next command is executed here, or a snapshot is restored."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
@@ -202,8 +202,8 @@ class Replicated:
         self._home, self._ledger.shut = home, True
 
     def _release(self, why: Exception) -> None:
-        """The group has ended; waiting calls of `changed` raise `why`. The object keeps its state, and may be given to another
-        group."""
+        """The group has ended; pending calls of `changed` raise `why`. The object keeps its state, and may be given to
+        another group."""
         self._ledger.shut = False
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

@@ -28,7 +28,7 @@ _NEVER_CHANGED = frozenset({int, float, str, bytes, bool, type(None)})
 
 
 class Command(Generic[P, R]):
-    """A method made by `command`. Called on an object in a group, it is executed at every member."""
+    """A method declared with `command`. Called on an object in a group, it is executed at every member."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
         self.method = method
@@ -48,7 +48,8 @@ class Command(Generic[P, R]):
 
 
 class Query(Generic[P, R]):
-    """A method made by `query`. Called on an object in a group, it sees everything that any command did before."""
+    """A method declared with `query`. Called on an object in a group, it sees the effect of every command that completed
+    before."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
         self.method = method
@@ -69,8 +70,8 @@ class Query(Generic[P, R]):
 
 def command(method: Callable[Concatenate[Any, P], R]) -> Command[P, R]:
     """Declare a method as a command: it may change the object, and every member executes it, in the same order. It must do
-    the same everywhere: `self.context.now` instead of a clock, and no randomness, files or awaiting. If it raises, whatever it
-    changed is undone."""
+    the same everywhere: use `self.context.now` instead of a clock, and no randomness, files or `await`. If it raises, its
+    changes are undone."""
     return Command(method)
 
 
@@ -112,7 +113,7 @@ class BoundQuery(Generic[P, R]):
         return self.local(*args, **kwargs)
 
     def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The answer from this member's present state, at once; recent commands of others may be missing."""
+        """The answer from this member's current state, at once; recent commands of others may be missing."""
         ledger = self._object._ledger
         if ledger.notes is not None:
             return self._method(self._object, *args, **kwargs)
@@ -156,7 +157,8 @@ class CommandCall:
         self.copy = result_copier(self.title, resolved(hints.get("return", Any), variables))
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The call as bytes; raises TypeError or BadInput where it is invalid. What can be decoded here can be everywhere."""
+        """The call as bytes. Raises TypeError or BadInput if it is invalid, so that whatever is sent can be decoded
+        everywhere."""
         try:
             call = self.struct(*args, **kwargs)
         except TypeError as error:
@@ -171,12 +173,12 @@ class CommandCall:
         return data
 
     def _by_name(self, text: str) -> str:
-        """An error text with the name of the parameter instead of its number."""
+        """An error message with the name of the parameter instead of its number."""
         return re.sub(r"at `\$\[(\d+)\]", lambda found: f"at `{self.names[int(found[1]) - 1]}", text)
 
 
 def _by_position(method: Callable[..., Any], positional: int, names: Sequence[str]) -> Callable[..., Any]:
-    """The method, to be given all arguments in order, also those that it takes by name only."""
+    """The method, called with all arguments in order, including its keyword-only ones."""
     if positional == len(names):
         return method
 
@@ -187,7 +189,7 @@ def _by_position(method: Callable[..., Any], positional: int, names: Sequence[st
 
 
 def method_hints(title: str, method: Callable[..., Any]) -> dict[str, Any]:
-    """The types that a method declares; raises BadInput where it is no method that can be called by others."""
+    """The types that a method declares. Raises BadInput if others cannot call such a method."""
     if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
         raise BadInput(f"{title} must be a plain method, neither a coroutine nor a generator")
     try:

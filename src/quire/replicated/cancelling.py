@@ -13,7 +13,8 @@ R = TypeVar("R")
 
 
 async def taken_or_given_back(call: asyncio.Future[R], give_back: Callable[[R], object]) -> R:
-    """What the command returns; if this is cancelled first, the command is executed nevertheless, and its result given back."""
+    """What the command returns. If this is cancelled first, the command is executed nevertheless, and its result is given
+    back."""
     try:
         return await asyncio.shield(call)
     except asyncio.CancelledError:

@@ -25,17 +25,17 @@ class ReplicatedDict(TypedByArguments, Replicated, Generic[K, V]):
 
     @command
     def set(self, key: K, value: V) -> None:
-        """Map the key to the value."""
+        """Set the value of the key."""
         self.entries[key] = value
 
     @command
     def setdefault(self, key: K, value: V) -> V:
-        """Map the key to the value if it has none; returns the one that it has then."""
+        """Set the value of the key if it has none; returns its value after that."""
         return self.entries.setdefault(key, value)
 
     @command
     def replace(self, key: K, expected: V | None, value: V) -> bool:
-        """Map the key to the value if it has the expected one, or if None is expected and it has none; returns whether."""
+        """Set the value of the key if its current value is the expected one (None: if it has none); returns whether it did."""
         if self.entries.get(key) != expected:
             return False
         self.entries[key] = value
@@ -48,12 +48,12 @@ class ReplicatedDict(TypedByArguments, Replicated, Generic[K, V]):
 
     @command
     def pop(self, key: K) -> V:
-        """Remove the key; returns its value. Raises KeyError where there is none."""
+        """Remove the key and return its value. Raises KeyError if it is missing."""
         return self.entries.pop(key)
 
     @command
     def discard(self, key: K) -> bool:
-        """Remove the key if it is there; returns whether it was."""
+        """Remove the key if it is present; returns whether it was."""
         if key not in self.entries:
             return False
         del self.entries[key]
@@ -77,24 +77,24 @@ class ReplicatedDict(TypedByArguments, Replicated, Generic[K, V]):
 
     @query
     def items(self) -> dict[K, V]:
-        """A copy of all."""
+        """A copy of all entries."""
         return self.entries
 
 
 class ReplicatedCounter(Replicated):
-    """A number that all members count up and down. Each call of `add` returns a different total."""
+    """A number that all members increase and decrease. Each call of `add` returns a different total."""
 
     total: int = 0
 
     @command
     def add(self, amount: int = 1) -> int:
-        """Add so much; returns the total then. Raises OverflowError beyond 64 bits."""
+        """Add this amount and return the new total. Raises OverflowError beyond 64 bits."""
         self.total += amount
         return self.total
 
     @command
     def reset(self, total: int = 0) -> int:
-        """Set the total; returns what it was before."""
+        """Set the total; returns the previous one."""
         before, self.total = self.total, total
         return before
 
@@ -104,7 +104,7 @@ class ReplicatedCounter(Replicated):
 
 
 class ReplicatedQueue(TypedByArguments, Replicated, Generic[T]):
-    """A queue that all members put items into; each item goes to one taker.
+    """A queue into which all members put items; each item goes to one taker.
 
     An item leaves the queue when it is taken: if the taker's process ends at that moment, the item is lost.
     """
@@ -125,14 +125,14 @@ class ReplicatedQueue(TypedByArguments, Replicated, Generic[T]):
 
     @command
     def put_first(self, items: list[T]) -> None:
-        """Add items at the front, so that the first of them is taken next."""
+        """Add items at the front; the first of them is taken next."""
         for item in reversed(items):
             self.first -= 1
             self.waiting[self.first] = item
 
     @command
     def take(self, most: int = 1) -> list[T]:
-        """Take the oldest items, at most so many, and none if there are none."""
+        """Take the oldest items, at most this many; none if the queue is empty."""
         taken: list[T] = []
         while self.waiting and len(taken) < most:
             taken.append(self.waiting.pop(self.first))
@@ -144,8 +144,7 @@ class ReplicatedQueue(TypedByArguments, Replicated, Generic[T]):
         return len(self.waiting)
 
     async def get(self) -> T:
-        """Take the oldest item; waits until there is one. If this is cancelled, what it was about to get goes back to the
-        front."""
+        """Take the oldest item, waiting until there is one. If this is cancelled, the item goes back to the front."""
         while True:
             # Other callers in this process are about to take some of these items.
             if len(self.waiting) <= self._asking:

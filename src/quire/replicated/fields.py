@@ -21,7 +21,7 @@ Container = TrackedDict | TrackedList
 
 
 class Field:
-    """A field that is held as it is, because its values are immutable."""
+    """A field whose values are immutable, so that they need no tracking."""
 
     def __init__(self, name: str, title: str, hint: Any, info: inspect.Type) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Field:
 
 
 class CopiedField(Field):
-    """A field with mutable values. It is a descriptor of the class, to notice when a command reads the value."""
+    """A field with mutable values: a descriptor of the class, which notices when a command reads the value."""
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
@@ -86,7 +86,7 @@ def _entry_hints(hint: Any) -> tuple[Any, Any]:
 
 
 def read_field(owner: str, name: str, hint: Any, default: Any) -> Field:
-    """The field of this name as it is declared, with this default if there is one; raises BadInput in one sentence."""
+    """The declared field of this name, with this default if there is one. Raises BadInput with one sentence."""
     title = f"{owner}.{name}"
     info = read_type(hint, title)
     bare = info.type if isinstance(info, inspect.Metadata) else info

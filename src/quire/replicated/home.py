@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class Context(msgspec.Struct, frozen=True):
-    """The context of a command besides its arguments; the same at every replica."""
+    """What a command knows besides its arguments; the same at every replica."""
 
     member: int
     """The caller."""
@@ -27,24 +27,24 @@ class State(Protocol):
     """Replicated state: every member has a copy. All copies begin equal, and apply the same payloads in the same order."""
 
     def apply(self, payload: bytes, context: Context) -> object:
-        """Apply the payload. The caller gets what its own member's copy returned or raised; if this raises, the state must be
-        as before."""
+        """Apply the payload. The caller gets what its own member's copy returned or raised; if this raises, it must not have
+        changed the state."""
 
     def snapshot(self) -> bytes | Iterable[bytes]:
-        """The state as it is now. Chunks may be produced lazily, while further payloads are applied."""
+        """The current state. Chunks may be produced lazily, while further payloads are applied."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state by a snapshot's; raises BadInput, and changes nothing, if the snapshot is damaged."""
+        """Replace the state by the snapshot's. Raises BadInput, and changes nothing, if the snapshot is damaged."""
 
 
 class Home(Protocol):
-    """The group, as one replicated object sees it."""
+    """The group, as seen by a replicated object."""
 
     def submit(self, body: bytes, finish: Callable[[Any], R]) -> asyncio.Future[R]:
-        """Have every member apply this; the future holds `finish` of what was returned here."""
+        """Have every member apply this. The future gets `finish` of what was returned here."""
 
     def now(self) -> float:
-        """Seconds since 1970, of the clock by which commands of this member are stamped."""
+        """Seconds since 1970, by the clock with which commands of this member are stamped."""
 
     def read_barrier(self) -> Awaitable[None]:
         """Returns when everything that was applied anywhere before this call is applied here."""

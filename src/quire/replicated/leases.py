@@ -21,7 +21,8 @@ from quire.replicated.cancelling import taken_or_given_back
 
 
 class LeaseLost(QuireError):
-    """A lock was not renewed in time, or taken by another, while it was held: its holder may not have been the only one."""
+    """While a lock was held, it was not renewed in time, or was taken by another member: its holder may not have been the
+    only one."""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ class Lock(Replicated):
 
     @command
     def acquire(self, seconds: float) -> Lease | None:
-        """Hold the lock for so long, if nobody does; returns the lease, or None."""
+        """Take the lock for this long if nobody holds it; returns the lease, or None."""
         check_duration(seconds)
         now = self.context.now
         if self.lease is not None and now < self.lease.until:
@@ -53,7 +54,7 @@ class Lock(Replicated):
 
     @command
     def renew(self, token: int, seconds: float) -> Lease | None:
-        """Hold it for so long from now; returns the new lease, or None if the one with this token has ended."""
+        """Hold it for this long from now on; returns the new lease, or None if the one with this token has ended."""
         check_duration(seconds)
         now = self.context.now
         if self.lease is None or self.lease.token != token or now >= self.lease.until:
@@ -63,7 +64,7 @@ class Lock(Replicated):
 
     @command
     def release(self, token: int) -> bool:
-        """Hold it no more; returns whether the lease with this token was the current one."""
+        """Release it; returns whether the lease with this token was the current one."""
         if self.lease is None or self.lease.token != token:
             return False
         self.lease = None
@@ -71,7 +72,7 @@ class Lock(Replicated):
 
     @query
     def holder(self) -> Lease | None:
-        """The latest lease, which may have expired, unless it was released."""
+        """The latest lease that was not released. It may have expired."""
         return self.lease
 
     def member_left(self, member: int) -> None:
@@ -80,8 +81,8 @@ class Lock(Replicated):
 
     @asynccontextmanager
     async def hold(self, seconds: float = 10.0) -> AsyncIterator[Lease]:
-        """Wait for the lock, hold it in the block, and renew it every third of `seconds`. If it cannot be renewed in time, the
-        block is cancelled and LeaseLost is raised."""
+        """Wait for the lock, hold it in the block, and renew it every third of `seconds`. If it cannot be renewed in time,
+        the block is cancelled and LeaseLost is raised."""
         lease = await self._wait_for_it(seconds)
         body = asyncio.current_task()
         assert body is not None
@@ -122,7 +123,7 @@ class Lock(Replicated):
             await self._ended()
 
     async def _ended(self) -> None:
-        """Wait until the lease that is known here seems to have ended."""
+        """Wait until the known lease seems to have ended."""
         seen = self.lease
         while self.lease is not None and seen is not None and self.lease.token == seen.token:
             left_s = self.lease.until - self._now()
@@ -140,8 +141,8 @@ class Election(Lock):
     """Leader election: the member that holds the lease leads."""
 
     def lead(self, seconds: float = 5.0) -> AbstractAsyncContextManager[Lease]:
-        """Stand for election, and lead in the block once this member is elected: `async with election.lead() as lease`. The
-        lease is renewed; if it cannot be in time, the block is cancelled and LeaseLost is raised."""
+        """Stand for election, and lead in the block once elected: `async with election.lead() as lease`. The lease is
+        renewed; if that fails, the block is cancelled and LeaseLost is raised."""
         return self.hold(seconds)
 
     async def changes(self) -> AsyncIterator[Lease | None]:

@@ -11,7 +11,7 @@ from quire.model.payloads import as_bytes
 
 
 class Codec(NamedTuple):
-    """`encode` must give the same bytes for equal values: the bytes are compared when a transaction is retried."""
+    """`encode` must return the same bytes for equal values: they are compared when a transaction is retried."""
 
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]

@@ -45,12 +45,12 @@ def entry(record: Record) -> Entry:
 
 
 def checkpoint(state: Durable) -> tuple[list[Entry], Iterator[bytes]]:
-    """The records with which a journal starts afresh, and the state in chunks, which may be taken while the state changes."""
+    """The records with which a new journal begins, and the state in chunks, which may be read while the state changes."""
     return [entry(records.Began(state.incarnation))], (_framed(piece) for piece in PieceReader(state))
 
 
 def read_state(found: Recovered, holds: Holds) -> Durable | None:
-    """The durable state of a replica when its process ended; None: it never began to take part."""
+    """The durable state of a replica when its process ended; None if it never began to take part."""
     return restored(_read(found), holds)
 
 

@@ -20,7 +20,7 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=600_000)]
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options, which are the same for all processes of one store."""
+    """The options of a store; the same for all its processes."""
 
     replication: Literal["all", "majority"] = "majority"
     copies: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
@@ -34,7 +34,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placement(replicas: int, options: StoreOptions) -> Placement:
-    """The placement of keys at replicas; raises BadInput where the options contradict each other."""
+    """The placement of keys at replicas. Raises BadInput if the options contradict each other."""
     if options.order == "stable" and options.replication == "majority":
         raise BadInput("transactions can wait for stable requests only where all replicas must agree; choose replication=all")
     return Placement(replicas, options.copies or None)

@@ -12,7 +12,7 @@ from quire.trace.log import Address
 
 
 def record(recorder: EventRecorder, notice: Notice) -> None:
-    """Record a notice of a node, if it belongs in a trace."""
+    """Record a notice of a node if it belongs in a trace."""
     if isinstance(notice, Traced):
         address = Address(dests=notice.dests, object=notice.key, op=notice.op, txn=str(notice.t))
         if notice.kind == "view":

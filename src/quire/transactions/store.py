@@ -42,7 +42,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct):
-    """How many transactions of a store's client ended in which way so far."""
+    """How many transactions of a store's client have ended in which way so far."""
 
     committed: int = 0
     aborted: int = 0
@@ -51,7 +51,7 @@ class Counts(msgspec.Struct):
 
 
 class Store:
-    """A client of replicated keys. One may have any number of transactions at a time."""
+    """A client of replicated keys. It may have any number of transactions at a time."""
 
     def __init__(
         self,
@@ -77,21 +77,20 @@ class Store:
         """Why no request is answered any more."""
 
     def transaction(self, *, timeout_s: float | None = None) -> Transaction:
-        """To be used in `async with`, whose end commits, unless by an exception, which aborts.
+        """A transaction for `async with`: the end of the block commits it, an exception aborts it.
 
-        `timeout_s` is for the block as a whole; if not given, each call in it may take as long as any call of the store.
-        Raises NoQuorum where too few replicas answer in time; OutcomeUnknown where that happens at the commit; and an error
-        that is `retryable` where what was read has changed meanwhile: the block may then be run again, which is what `run`
-        does.
+        `timeout_s` applies to the whole block; without it, each call may take as long as any call of the store. Raises
+        NoQuorum if too few replicas answer in time; OutcomeUnknown if that happens at the commit; and a `retryable` error if
+        what was read has changed: the block may then be run again, which is what `run` does.
         """
         return Transaction(self, None if timeout_s is None else self.until_ns(timeout_s))
 
     async def run(self, program: Callable[[Transaction], Awaitable[Result]], *, timeout_s: float | None = None) -> Result:
-        """The result of a program that is called with a transaction, and again with another as often as it takes.
+        """Call a program with a transaction, again with a new one as often as necessary, and return its result.
 
-        `timeout_s` is for everything together; if not given, each call of the program may take as long as any call of the
-        store. Raises RetryLimit after too many tries, NoQuorum and OutcomeUnknown as `transaction`, and whatever the program
-        raises.
+        `timeout_s` applies to everything together; without it, each call of the program may take as long as any call of the
+        store. Raises RetryLimit after too many tries, NoQuorum and OutcomeUnknown like `transaction`, and whatever the
+        program raises.
         """
         until_ns = None if timeout_s is None else self.until_ns(timeout_s)
         transaction = Transaction(self, until_ns, comes_again=True)
@@ -131,19 +130,19 @@ class Store:
             promise.keep(value)
 
     def give_up(self, error: BaseException) -> None:
-        """No request, present or later, will be answered any more: all raise this error."""
+        """No request, current or later, will be answered: all raise this error."""
         self._over = error
         while self._open:
             self._open.popitem()[1].fail(error)
 
     def aborted(self, why: BaseException | None) -> None:
-        """A transaction ended without effect."""
+        """A transaction has ended without effect."""
         self.counts.aborted += 1
         name = type(why).__name__
         self.reasons[name] = self.reasons.get(name, 0) + 1
 
     async def withdraw(self, t: Timestamp, *, again: bool = False) -> None:
-        """End a transaction without effect. If no request is answered any more this raises nothing: the transaction has no
+        """End a transaction without effect. If requests are no longer answered, this raises nothing: the transaction has no
         effect anyway, and the error that made the caller give up is more useful."""
         try:
             await self.ask(Finish(t, False, again=again))
@@ -160,14 +159,14 @@ class Store:
         return await promise
 
     def until_ns(self, timeout_s: float | None) -> int:
-        """The deadline of a call that begins now and may take so long, or the default time."""
+        """The deadline of a call that begins now and may take this long, or the default time."""
         seconds = self.timeout_s if timeout_s is None else timeout_s
         if not seconds > 0:
             raise BadInput(f"timeout_s must be more than 0 seconds, not {seconds}")
         return self.runtime.now() + int(seconds * 1_000_000_000)
 
     def pause_ns(self, tries: int) -> int:
-        """How long to wait before one more try, after so many."""
+        """How long to wait before the next try, after this many."""
         if not tries:
             return 0
         longest = min(self.retries.pause_ns << min(tries - 1, 30), self.retries.pause_ns_max)
@@ -175,8 +174,8 @@ class Store:
 
 
 class Transaction:
-    """One transaction, under as many timestamps as it takes. `refused`: the refused one that it replaces, after so many tries.
-    `comes_again`: whether the caller retries it where that may help."""
+    """One transaction, under as many timestamps as it takes. `refused`: the refused transaction that it replaces, after this
+    many tries. `comes_again`: whether the caller retries it if that may help."""
 
     def __init__(
         self,
@@ -201,7 +200,7 @@ class Transaction:
 
     @property
     def t(self) -> Timestamp:
-        """The timestamp under which it runs now."""
+        """Its current timestamp."""
         assert self._t is not None, "a transaction begins with `async with`"
         return self._t
 
@@ -222,20 +221,20 @@ class Transaction:
             await self._store.withdraw(self.t, again=again)
 
     async def read(self, key: str, *, timeout_s: float | None = None) -> Any:
-        """The value of a key; None if there is no such key."""
+        """The value of a key; None if the key does not exist."""
         value: Value = await self._persist(lambda until_ns: self._store.ask(Get(self.t, key, until_ns)), timeout_s)
         self._did.append((key, value, False))
         return None if value is None else self._store.codec.decode(value)
 
     async def write(self, key: str, value: Any, *, timeout_s: float | None = None) -> None:
-        """Give a key a value, and create it if need be. Others see it when the transaction has committed.
+        """Set the value of a key, creating it if necessary. Others see it when the transaction is committed.
 
-        Raises BadInput where the codec does not make bytes of it, and TooLarge where a transaction would write too much.
+        Raises BadInput if the codec does not return bytes, and TooLarge if the transaction would write too much.
         """
         await self._put(key, as_bytes(self._store.codec.encode(value), "an encoded value"), timeout_s)
 
     async def delete(self, key: str, *, timeout_s: float | None = None) -> None:
-        """Remove a key; reads find nothing there from then on."""
+        """Delete a key: reads find nothing there from then on."""
         await self._put(key, None, timeout_s)
 
     async def commit(self, *, timeout_s: float | None = None) -> None:
@@ -259,7 +258,7 @@ class Transaction:
         self.tries += 1
 
     async def _persist(self, ask: Callable[[int], Awaitable[Any]], timeout_s: float | None) -> Any:
-        """Ask until it succeeds, under younger and younger timestamps, or the time is up."""
+        """Ask until it succeeds, under ever younger timestamps, or until the time is up."""
         until_ns = self._store.until_ns(timeout_s)
         until_ns = until_ns if self._until_ns is None else min(until_ns, self._until_ns)
         again = False
@@ -279,7 +278,7 @@ class Transaction:
                 again = True
 
     async def _repeat(self, until_ns: int) -> None:
-        """Start again under a new timestamp, and repeat the reads and writes so far."""
+        """Start again under a new timestamp, and repeat all reads and writes so far."""
         await self._begin()
         for key, value, written in self._did:
             if written:

@@ -15,7 +15,7 @@ Few = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class TransactionWorkloadOptions(StoreOptions, frozen=True, kw_only=True):
-    """Members are the replicas; their clients are processes of their own."""
+    """Members are the replicas; their clients are separate processes."""
 
     clients: Few = 3
     keys: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 10
@@ -28,7 +28,7 @@ class TransactionWorkloadOptions(StoreOptions, frozen=True, kw_only=True):
 
 
 def random_program(random: Random, options: TransactionWorkloadOptions, size: int) -> Callable[[Transaction], Awaitable[None]]:
-    """What one transaction does, drawn now, and the same whenever it is tried again."""
+    """What one transaction does: drawn now, and the same whenever it is retried."""
     steps = [(random.random() * 100 < options.writes, f"k{random.randrange(options.keys)}") for _ in range(options.operations)]
     value = random.randbytes(size)
 

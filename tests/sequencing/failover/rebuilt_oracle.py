@@ -1,4 +1,4 @@
-"""What must be true of a service without backups when it has come to rest: as of any, but for groups that are lost."""
+"""What must be true of a service that may lose groups when it has come to rest: as of any, but for groups that are lost."""
 
 from __future__ import annotations
 

@@ -48,24 +48,24 @@ class Coordinated(Generic[T]):
         self.early += [{} for _ in range(more)]
 
     def next_serial(self) -> int:
-        """Take one message; returns its position in the order in which the coordinator takes them."""
+        """Accept one message; returns its position in the coordinator's order."""
         self.serial += 1
         return self.serial - 1
 
     def number(self, slot: int) -> int:
-        """The number of the next packet on the link to this member, which is hereby used."""
+        """Use up and return the number of the next packet on the link to this member."""
         self.sent[slot] += 1
         return self.sent[slot] - 1
 
     def gap(self) -> tuple[int, int] | None:
-        """The member and the number of a packet that others wait for here."""
+        """The member and the number of a missing packet for which others are held back here."""
         return next(((slot, self.taken[slot]) for slot, waiting in enumerate(self.early) if waiting), None)
 
     def is_new(self, slot: int, number: int) -> bool:
         return number >= self.taken[slot] and number not in self.early[slot]
 
     def receive(self, slot: int, number: int, item: T) -> list[T]:
-        """Take what came from this member; returns what follows in the order sent, none or several."""
+        """Accept a packet from this member; returns what can be processed now in the order sent: none, one or several."""
         if not self.is_new(slot, number):
             return []
         waiting = self.early[slot]

@@ -43,7 +43,7 @@ def size_bytes(tag: Tag) -> int:
 
 
 def write_smallest(number: int, width: int, matrix: Sequence[int], entries: Sequence[Entry]) -> tuple[int, Tag]:
-    """The encoding with the fewest bytes, and the tag in it. `entries` are in the order of the matrix."""
+    """The shortest encoding, and the tag in it. `entries` are in the order of the matrix."""
     options = (
         (DENSE, tuple(matrix)),
         (CHANGES, write_changes(number, entries)),
@@ -53,7 +53,7 @@ def write_smallest(number: int, width: int, matrix: Sequence[int], entries: Sequ
 
 
 def width_of(encoding: int, tag: Tag) -> int:
-    """How many members the tag speaks of."""
+    """How many members the tag covers."""
     if encoding == DENSE:
         return isqrt(len(tag))
     if encoding == CHANGES:
@@ -62,7 +62,7 @@ def width_of(encoding: int, tag: Tag) -> int:
 
 
 def is_sound(encoding: int, tag: Tag, width_max: int) -> bool:
-    """Whether this can be read at all: to be asked of whatever comes from a peer."""
+    """Whether the tag can be decoded. To be checked for everything that a peer sends."""
     if not tag or min(tag) < 0:
         return False
     if encoding == DENSE:
@@ -82,12 +82,12 @@ def is_sound(encoding: int, tag: Tag, width_max: int) -> bool:
 
 
 def number_in(encoding: int, tag: Tag, sender: int, receiver: int) -> int:
-    """The number of the message among those of its sender to its receiver, from 0."""
+    """The message's number among those from its sender to its receiver, from 0."""
     return tag[sender * isqrt(len(tag)) + receiver] - 1 if encoding == DENSE else tag[0]
 
 
 def column_in(encoding: int, tag: Tag, receiver: int) -> Iterator[tuple[int, int]]:
-    """Senders, and how many messages to the receiver each had sent."""
+    """For each sender, how many messages it had sent to the receiver."""
     if encoding == DENSE:
         width = isqrt(len(tag))
         return enumerate(tag[receiver::width] if receiver < width else ())
@@ -95,7 +95,7 @@ def column_in(encoding: int, tag: Tag, receiver: int) -> Iterator[tuple[int, int
 
 
 def entries_in(encoding: int, tag: Tag) -> Iterator[Entry]:
-    """Every entry that the tag carries."""
+    """All entries in the tag."""
     if encoding == DENSE:
         width = isqrt(len(tag))
         return ((*divmod(index, width), value) for index, value in enumerate(tag) if value)
@@ -115,5 +115,5 @@ def _bitmap_entries(tag: Tag) -> Iterator[Entry]:
 
 
 def entry_count(encoding: int, tag: Tag) -> int:
-    """How many numbers of messages the tag holds: what the paper counts as the cost of a header."""
+    """How many message numbers the tag contains: the cost of a header, as the paper counts it."""
     return len(tag) if encoding == DENSE else 1 + sum(1 for _ in entries_in(encoding, tag))

@@ -18,7 +18,7 @@ class DuplicateSite(InvalidHierarchy):
 
 
 class NotInCluster(InvalidHierarchy):
-    """A site is not in the cluster in which it has to be."""
+    """A site is not in the cluster in which it must be."""
 
     def __init__(self, site: int, cluster: int) -> None:
         super().__init__(f"site {site} is not a member of cluster {cluster}; choose one of its members")
@@ -27,7 +27,7 @@ class NotInCluster(InvalidHierarchy):
 
 
 class UnknownSite(BadInput):
-    """Nothing can be sent to a site that is not in the hierarchy, or no longer."""
+    """The site is not in the hierarchy, or no longer in it, so nothing can be sent to it."""
 
     def __init__(self, site: int) -> None:
         super().__init__(f"there is no site {site} in the hierarchy; send to one that has joined and not left")
@@ -35,11 +35,11 @@ class UnknownSite(BadInput):
 
 
 class UnknownDestination(UnknownSite):
-    """A message is addressed to a member that is not in the hierarchy, or no longer."""
+    """A message is addressed to a member that is not in the hierarchy, or no longer in it."""
 
 
 class ChangeUnderWay(BadInput):
-    """Membership changes one step at a time."""
+    """Another change of membership is in progress; there is one at a time."""
 
 
 class StaleIncarnation(ProtocolViolation):
@@ -47,7 +47,7 @@ class StaleIncarnation(ProtocolViolation):
 
 
 class BufferOverflow(HoldBackFull):
-    """A site holds back as much as it may, of what one cluster cannot deliver yet."""
+    """A site already holds back as many messages of a cluster as it may."""
 
     def __init__(self, site: int, cluster: int, sender: int, held: int) -> None:
         super().__init__(f"site {site} holds back {held} messages and has no room for one of {sender} in cluster {cluster}")
@@ -56,7 +56,7 @@ class BufferOverflow(HoldBackFull):
 
 
 class GapTimeout(QuireError):
-    """Something is held back for a packet that has not come in all the time that its driver would wait."""
+    """Messages are held back for a packet that did not arrive before the driver's deadline."""
 
     def __init__(self, site: int, cluster: int, sender: int, number: int) -> None:
         super().__init__(

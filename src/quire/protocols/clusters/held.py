@@ -14,7 +14,7 @@ from quire.protocols.contract import Waiting
 
 
 class Arrival(NamedTuple):
-    """A letter that arrived at this site in order, its destinations, and the cluster through which it came."""
+    """A letter that arrived at this site in order, with its destinations and the cluster through which it came."""
 
     letter: Letter
     dests: Sites
@@ -43,5 +43,5 @@ def held_in(cluster: Cluster, ordering: Ordering, members: int) -> Iterator[Wait
 
 
 def shown(letter: Letter) -> Run:
-    """What is held back, as a run; a note counts as one message."""
+    """A letter that is held back, as a run; a note counts as one message."""
     return letter.run if letter.run.count else Run(letter.run.origin, 0, 1)

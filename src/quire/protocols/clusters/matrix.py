@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Early(NamedTuple, Generic[T]):
-    """What is held back: how its matrix is written, the matrix, and what travelled with it."""
+    """A message that is held back: the encoding of its matrix, the matrix, and its contents."""
 
     encoding: int
     tag: Tag
@@ -44,7 +44,7 @@ class Early(NamedTuple, Generic[T]):
 
 
 class Stamped(NamedTuple):
-    """The members for whom a message is stamped with this tag."""
+    """The members for which a message carries this tag."""
 
     slots: tuple[int, ...]
     encoding: int
@@ -52,7 +52,7 @@ class Stamped(NamedTuple):
 
 
 class Matrix(Generic[T]):
-    """One member's half, in a cluster of `size` members who are known by their slots."""
+    """One member's matrix, in a cluster of `size` members, which are identified by their slots."""
 
     def __init__(self, me: int, size: int, encoding: str = DENSE) -> None:
         self.me = me
@@ -70,7 +70,7 @@ class Matrix(Generic[T]):
         """Per sender, what is held back, by number."""
 
     def grow(self, size: int) -> None:
-        """Make room for members with slots up to `size`; nothing is known of them yet."""
+        """Make room for members with slots up to `size`, about which nothing is known yet."""
         more = size - self.size
         if more <= 0:
             return
@@ -82,9 +82,9 @@ class Matrix(Generic[T]):
         self.size = size
 
     def stamp(self, slots: Sequence[int]) -> list[Stamped]:
-        """Count a message to each of these members as sent, all at once; returns what each copy must carry.
+        """Count a message to all of these members as sent, in one step; returns what each copy must carry.
 
-        A copy for this member itself is delivered by that, and none is returned for it.
+        A copy for this member itself is delivered at once, and not returned.
         """
         row = self.me * self.size
         numbers = [self.sent[row + slot] for slot in slots]
@@ -113,7 +113,7 @@ class Matrix(Generic[T]):
         return Stamped((slot,), *tags.write_smallest(number, self.size, self.sent, entries))
 
     def is_possible(self, sender: int, encoding: int, tag: Tag, width_max: int) -> bool:
-        """Whether a correct member could have sent this: to be asked of whatever comes from a peer."""
+        """Whether a correct member can have sent this. To be checked for everything that a peer sends."""
         if sender == self.me or not tags.is_sound(encoding, tag, width_max):
             return False
         if encoding == tags.DENSE:
@@ -135,7 +135,7 @@ class Matrix(Generic[T]):
         return number >= self.delivered[sender] and number not in self.early[sender]
 
     def may_deliver(self, sender: int, encoding: int, tag: Tag) -> bool:
-        """Whether everything that was sent to this member before the message has been delivered here."""
+        """Whether everything that was sent to this member before the message is delivered here."""
         if tags.number_in(encoding, tag, sender, self.me) != self.delivered[sender]:
             return False
         if encoding == tags.DENSE and len(tag) == len(self.sent):
@@ -148,7 +148,7 @@ class Matrix(Generic[T]):
         )
 
     def receive(self, sender: int, encoding: int, tag: Tag, item: T) -> list[T]:
-        """Take what came; returns what can be delivered now, in causal order."""
+        """Accept a message; returns what can be delivered now, in causal order."""
         self.grow(tags.width_of(encoding, tag))
         if not self.is_new(sender, encoding, tag):
             return []
@@ -160,7 +160,7 @@ class Matrix(Generic[T]):
         return [item, *self._release()]
 
     def _release(self) -> list[T]:
-        """Deliver what is held back no longer, until nothing more moves."""
+        """Deliver messages that are held back, until no more can be delivered."""
         released: list[T] = []
         moved = True
         while moved:
@@ -175,7 +175,7 @@ class Matrix(Generic[T]):
         return released
 
     def _merge(self, sender: int, early: Early[T]) -> None:
-        """The message is delivered: know what its sender knew."""
+        """The message is delivered: this member now knows what its sender knew."""
         self.delivered[sender] += 1
         own = sender * self.size + self.me
         if self.encoding == DENSE and len(early.tag) == len(self.sent):
@@ -193,7 +193,7 @@ class Matrix(Generic[T]):
                 self.changed[index] = self.clock
 
     def gap(self) -> tuple[int, int] | None:
-        """The member and the number of a packet that others wait for here."""
+        """The member and the number of a missing packet for which others are held back here."""
         for sender, waiting in enumerate(self.early):
             for early in waiting.values():
                 missing = self.waited_for(sender, early)[0]
@@ -201,7 +201,7 @@ class Matrix(Generic[T]):
         return None
 
     def waited_for(self, sender: int, early: Early[T]) -> tuple[int, ...]:
-        """The members of whom an earlier message is missing, so that this one is held back."""
+        """The members from which an earlier message is missing, so that this one is held back."""
         late = {
             other
             for other, count in tags.column_in(early.encoding, early.tag, self.me)

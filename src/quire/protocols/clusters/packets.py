@@ -25,7 +25,7 @@ NO_RUN = Run(0, 0, 0)
 
 
 class Letter(msgspec.Struct, frozen=True):
-    """A message of a site: a run, or else a note."""
+    """A message from one site to others: either a run or a note."""
 
     source: int
     run: Run = NO_RUN
@@ -33,12 +33,13 @@ class Letter(msgspec.Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """How much of a buffer it takes, in messages."""
+        """How much buffer space it takes, in messages."""
         return self.run.count or 1
 
 
 class Carrier(Packet, frozen=True):
-    """A letter on a hop through a cluster; `slot`: that of its sender there; `life`: the receiver's incarnation it is for."""
+    """A letter on a hop through a cluster. `slot`: its sender's there; `life`: the incarnation of the receiver that it is
+    for."""
 
     cluster: int
     slot: int
@@ -57,7 +58,7 @@ class Carrier(Packet, frozen=True):
 
 
 class Tagged(Carrier, frozen=True, tag=1):
-    """From member to member, with its sender's matrix clock."""
+    """From member to member, with the sender's matrix clock."""
 
     name: ClassVar[str] = "MATRIX"
 
@@ -66,12 +67,12 @@ class Tagged(Carrier, frozen=True, tag=1):
 
     @property
     def entries(self) -> int:
-        """How many entries of the matrix travel: the paper's cost of a header."""
+        """How many entries of the matrix are sent: the cost of a header, as the paper counts it."""
         return entry_count(self.encoding, self.tag)
 
 
 class Up(Carrier, frozen=True, tag=2):
-    """From a member to the coordinator; `number` is that of the packet on this link."""
+    """From a member to the coordinator. `number`: the packet's position on this link."""
 
     name: ClassVar[str] = "UP"
 
@@ -79,7 +80,7 @@ class Up(Carrier, frozen=True, tag=2):
 
 
 class Down(Carrier, frozen=True, tag=3):
-    """From the coordinator to a member; `serial` is the letter's position in the coordinator's order."""
+    """From the coordinator to a member. `serial`: the letter's position in the coordinator's order."""
 
     name: ClassVar[str] = "DOWN"
 

@@ -33,7 +33,7 @@ APPLICATION = -1
 
 
 class Site(Protocol):
-    """One site of a tree of clusters. Sites are numbered like members, until one comes back under a new number."""
+    """One site of a tree of clusters. Sites have the numbers of their members, until one comes back under a new number."""
 
     promises = RELIABLE | {Guarantee.CAUSAL, Guarantee.FIFO}
     links = Links.RELIABLE
@@ -63,7 +63,7 @@ class Site(Protocol):
         self._enter_clusters()
 
     def _enter_clusters(self) -> None:
-        """Have an ordering for each cluster in which this site is, and for no other."""
+        """Keep an ordering for each cluster in which this site is, and for no other."""
         present = self.routes.homes.get(self.site, ())
         for number in present:
             cluster = self.routes.clusters[number]
@@ -80,7 +80,7 @@ class Site(Protocol):
             del self.orderings[number]
 
     def audience(self) -> tuple[int, ...]:
-        """The members that `submit` sends to now."""
+        """The members to which `submit` sends now."""
         return tuple(site % self.members for site in self.routes.everyone)
 
     def expects(self, packet: Packet) -> bool:
@@ -107,7 +107,7 @@ class Site(Protocol):
         return self.routes.role(self.site)
 
     def gap(self) -> GapTimeout | None:
-        """The first packet that something held back here waits for."""
+        """The first missing packet for which something is held back here."""
         for number, ordering in self.orderings.items():
             missing = ordering.gap()
             if missing is not None:
@@ -124,7 +124,7 @@ class Site(Protocol):
         return effects
 
     def send(self, run: Run, to: tuple[int, ...]) -> Effects:
-        """Send a run to these members; raises UnknownDestination if one of them is not in the hierarchy."""
+        """Send a run to these members. Raises UnknownDestination if one of them is not in the hierarchy."""
         if not to or len(set(to)) != len(to):
             raise BadInput("name at least one destination, and none twice")
         return self._post(run, tuple(map(self._destination, to)))
@@ -136,7 +136,7 @@ class Site(Protocol):
             raise UnknownDestination(error.site) from None
 
     def site_of(self, member: int) -> int:
-        """The site as which this member is in the hierarchy now; raises UnknownSite."""
+        """The current site of this member in the hierarchy. Raises UnknownSite."""
         if member not in self.routes.homes:
             raise UnknownSite(member)
         return member
@@ -177,11 +177,11 @@ class Site(Protocol):
         raise ProtocolViolation(source, f"a packet is for incarnation {packet.life} of member {self.me}")
 
     def _unplaced(self, source: int, packet: Carrier) -> Effects:
-        """A packet for a cluster, or of a member of it, that is not known here."""
+        """A packet for a cluster, or from a member of it, that is not known here."""
         raise ProtocolViolation(source, f"cluster {packet.cluster} is not here, or has no slot {packet.slot}")
 
     def _check(self, source: int, packet: Carrier) -> None:
-        """Raise ProtocolViolation if no correct site would have sent such a letter on this hop."""
+        """Raise ProtocolViolation if no correct site can have sent such a letter on this hop."""
         cluster = self.routes.clusters[packet.cluster]
         if packet.note:
             self._check_note(source, packet)
@@ -246,13 +246,14 @@ class Site(Protocol):
         return effects
 
     def _hold(self, packet: Carrier, letter: Letter) -> None:
-        """Count what will be held back; raises BufferOverflow if there is no room for it."""
+        """Count what will be held back. Raises BufferOverflow if there is no room for it."""
         if self.held + letter.weight > self.held_max:
             raise BufferOverflow(self.site, packet.cluster, packet.slot, self.held)
         self.held += letter.weight
 
     def _freed(self, letter: Letter, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
-        """What was delivered is held back no longer. The first was not: it came just now, or nothing was delivered."""
+        """Release the space of messages that are delivered now. The first took none: it has just arrived, or nothing was
+        delivered."""
         self.held -= sum(arrival.letter.weight for arrival in arrivals[1:])
         assert not arrivals or arrivals[0].letter is letter
         return arrivals
@@ -261,7 +262,7 @@ class Site(Protocol):
         return self._work(self._freed(letter, arrivals)) if arrivals else NOTHING
 
     def _work(self, arrivals: Sequence[Arrival]) -> list[Effect]:
-        """Work off letters in the order in which they came, with all that follows from them at this site."""
+        """Process letters in the order in which they arrived, and everything that follows from them at this site."""
         effects: list[Effect] = []
         queue = deque(arrivals)
         while queue:
@@ -269,7 +270,7 @@ class Site(Protocol):
         return effects
 
     def _relay(self, arrival: Arrival, effects: list[Effect]) -> list[Arrival]:
-        """Hand one letter to the application, if it is for this site, and to the next clusters on its way to others.
+        """Pass one letter to the application, if it is for this site, and to the next clusters on its way to others.
 
         Returns what came back to this site at once, because a cluster delivered to itself.
         """
@@ -292,10 +293,10 @@ class Site(Protocol):
         return Deliver(run, (arrival.serial,) if self.has_keys else None)
 
     def _on_note(self, letter: Letter, effects: list[Effect]) -> None:
-        """A note of another site is for this one."""
+        """A note from another site for this one."""
 
     def _hops(self, dests: Sites, via: int) -> dict[int, dict[int, Sites]]:
-        """Per cluster, the next members and the destinations behind each. What came in does not go back."""
+        """For each cluster, the next members and the destinations behind each. A letter does not go back where it came from."""
         hops: dict[int, dict[int, Sites]] = {}
         if dests == EVERYBODY:
             for number in self.routes.homes[self.site]:
@@ -313,11 +314,11 @@ class Site(Protocol):
         return hops
 
     def _founders_in(self, number: int) -> Iterable[int]:
-        """The members of a cluster to whom a message to everybody goes that may be older than the others."""
+        """The members of a cluster that receive a message to everybody that may be older than the other members."""
         return self.routes.slots[number]
 
     def _inject(self, number: int, letter: Letter, hops: Mapping[int, Sites], effects: list[Effect]) -> list[Arrival]:
-        """Send a letter to members of a cluster; returns what this site delivers to itself by that."""
+        """Send a letter to members of a cluster; returns what this site thereby delivers to itself."""
         if not hops:
             return []
         ordering, slots = self.orderings[number], self.routes.slots[number]
@@ -345,7 +346,8 @@ class Site(Protocol):
     def _serialise(
         self, ordering: Coordinated[Arrival], letter: Letter, dests: Sites, number: int, sender: int, effects: list[Effect]
     ) -> list[Arrival]:
-        """As the coordinator, take one letter of this member; returns what is for this site or goes on from it."""
+        """As the coordinator, accept one letter from this member; returns what is for this site or must be passed on from
+        it."""
         cluster, slots = self.routes.clusters[number], self.routes.slots[number]
         hops: dict[int, Sites] = {}
         if dests == EVERYBODY:
@@ -372,8 +374,8 @@ class Site(Protocol):
         return mine
 
     def _alike(self, sites: Sequence[int], hops: Mapping[int, Sites]) -> dict[tuple[int, Sites], list[int]]:
-        """The members to whom one packet can go, by the incarnation and the destinations that it names; none stands for
-        the receiver itself."""
+        """Groups of members that can get the same packet, by the incarnation and the destinations in it; none stands for the
+        receiver itself."""
         groups: dict[tuple[int, Sites], list[int]] = {}
         for site in sites:
             life, member = divmod(site, self.members)

@@ -24,8 +24,7 @@ COORDINATOR = "coordinator"
 
 
 class Cluster(msgspec.Struct, frozen=True, array_like=True):
-    """`sites` are by slot. `inside` says how messages are ordered in it; a coordinator is the agent, at the top the
-    first member."""
+    """`sites` are by slot. `inside` is the order used in it; its coordinator is the agent or, at the top, the first member."""
 
     number: int
     layer: int
@@ -39,7 +38,8 @@ class Cluster(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tree(msgspec.Struct, frozen=True, array_like=True):
-    """Clusters from the bottom up. `gone` are (cluster, slot) that nobody has any more, `spent` the sites that left."""
+    """Clusters from the bottom up. `gone`: pairs of cluster and slot that no site has any more. `spent`: the sites that
+    left."""
 
     clusters: tuple[Cluster, ...]
     gone: frozenset[tuple[int, int]] = frozenset()
@@ -57,14 +57,14 @@ class Hop(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How a site is seen on a layer: in which cluster, and which member of it stands for it."""
+    """A site as seen on one layer: the cluster, and the member of it that represents the site."""
 
     cluster: int
     member: int
 
 
 class Routes(msgspec.Struct, frozen=True, eq=False):
-    """Where to send what, in one tree. Equal trees share one of these, so it is compared by identity."""
+    """The next hops in one tree. Equal trees share one of these, so it is compared by identity."""
 
     tree: Tree
     clusters: dict[int, Cluster]
@@ -76,7 +76,7 @@ class Routes(msgspec.Struct, frozen=True, eq=False):
     climbs: dict[int, tuple[Step, ...]]
 
     def climb(self, site: int) -> tuple[Step, ...]:
-        """What stands for the site on each layer, from 1 to the top. Raises UnknownSite."""
+        """What represents the site on each layer, from 1 to the top. Raises UnknownSite."""
         steps = self.climbs.get(site)
         if steps is None:
             if site not in self.homes:
@@ -92,7 +92,7 @@ class Routes(msgspec.Struct, frozen=True, eq=False):
     def next_hop(self, here: int, dest: int) -> Step:
         """The cluster in which `here` passes on a message for `dest`, and the member of it that gets it.
 
-        A site's message to itself stays with it, in its cluster on layer 1.
+        A site's message to itself stays there, in its cluster on layer 1.
         """
         theirs = self.climb(dest)
         for layer, number in enumerate(self.homes[here]):
@@ -119,11 +119,11 @@ class Routes(msgspec.Struct, frozen=True, eq=False):
         return hops
 
     def neighbours(self, site: int) -> frozenset[int]:
-        """The sites that share a cluster with this one: nobody else ever sends it a packet."""
+        """The sites that share a cluster with this one: no other site sends packets to it."""
         return frozenset(other for number in self.homes.get(site, ()) for other in self.slots[number]) - {site}
 
     def role(self, site: int) -> str:
-        """What the site is in the hierarchy, by the highest layer on which others depend on it."""
+        """The role of the site, by the highest layer on which others depend on it."""
         homes = self.homes.get(site, ())
         if not homes:
             return "outside"
@@ -135,7 +135,7 @@ class Routes(msgspec.Struct, frozen=True, eq=False):
         return "client" if len(homes) == 1 else f"agent of layer {len(homes) - 1}"
 
     def touches(self, source: int, dest: int, site: int) -> bool:
-        """Whether a message between these two passes the site, as a stop or as the coordinator of a cluster."""
+        """Whether a message between these two goes through the site, as a hop or as the coordinator of a cluster."""
         return any(
             site in hop[:2]
             or (self.clusters[hop.cluster].inside == COORDINATOR and self.clusters[hop.cluster].coordinator == site)

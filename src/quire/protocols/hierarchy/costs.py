@@ -23,7 +23,8 @@ CROSSING = (3 + sqrt(5)) / 2
 
 
 def header_entries(n: int, b: int, d: int) -> int:
-    """The matrix entries that the worst message carries over all of its hops, from a client to another across the top."""
+    """The matrix entries that the most expensive message carries over all of its hops, from one client across the top to
+    another."""
     layers = layer_count(n, b, d)
     if layers == 1:
         return n * n
@@ -32,14 +33,14 @@ def header_entries(n: int, b: int, d: int) -> int:
 
 
 def hops_max(layers: int) -> int:
-    """How many hops a message takes at most."""
+    """The largest number of hops that a message takes."""
     return 2 * layers - 1
 
 
 def from_below(b: int, layers: int, layer: int) -> Fraction:
-    """Messages that a coordinator gets from those whom it serves, as a share of all messages of the system.
+    """The messages that a coordinator receives from the members of its cluster, as a share of all messages in the system.
 
-    Every site sends equally much, to any site with equal chances, itself included; R(n, k) in the paper.
+    Every site sends equally often, to each site with the same probability, itself included; R(n, k) in the paper.
     """
     if layer == 1:
         return Fraction(1, b ** (layers - 1))
@@ -47,11 +48,12 @@ def from_below(b: int, layers: int, layer: int) -> Fraction:
 
 
 def from_above(b: int, layers: int, layer: int) -> Fraction:
-    """Messages that a coordinator gets from the layer above, as a share of all; S(n, k) in the paper. None at the top."""
+    """The messages that a coordinator receives from the layer above, as a share of all; S(n, k) in the paper. None at the
+    top."""
     share = Fraction(1, b ** (layers - layer))
     return share * (1 - share)
 
 
 def top_load(b: int, layers: int) -> Fraction:
-    """Messages that the top coordinator gets, as a share of all; L(n) in the paper."""
+    """The messages that the top coordinator receives, as a share of all; L(n) in the paper."""
     return from_below(b, layers, layers)

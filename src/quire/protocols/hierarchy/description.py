@@ -42,7 +42,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_toml(text: str) -> Description:
-    """A description from TOML text; raises InvalidHierarchy if it is not one. `tree_of` checks what it says."""
+    """A description from TOML. Raises InvalidHierarchy if it is not one; `tree_of` checks its contents."""
     try:
         return msgspec.convert(tomllib.loads(text), Description)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
@@ -50,7 +50,7 @@ def read_toml(text: str) -> Description:
 
 
 def tree_of(description: Description, inside: str = MATRIX) -> Tree:
-    """The tree that is described; raises InvalidHierarchy in one sentence. `inside` is for clusters that do not say."""
+    """The tree described. Raises InvalidHierarchy with one sentence. `inside` applies to clusters that do not say."""
     layers = description.layers
     if not layers:
         raise InvalidHierarchy("a hierarchy needs at least one layer")
@@ -98,13 +98,13 @@ def _check_layer(layer: Layer, level: int, expected: set[int] | None, *, top: bo
 
 
 def _chosen(inside: str, number: int) -> str:
-    """How a cluster is ordered if it does not say; mixed takes turns."""
+    """The order used in a cluster that does not choose one; `mixed` alternates."""
     return (MATRIX, COORDINATOR)[number % 2] if inside == MIXED else inside
 
 
 def layer_count(n: int, b: int, d: int) -> int:
-    """How many layers n sites need if clusters are divided by b until none has more than d sites. Whole numbers only:
-    a logarithm would be wrong at exact powers."""
+    """How many layers n sites need if clusters are divided by b until none has more than d sites. In integers only: a
+    logarithm would be wrong at exact powers."""
     if not 1 < b < d:
         raise InvalidHierarchy(f"branching must be more than 1 and less than the largest cluster, not {b} and {d}")
     if n < 1:
@@ -117,13 +117,13 @@ def layer_count(n: int, b: int, d: int) -> int:
 
 
 def split(n: int, b: int) -> list[int]:
-    """The sizes of b parts of n, which differ by one at most; the larger come first."""
+    """n divided into b parts whose sizes differ by at most one, larger ones first."""
     each, more = divmod(n, b)
     return [each + 1] * more + [each] * (b - more)
 
 
 def build(n: int, b: int, d: int) -> Description:
-    """n sites, numbered from 0, in as many layers as it takes; a cluster's first site is its agent."""
+    """n sites, numbered from 0, in as many layers as necessary; the first site of a cluster is its agent."""
     layers = layer_count(n, b, d)
     parts = [n]
     for _ in range(layers - 1):
@@ -143,7 +143,7 @@ def build(n: int, b: int, d: int) -> Description:
 
 def grouped(names: Sequence[str]) -> Description:
     """Sites, numbered from 0, in clusters of these names; the first site of a cluster is its agent. `eu/berlin` is a cluster
-    inside `eu`, with whatever else is in there, and so on. A layer that brings nobody together is left out."""
+    inside `eu`, next to other clusters there, and so on. A layer that would connect nothing is left out."""
     paths = [tuple(filter(None, name.split(PART))) for name in names]
     depth = max(map(len, paths))
     found: list[Layer] = []
@@ -162,7 +162,7 @@ def grouped(names: Sequence[str]) -> Description:
 
 
 def describe(tree: Tree) -> Description:
-    """A tree as a description again."""
+    """The description of a tree."""
     layers: list[Layer] = []
     for level in range(1, tree.layers + 1):
         of_layer: Sequence[Cluster] = [

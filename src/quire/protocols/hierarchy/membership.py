@@ -77,7 +77,8 @@ STOPPING, FLUSHING, SWITCHING = "stopping", "flushing", "switching"
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """What the pivot of a change waits for. `other`: the agent to whose cluster it moves, or the agent that replaces it."""
+    """What the pivot of a change is waiting for. `other`: the agent of the cluster to which the pivot moves, or the agent
+    that replaces it."""
 
     why: str
     phase: str
@@ -112,16 +113,16 @@ class DynamicSite(Site):
 
     @property
     def changing(self) -> bool:
-        """Whether a change that this site takes part in is not finished."""
+        """Whether this site takes part in a change that is not finished."""
         return bool(self.barrier or self.announced or self.joining or self.stopped)
 
     def join(self, sponsor: int) -> Effects:
-        """Come into the lowest cluster of the member `sponsor`, who must be its agent; then wait for its welcome."""
+        """Join the lowest cluster of the member `sponsor`, which must be its agent; then wait for the welcome."""
         return self._ask(sponsor, ASK)
 
     def attach(self, sponsor: int) -> Effects:
-        """Come as the agent of a new cluster, into the cluster of agents of the member `sponsor`, who must be its agent; at
-        the top, its coordinator or, where there is none, any of it. With its welcome, others may join its cluster."""
+        """Join as the agent of a new cluster, in the cluster of agents of the member `sponsor`, which must be its agent; at
+        the top, its coordinator or, if there is none, any of its members. Once welcomed, others may join the new cluster."""
         return self._ask(sponsor, ATTACH)
 
     def _ask(self, sponsor: int, what: int) -> Effects:
@@ -134,12 +135,12 @@ class DynamicSite(Site):
         return (Send(Control(YOU, self.site, what, YOU, b""), (sponsor,)),)
 
     def leave(self) -> Effects:
-        """Go, once everything is delivered that concerns this site. It must not be an agent, but of itself alone: then its
-        cluster goes with it."""
+        """Leave once everything that concerns this site is delivered. It must not be an agent, except of a cluster in which
+        it is alone, which then disappears."""
         return self._begin(LEAVE, YOU)
 
     def move(self, sponsor: int) -> Effects:
-        """Go to the lowest cluster of the member `sponsor`, who must be its agent. This site must not be an agent."""
+        """Move to the lowest cluster of the member `sponsor`, which must be its agent. This site must not be an agent."""
         other = self.site_of(sponsor)
         if sponsors(self.routes, other, 1) is None:
             number = self.routes.homes[other][0]
@@ -147,7 +148,7 @@ class DynamicSite(Site):
         return self._begin(MOVE, other)
 
     def replace(self, successor: int) -> Effects:
-        """Have the member `successor`, of the same lowest cluster, be the agent wherever this site is."""
+        """Make the member `successor`, of the same lowest cluster, the agent wherever this site is one."""
         other = self.site_of(successor)
         if not is_possible(self.routes.tree, Replaced(0, self.site, other)):
             raise NotInCluster(other, self.routes.homes[self.site][0])
@@ -169,7 +170,7 @@ class DynamicSite(Site):
         return effects
 
     def _await(self, why: str, phase: str, other: int, note: Note, effects: list[Effect]) -> None:
-        """Tell all others, and wait for what they say to it."""
+        """Tell all others, and wait for their answers."""
         self.number += 1
         others = self._others()
         self.barrier = Barrier(why, phase, self.number, other, frozenset(others))
@@ -237,7 +238,7 @@ class DynamicSite(Site):
         return NOTHING
 
     def _place(self) -> list[Effect]:
-        """Take what waited for the tree to change."""
+        """Process what waited for the tree to change."""
         waiting, self.unplaced = self.unplaced, []
         effects: list[Effect] = []
         for source, packet in waiting:
@@ -249,7 +250,7 @@ class DynamicSite(Site):
         return effects
 
     def _check_stranger(self, source: int, site: int) -> None:
-        """The letter may be newer than the tree here, which will be changed before it is delivered."""
+        """The letter may refer to a newer tree, which will be installed before it is delivered."""
         if not 0 <= site <= NUMBER_MAX:
             super()._check_stranger(source, site)
 
@@ -300,14 +301,14 @@ class DynamicSite(Site):
         self._enter_clusters()
 
     def _heard(self, source: int, effects: list[Effect]) -> None:
-        """One of those for whom the pivot waits has said what it should."""
+        """One of the sites for which the pivot waits has answered."""
         if self.barrier is not None:
             self.barrier = msgspec.structs.replace(self.barrier, awaited=self.barrier.awaited - {source})
             if not self.barrier.awaited:
                 self._advance(effects)
 
     def _advance(self, effects: list[Effect]) -> None:
-        """All have said what the pivot waited for: go on to the next phase."""
+        """All have answered the pivot: go on to the next phase."""
         barrier = self.barrier
         assert barrier is not None
         why, other, number = barrier.why, barrier.other, self.number + 1
@@ -360,7 +361,7 @@ class DynamicSite(Site):
         return effects
 
     def _on_ask(self, source: int, packet: Control, effects: list[Effect]) -> None:
-        """A site wants to come into this one's lowest cluster, or with one of its own into that of agents."""
+        """A site wants to join this one's lowest cluster, or, with a cluster of its own, the cluster of agents."""
         homes = self.routes.homes
         if packet.source % self.members != source or packet.source < 0:
             raise ProtocolViolation(source, f"it is not site {packet.source}")

@@ -24,8 +24,7 @@ FLUSHED, SWITCHED, ASK, ADMIT, ATTACH = range(5)
 
 
 class Control(Packet, frozen=True, tag=4):
-    """From one site to another, on about what: FLUSHED, SWITCHED, ASK, ATTACH or ADMIT; `number` says to which note it
-    belongs."""
+    """A note from one site to another: FLUSHED, SWITCHED, ASK, ATTACH or ADMIT; `number` says which note it answers."""
 
     name: ClassVar[str] = "CONTROL"
 
@@ -37,27 +36,27 @@ class Control(Packet, frozen=True, tag=4):
 
 
 class Stop(msgspec.Struct, frozen=True, tag=1, array_like=True):
-    """Send nothing more that passes this site, and answer."""
+    """Send nothing more through this site, and answer."""
 
     site: int
     number: int
 
 
 class Answer(msgspec.Struct, frozen=True, tag=2, array_like=True):
-    """Nothing more will come that has to pass you."""
+    """Nothing more will be sent through you."""
 
     number: int
 
 
 class Flush(msgspec.Struct, frozen=True, tag=3, array_like=True):
-    """Acknowledge this, and with it all that came before."""
+    """Acknowledge this, and with it everything before it."""
 
     number: int
 
 
 class Joined(msgspec.Struct, frozen=True, tag=4, array_like=True):
-    """The site is in the cluster now; `earlier` is what it was before, or YOU. Where the cluster is one of agents, the site
-    brings one of its own on layer 1, in which it is alone."""
+    """The site is now in the cluster; `earlier` is its previous number, or YOU. In a cluster of agents, the site comes with
+    a cluster of its own on layer 1, in which it is alone."""
 
     number: int
     site: int
@@ -71,7 +70,7 @@ class Left(msgspec.Struct, frozen=True, tag=5, array_like=True):
 
 
 class Replaced(msgspec.Struct, frozen=True, tag=6, array_like=True):
-    """The new site is the agent wherever the old one was."""
+    """The new site is now the agent wherever the old one was."""
 
     number: int
     old: int
@@ -79,7 +78,7 @@ class Replaced(msgspec.Struct, frozen=True, tag=6, array_like=True):
 
 
 class Resume(msgspec.Struct, frozen=True, tag=7, array_like=True):
-    """Everybody knows the new paths: send again."""
+    """All sites know the new paths: send again."""
 
     site: int
 
@@ -109,7 +108,7 @@ def read_tree(body: bytes) -> Tree | None:
 
 
 def is_possible(tree: Tree, change: Change) -> bool:
-    """Whether the change can be made to this tree."""
+    """Whether this change can be made to this tree."""
     routes = routes_of(tree)
     if isinstance(change, Joined):
         cluster = routes.clusters.get(change.cluster)
@@ -127,7 +126,7 @@ def is_possible(tree: Tree, change: Change) -> bool:
 
 
 def is_client(tree: Tree, site: int) -> bool:
-    """Whether the site is in one cluster only, and others could do without it."""
+    """Whether the site is in one cluster only, and not its agent."""
     routes = routes_of(tree)
     homes = routes.homes.get(site, ())
     if len(homes) != 1:
@@ -137,8 +136,8 @@ def is_client(tree: Tree, site: int) -> bool:
 
 
 def may_leave(tree: Tree, site: int) -> bool:
-    """Whether the site is a client, or the agent of a cluster in which it is alone and without which there is still a
-    hierarchy: more than one cluster on layer 1, and fewer on layer 2 than it has sites."""
+    """Whether the site is a client, or the agent of a cluster in which it is alone and whose removal leaves a hierarchy:
+    more than one cluster on layer 1, and fewer clusters on layer 2 than sites in it."""
     if is_client(tree, site):
         return True
     routes = routes_of(tree)
@@ -155,8 +154,8 @@ def may_leave(tree: Tree, site: int) -> bool:
 
 
 def sponsors(routes: Routes, site: int, layer: int) -> Cluster | None:
-    """The cluster on this layer into which the site may take others; None where it may not. It is the agent's part; at the
-    top, where there is none, the first member's, or among agents anybody's whose letters reach all of them directly."""
+    """The cluster on this layer to which the site may admit others, or None. That is the agent's task; at the top, where
+    there is no agent, the first member's or, among agents, that of any member whose letters reach all others directly."""
     homes = routes.homes.get(site, ())
     if len(homes) < layer:
         return None
@@ -168,7 +167,7 @@ def sponsors(routes: Routes, site: int, layer: int) -> Cluster | None:
 
 
 def apply(tree: Tree, change: Change) -> Tree:
-    """The tree after a change that is possible."""
+    """The tree after a change, which must be possible."""
     if isinstance(change, Replaced):
         return _replace(tree, change.old, change.new)
     going = change.site if isinstance(change, Left) else change.earlier
@@ -189,8 +188,8 @@ def _with(cluster: Cluster, site: int) -> Cluster:
 
 
 def _replace(tree: Tree, old: int, new: int) -> Tree:
-    """Where the old agent coordinated, nothing is under way, and a cluster begins anew under another number; elsewhere
-    clusters go on, with the new agent in a new slot."""
+    """Where the old agent was the coordinator, nothing is in transit, and the cluster starts anew under another number.
+    Other clusters continue, with the new agent in a new slot."""
     number = max(cluster.number for cluster in tree.clusters)
     slots = routes_of(tree).slots
     clusters: list[Cluster] = []

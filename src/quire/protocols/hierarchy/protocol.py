@@ -53,7 +53,7 @@ class HierarchyOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=16)
 def hierarchy_of(members: int, options: HierarchyOptions) -> Tree:
-    """The tree that the options ask for; raises InvalidHierarchy."""
+    """The tree that the options describe. Raises InvalidHierarchy."""
     if not options.description:
         leaf = options.leaf or options.branching + 1
         return tree_of(build(members, options.branching, leaf), options.inside)
@@ -66,12 +66,12 @@ def hierarchy_of(members: int, options: HierarchyOptions) -> Tree:
 
 @lru_cache(maxsize=16)
 def tree_by_clusters(clusters: tuple[str, ...], inside: str) -> Tree:
-    """The tree in which each site is in the cluster of this name, with the first of each cluster as its agent."""
+    """The tree in which each site is in the named cluster, and the first site of each cluster is its agent."""
     return tree_of(grouped(clusters), inside)
 
 
 class Hierarchy(DynamicSite):
-    """One site of a hierarchy. Where the sites say in which `clusters` they are, it follows from that."""
+    """One site of a hierarchy. If the sites name their `clusters`, the tree follows from the names."""
 
     clustered = True
 

@@ -20,7 +20,7 @@ TAKE_BACK_BYTES_MAX = 64 << 20
 
 
 class Call(msgspec.Struct):
-    """A request of an instance, from when it is asked for until all responses are delivered."""
+    """A call that an instance makes, from the request until all responses are delivered."""
 
     call: int
     targets: tuple[str, ...]
@@ -40,8 +40,8 @@ class Call(msgspec.Struct):
     """How many of the gated ones may run, or have run."""
 
     def to_release(self) -> tuple[str, ...]:
-        """The next target of a serial call that may run, when the one before has answered; after a failure all that are left,
-        which must not."""
+        """The next target of a serial call that may run, once the one before has answered; after a failure, all remaining
+        targets, none of which may run."""
         if any(callee.object in self.gated[: self.released] for callee in self.waiting):
             return ()
         first, self.released = self.released, len(self.gated) if self.failed else self.released + 1
@@ -85,7 +85,7 @@ class Activity(msgspec.Struct):
         return MessageId(self.instance.origin, self.instance.number)
 
     def check_may_call(self, call: int) -> None:
-        """Raise what forbids it to make a call with this number."""
+        """Raise the reason why it may not make a call with this number, if there is one."""
         if not self.may_call:
             raise MayNotCall(f"{self.op} of {self.instance.object} may not call others: it is declared so, or has replicas")
         if self.ending is not None or self.orphan:
@@ -96,7 +96,7 @@ class Activity(msgspec.Struct):
             raise CallDied
 
     def request_of(self, call: Call, clock: int, sends: int, past: PastOnWire, targets: tuple[str, ...]) -> Request:
-        """The message by which it calls these targets."""
+        """The message with which it calls these targets."""
         return Request(
             number=call.number,
             clock=clock,
@@ -115,7 +115,7 @@ class Activity(msgspec.Struct):
     def response(
         self, number: int, clock: int, sends: int, past: PastOnWire, status: Status, payload: bytes, *, can_be_undone: bool
     ) -> Response:
-        """The message by which it answers its caller."""
+        """The message with which it answers its caller."""
         assert self.caller is not None
         undos, dues = self.to_take_back(status)
         if status == "ok" and not self.undo and can_be_undone:
@@ -123,7 +123,7 @@ class Activity(msgspec.Struct):
         return Response(number, clock, self.instance, sends, past, self.caller, status, payload, undos, dues, self.own)
 
     def outcome(self) -> tuple[Status, bytes]:
-        """How it ends, now that all its calls are over."""
+        """How it ends, now that all its calls have ended."""
         assert self.ending is not None
         if self.orphan:
             return "aborted", b""
@@ -133,27 +133,27 @@ class Activity(msgspec.Struct):
         return next((call for call in self.open.values() if callee in call.waiting), None)
 
     def take_over(self, call: Call, response: Response) -> None:
-        """Add what a callee wants undone, each once."""
+        """Add what a callee wants undone, each operation once."""
         known = {(undo.request, undo.object) for undo in (*call.undos, *self.dues)}
         call.undos += [undo for undo in response.undos if (undo.request, undo.object) not in known]
         self.dues += [undo for undo in response.dues if (undo.request, undo.object) not in known]
 
     def check_room_to_take_back(self, more: int) -> None:
-        """Raise TooLarge where calls with so many bytes of arguments, which may have to be taken back, are more than can be
-        told to its caller."""
+        """Raise TooLarge if the arguments of operations that may have to be undone are larger than what can be reported to
+        its caller."""
         size = more + sum(len(undo.payload) for undo in (*self.undos, *self.dues))
         if size > TAKE_BACK_BYTES_MAX:
             raise TooLarge("what a tree of calls may have to take back", size, TAKE_BACK_BYTES_MAX)
 
     def to_take_back(self, status: Status) -> tuple[tuple[Undo, ...], tuple[Undo, ...]]:
-        """What its caller must undo if that caller fails, and what in any case, earliest first in both."""
+        """What its caller must undo if that caller fails, and what it must undo in any case; both with the earliest first."""
         if status != "ok":
             return (), (*self.dues, *self.undos)
         return tuple(self.undos), tuple(self.dues)
 
 
 def become(copy: Copy, me: int, placed: Placed) -> Activity:
-    """The instance that a copy of a request becomes here."""
+    """The instance that a copy of a request becomes at this member."""
     request = copy.request
     instance = Instance(copy.stamp.member, request.number, copy.object, me)
     return Activity(

@@ -58,15 +58,15 @@ class Calls(Node):
         """Calls that are put off until a member that came back has the state of its objects."""
 
     def number_from(self, first: int) -> None:
-        """Number messages and instances from here on: those before belong to other processes that were this member."""
+        """Number messages and instances from here on: earlier numbers belong to previous processes of this member."""
         self._numbers = self._root_numbers = self.memory.first = first
 
     # Requests of the application.
 
     def begin(self, now: int, age: Stamp | None = None, pace: Pace = "parallel") -> Instance:  # noqa: ARG002
-        """Open a root, which calls objects but is at none. A root that is tried again has the `age` of the first time and
-        goes at another `pace`. Call `finish` when it is done. Raises WindowFull while too many are open, or before this member
-        is back."""
+        """Open a root, which calls objects but runs at none. A root that is tried again keeps the `age` of its first try and
+        proceeds at another `pace`. Call `finish` when it is done. Raises WindowFull while too many roots are open, or before
+        this member has rejoined."""
         if not self.returns.is_back:
             raise WindowFull(f"member {self.address} has come back, and does not have the states of its objects yet")
         if self.roots >= self.options.roots:
@@ -84,9 +84,11 @@ class Calls(Node):
     def invoke(
         self, now: int, instance: Instance, call: int, targets: Sequence[str], op: str, payload: bytes, *, undo: bool = False
     ) -> Effects:
-        """Call the operation at the targets for an active instance. `Answered` follows for every copy, with this number.
+        """Call the operation at the targets for an active instance. `Answered` follows for every copy, with the returned
+        number.
 
-        Raises what is wrong with the call; CallDied if another call of the instance has died, so that this one is in vain.
+        Raises the error that the call would cause; CallDied if another call of the instance has died, so that this one would
+        be in vain.
         """
         activity, targets = self._active(instance), tuple(targets)
         self.catalogue.check_call(targets, op)
@@ -103,7 +105,8 @@ class Calls(Node):
         return self._flush(now)
 
     def finish(self, now: int, instance: Instance, status: Status, payload: bytes = b"") -> Effects:
-        """The instance has done its work. It ends when its calls are over: a root with `Ended`, others with a response."""
+        """The operation of the instance has returned. The instance ends when its calls have ended: a root with `Ended`, any
+        other with a response."""
         activity = self._active(instance)
         if activity.ending is not None:
             raise InstanceEnded(f"{instance} has finished already")
@@ -112,7 +115,7 @@ class Calls(Node):
         return self._flush(now)
 
     def explain(self, first: tuple[int, int], second: tuple[int, int]) -> Explanation:
-        """Why two messages, each given by its sender and its number there, are ordered here, or that they are not."""
+        """Why two messages, each given by its sender and number, are ordered here, or that they are not."""
         return self.heads.explain(first, second, self.catalogue)
 
     # Inputs of the driver.
@@ -144,7 +147,7 @@ class Calls(Node):
         return any(queue.copies for queue in self.queues.values()) or bool(self._responses)
 
     def vector_sizes(self) -> tuple[int, ...]:
-        """How many entries the vectors have that are kept here, for who watches over them."""
+        """How many entries the vectors kept here have, for monitoring."""
         return (*(len(activity.past) for activity in self.activities.values()), *self.memory.sizes())
 
     # Sending.
@@ -203,7 +206,7 @@ class Calls(Node):
     # Receiving.
 
     def _accept(self, now: int, source: int, content: AnyContent) -> None:
-        """A message has come, with no gap before it; now it waits for its delivery."""
+        """A message has arrived, and none before it is missing: it now waits for its delivery."""
         if source != self.address:
             self.departures.keep(source, content)
             self.heads.remember(content)
@@ -241,7 +244,7 @@ class Calls(Node):
     # Delivering.
 
     def _flush(self, now: int) -> Effects:
-        """Deliver whatever may be delivered, until nothing more may."""
+        """Deliver messages until no more can be delivered."""
         moved = True
         while moved:
             moved = False
@@ -305,7 +308,7 @@ class Calls(Node):
         self.exchange.delivered(response.sender.member, response.number)
 
     def _may_deliver(self, activity: Activity, response: Response) -> bool:
-        """Whether no other response to this instance significantly precedes it. Dense vectors need stability to tell."""
+        """Whether no other response to this instance significantly precedes it. With dense vectors, that requires stability."""
         if self.memory.dense and not self.exchange.is_stable(Stamp(response.clock, response.sender.member)):
             return False
         return self.memory.is_next(activity, response, self._responses[activity.instance])
@@ -325,7 +328,7 @@ class Calls(Node):
         self._go_on(now, activity, call)
 
     def _go_on(self, now: int, activity: Activity, call: Call) -> None:
-        """A callee of this call is not waited for any more."""
+        """Stop waiting for a callee of this call."""
         if call.rest and not call.waiting:
             # Where it is not split, all of it was put off.
             following = call.rest[:1] if activity.pace == "split" else call.rest
@@ -369,15 +372,15 @@ class Calls(Node):
 
     @abstractmethod
     def _is_orphan(self, copy: Copy) -> bool:
-        """Whether a request must not be run, because one of its callers is gone."""
+        """Whether a request must not be run because one of its callers is gone."""
 
     @abstractmethod
     def _take_part(self, source: int, part: Part) -> None:
-        """A part of a state has come."""
+        """A part of a state has arrived."""
 
     @abstractmethod
     def _hand_over_what_is_due(self) -> None:
-        """Whoever came back may need a state that is complete now."""
+        """Hand over states that are complete now to members that came back."""
 
     def _active(self, instance: Instance) -> Activity:
         if instance not in self.activities:

@@ -8,7 +8,7 @@ from quire.protocols.objects.packets import AnyContent, Part, Release, Request
 
 
 def check(me: int, source: int, content: AnyContent, catalogue: Catalogue) -> None:
-    """Raise ProtocolViolation where `source` cannot have sent this to `me`."""
+    """Raise ProtocolViolation if `source` cannot have sent this to `me`."""
     if content.number < 0:
         raise ProtocolViolation(source, "numbers start at 0")
     if isinstance(content, Release | Part):

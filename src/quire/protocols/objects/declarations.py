@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 
 
 class ObjectType(msgspec.Struct, frozen=True):
-    """A kind of object. Made by `declare`, which checks it."""
+    """A class of objects. Created by `declare`, which checks it."""
 
     conflicting: Mapping[str, frozenset[str]]
     """For each operation, those that conflict with it; symmetric."""
@@ -43,7 +43,8 @@ def declare(
     leaves: Iterable[str] = (),
     undoable: Iterable[str] = (),
 ) -> ObjectType:
-    """A kind of object with these operations. Raises BadInput where a pair is listed as both, or names no operation."""
+    """A class of objects with these operations. Raises BadInput if a pair is listed both as conflicting and as not, or names
+    an unknown operation."""
     names = tuple(dict.fromkeys(operations))
     conflicts, compatible, leaves, undoable = tuple(conflicts), tuple(compatible), tuple(leaves), tuple(undoable)
     listed = {name for pair in (*conflicts, *compatible) for name in pair} | set(leaves) | set(undoable)
@@ -72,13 +73,13 @@ def _both_ways(pairs: Iterable[Pair]) -> set[Pair]:
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """An object, and the members at which it lives: one, or several that hold replicas."""
+    """An object, and its members: one, or several that hold replicas."""
 
     type: ObjectType
     members: tuple[int, ...]
 
     def may_call(self, op: str) -> bool:
-        """Whether the operation may call others. Replicas may not: each of them would, and the call would be made twice."""
+        """Whether the operation may call others. Operations of replicas may not: each replica would make the call again."""
         return len(self.members) == 1 and op not in self.type.leaves
 
 
@@ -104,7 +105,7 @@ class Catalogue:
         return placed
 
     def check_call(self, targets: tuple[str, ...], op: str) -> None:
-        """Raise what is wrong with a call of this operation at these objects, if anything is."""
+        """Raise the reason why this operation may not be called at these objects, if there is one."""
         if not targets:
             raise EmptyDestination("a call must name at least one object")
         if len(set(targets)) != len(targets):
@@ -115,9 +116,9 @@ class Catalogue:
                 raise UnknownOperation(f"{target} has no operation {op!r}; it has {known or 'none'}")
 
     def gated(self, targets: tuple[str, ...], op: str) -> tuple[str, ...]:
-        """Those of the targets at which the operation may call others: a serial tree runs them one after the other."""
+        """The targets at which the operation may call others: a serial tree of calls runs them one after the other."""
         return tuple(target for target in targets if self.find(target).may_call(op))
 
     def at(self, member: int) -> tuple[str, ...]:
-        """The objects that live at this member."""
+        """The objects of this member."""
         return tuple(name for name, placed in self.objects.items() if member in placed.members)

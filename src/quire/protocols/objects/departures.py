@@ -31,7 +31,7 @@ Report = dict[int, tuple[AnyContent, ...]]
 
 
 def union(reports: Iterable[Report]) -> Report:
-    """All that was said, of each member in the order in which it was sent."""
+    """Everything that was reported: for each member, its messages in the order in which it sent them."""
     found: dict[int, dict[int, AnyContent]] = {}
     for report in reports:
         for member, contents in report.items():
@@ -56,7 +56,7 @@ class Departures:
         self._enough = KEPT_AT_LEAST
 
     def destinations(self, content: AnyContent) -> frozenset[int]:
-        """The members that a message was sent to."""
+        """The members to which a message was sent."""
         if isinstance(content, Response):
             return frozenset((content.to.member,))
         if isinstance(content, Part):
@@ -65,7 +65,7 @@ class Departures:
         return frozenset(member for target in targets for member in self._catalogue.find(target).members)
 
     def keep(self, source: int, content: AnyContent) -> None:
-        """A message was taken from another member, and may have to be told to others."""
+        """Keep a message from another member, because others may have to be told of it."""
         if self.destinations(content) <= {self._me, source}:
             return
         kept = self._kept.setdefault(source, deque())
@@ -80,7 +80,8 @@ class Departures:
             kept.popleft()
 
     def fence(self, member: int, held: Sequence[AnyContent]) -> tuple[AnyContent, ...]:
-        """Take nothing more from a member; returns what there is of it. `held`: what of it waits for a gap before it."""
+        """Accept nothing more from a member; returns what this member has of it. `held`: messages of it that wait for an
+        earlier one."""
         self.fenced.add(member)
         self._forget(member)
         return tuple(sorted((*self._kept.get(member, ()), *held), key=lambda content: content.clock))
@@ -91,26 +92,26 @@ class Departures:
         self._kept.pop(member, None)
 
     def lose(self, without_state: Collection[int]) -> None:
-        """Objects whose state nobody has any more are lost for good. `without_state`: members that are there, and have none."""
+        """Objects whose state no member has any more are lost for good. `without_state`: present members that have none."""
         for name, placed in self._catalogue.objects.items():
             if all(member in self.gone or member in without_state for member in placed.members):
                 self.lost.add(name)
 
     def admit(self, member: int) -> None:
-        """Another process has taken the place of a member that was gone."""
+        """Another process has taken the place of a lost member."""
         self.gone.discard(member)
         self.fenced.discard(member)
 
     # What becomes of calls
 
     def check_hosts(self, targets: Sequence[str]) -> None:
-        """Raise HostLost where nobody is left to run a call at one of these."""
+        """Raise HostLost if no member is left to run a call at one of these objects."""
         for target in filter(self.is_without_host, targets):
             raise HostLost(target, self._catalogue.find(target).members[0])
 
     def bereave(self, activity: Activity, responses: Iterable[Response]) -> tuple[list[Notice], list[Call]]:
-        """Whoever of this instance's callers and callees is gone is not heard of again. Returns what is to be told, and the
-        calls that go on without somebody. `responses`: those to it that have come, and are not delivered yet."""
+        """Give up on lost callers and callees of this instance. Returns what to report, and the calls that continue without
+        somebody. `responses`: responses to it that have arrived and are not delivered yet."""
         told: list[Notice] = []
         answered = {response.sender for response in responses}
         instance = activity.instance
@@ -145,14 +146,14 @@ class Departures:
     # Who is left
 
     def live(self, placed: Placed) -> tuple[int, ...]:
-        """The members at which an object still lives."""
+        """The remaining members of an object."""
         return tuple(member for member in placed.members if member not in self.gone) if self.gone else placed.members
 
     def is_without_host(self, target: str) -> bool:
         return target in self.lost or not self.live(self._catalogue.find(target))
 
     def is_orphan(self, callers: Iterable[Instance], target: str, is_of_before: Callable[[Instance], bool]) -> bool:
-        """Whether a call has lost one of its callers, so that it must not go on. At replicas it does all the same: some may
+        """Whether a call has lost one of its callers, so that it must not continue. Replicas run it all the same: others may
         have run it already, and they call nobody. `is_of_before`: whether a caller's member was lost since, and came back."""
         if len(self._catalogue.find(target).members) > 1:
             return False

@@ -6,7 +6,7 @@ from quire.model.errors import BadInput, QuireError
 
 
 class UnknownObject(BadInput):
-    """No object of that name is in the group."""
+    """The group has no object of that name."""
 
 
 class UnknownOperation(BadInput):
@@ -14,23 +14,24 @@ class UnknownOperation(BadInput):
 
 
 class EmptyDestination(BadInput):
-    """A call must name at least one object, and none twice."""
+    """A call must name at least one object, and none of them twice."""
 
 
 class InstanceEnded(QuireError):
-    """The instance that calls, or finishes, has ended already."""
+    """The instance that makes the call, or finishes, has already ended."""
 
 
 class MayNotCall(QuireError):
-    """The operation may not call others: it is declared so, or its object has replicas, which would all call."""
+    """The operation may not call others: it is declared not to, or its object has replicas, each of which would make the
+    call."""
 
 
 class CallFailed(QuireError):
-    """Base of the errors that a caller sees of a failed call."""
+    """Base class of the errors with which a call ends at its caller."""
 
 
 class CallAborted(CallFailed):
-    """An operation that was called ended by an exception; the caller may go on without it."""
+    """The called operation raised an exception. The caller may continue without it."""
 
     def __init__(self, object: str, why: str) -> None:
         super().__init__(f"{object} aborted the call: {why}" if why else f"{object} aborted the call")
@@ -39,8 +40,8 @@ class CallAborted(CallFailed):
 
 
 class HostLost(CallFailed):
-    """The host of an object that was called is gone, and with it the object; nobody knows whether the operation was run. The
-    caller may go on without it."""
+    """The host of a called object is gone, and the object with it. Whether the operation ran is unknown. The caller may
+    continue without it."""
 
     def __init__(self, object: str, host: int) -> None:
         super().__init__(f"{object} is gone with its host, member {host}; the call may have been run there, or not")
@@ -49,7 +50,7 @@ class HostLost(CallFailed):
 
 
 class CallDied(CallFailed):
-    """The call gave way to an older one, to avoid deadlock. The whole tree of calls is retried from its root."""
+    """The call gave way to an older one, to avoid a deadlock. The whole tree of calls is retried from its root."""
 
     retryable = True
 

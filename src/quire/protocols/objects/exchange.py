@@ -66,19 +66,19 @@ class Exchange:
         self._undelivered: list[dict[int, list[int]]] = [{} for _ in range(members)]
 
     def tick(self) -> Stamp:
-        """The stamp of something new."""
+        """The stamp of a new message."""
         if self.clock >= NUMBER_MAX:
             raise OverflowError("the logical clock is used up")
         self.clock += 1
         return Stamp(self.clock, self.me)
 
     def want(self, clock: int) -> None:
-        """Somebody waits until all clocks have reached this."""
+        """Something here waits until all clocks have reached this value."""
         self._wanted = max(self._wanted, clock)
 
     def is_stable(self, stamp: Stamp) -> bool:
-        """Whether everything with an older stamp has come. The next message of a member has a clock above what is known
-        of it, so its stamp is at least (known + 1, member)."""
+        """Whether everything with an older stamp has arrived. A member's next message has a clock above the latest one
+        known, so its stamp is at least (known + 1, member)."""
         return all((link.known + 1, peer) > stamp for peer, link in self.links.items() if peer != stamp.member)
 
     # What is delivered where.
@@ -95,7 +95,7 @@ class Exchange:
             del self._undelivered[source][number]
 
     def row(self) -> tuple[int, ...]:
-        """For each member, the clock up to which everything that it sent here is delivered."""
+        """For each member, the clock up to which everything that it sent to this member is delivered."""
         # Nothing more comes from members that are gone.
         clocks = {member: link.known for member, link in self.links.items()} | {self.me: self.clock}
         known = (clocks.get(member, NUMBER_MAX) for member in range(len(self.rows)))
@@ -103,7 +103,7 @@ class Exchange:
         return tuple(map(min, known, oldest))
 
     def floor(self) -> dict[int, int]:
-        """For each member, the clock up to which everything that it sent is delivered wherever it went."""
+        """For each member, the clock up to which everything that it sent is delivered at all destinations."""
         own = dict(enumerate(self.row()))
         if own != self.rows[self.me] or self._floor is None:
             self.rows[self.me] = own
@@ -112,11 +112,11 @@ class Exchange:
         return self._floor
 
     def is_between(self, source: int, packet: Between) -> bool:
-        """Whether a packet is from the present process of its member, and for this one."""
+        """Whether a packet comes from the current process of its member, and is for the current process of this one."""
         return packet.life == self._lives.get(source, 0) and packet.to_life == self.life
 
     def admit(self, member: int, life: int) -> None:
-        """Another process has taken the place of a member that was gone: wait for its clock from now on."""
+        """Another process has taken the place of a lost member: wait for its clock from now on."""
         self._floor = None
         self._lives[member] = life
         self.links[member] = Link(member, self._window)
@@ -125,7 +125,7 @@ class Exchange:
             row[member] = 0
 
     def leave(self, member: int) -> None:
-        """The member is gone: nobody waits for its clock any more."""
+        """The member is gone: nothing waits for its clock any more."""
         self._floor = None
         self._suspected.discard(member)
         del self.links[member]
@@ -138,7 +138,7 @@ class Exchange:
         link.announced = max(link.announced, content.clock)
 
     def receive(self, now: int, source: int, packet: Data | Heartbeat | Nack) -> Iterator[AnyContent]:
-        """Take a packet; yields the contents that have no gap before them. All must be taken before the next input."""
+        """Process a packet; yields the contents with no gap before them. All must be consumed before the next input."""
         link = self.links[source]
         if isinstance(packet, Data):
             link.check(packet)
@@ -178,7 +178,7 @@ class Exchange:
         return member == self.me or member in self.links
 
     def wake(self, now: int, waits: bool) -> None:
-        """Do what is due. `waits`: whether something here is not stable yet."""
+        """Send what is due. `waits`: whether something here is not stable yet."""
         for peer, link in self.links.items():
             for data in link.repeat(now, REPEAT_HEARTBEATS * self._heartbeat_ns):
                 self._emit(data, peer)
@@ -222,7 +222,7 @@ class Exchange:
         return min(times, default=None)
 
     def is_quiet(self) -> bool:
-        """Whether everybody has everything that was sent from here."""
+        """Whether every member has everything that was sent from here."""
         return not any(link.has_unacknowledged() for link in self.links.values())
 
     def _emit(self, packet: Data | Heartbeat | Nack, peer: int) -> None:

@@ -37,7 +37,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Heads:
-    """The heads of the last messages that a member sent or received."""
+    """The heads of the latest messages that a member sent or received."""
 
     def __init__(self, most: int) -> None:
         self.found: OrderedDict[tuple[int, int], Head] = OrderedDict()
@@ -57,7 +57,7 @@ class Heads:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`first` is delivered before `second` wherever both go and `where` says; None: they are not ordered at all."""
+    """`first` is delivered before `second` at their common destinations, and `where` says; None: they are not ordered."""
 
     first: tuple[int, int] | None
     second: tuple[int, int] | None

@@ -39,7 +39,7 @@ class Link:
         self._unacknowledged: dict[int, tuple[AnyContent, int]] = {}
 
     def push(self, now: int, content: AnyContent) -> Data:
-        """Number a content and keep it until it is acknowledged."""
+        """Number a content, and keep it until it is acknowledged."""
         self.sent += 1
         self._unacknowledged[self.sent] = (content, now)
         return self._packet(now, self.sent, content)
@@ -49,7 +49,7 @@ class Link:
         return Data(sequence, self.received, content)
 
     def acknowledges(self, now: int) -> None:
-        """A packet leaves, and everything that leaves acknowledges."""
+        """A packet leaves: every packet acknowledges what has arrived."""
         self.owes_since = None
         self.last_sent_at = now
 
@@ -63,20 +63,20 @@ class Link:
         return bool(self._unacknowledged)
 
     def repeat_at(self, after: int) -> int | None:
-        """When the oldest unacknowledged content is to be sent again."""
+        """When the oldest unacknowledged content must be retransmitted."""
         for _, at in self._unacknowledged.values():
             return at + after
         return None
 
     def repeat(self, now: int, after: int) -> Iterator[Data]:
-        """Everything that was not acknowledged for so long."""
+        """Everything that has been unacknowledged for too long."""
         for sequence, (content, at) in list(self._unacknowledged.items()):
             if at + after > now:
                 return
             yield self._again(now, sequence, content)
 
     def resend(self, now: int, missing: tuple[int, ...]) -> Iterator[Data]:
-        """What the peer lacks; what it has acknowledged since is no longer here."""
+        """What the peer lacks, except what it has acknowledged since, which is no longer here."""
         for sequence in missing:
             if sequence in self._unacknowledged:
                 yield self._again(now, sequence, self._unacknowledged[sequence][0])
@@ -87,7 +87,7 @@ class Link:
         return self._packet(now, sequence, content)
 
     def check(self, packet: Data) -> None:
-        """Raise ProtocolViolation where no correct peer could have sent this after the rest."""
+        """Raise ProtocolViolation if no correct peer can have sent this after what came before."""
         sequence, content = packet.sequence, packet.content
         if not (1 <= sequence <= CLOCK_MAX and 1 <= content.clock <= CLOCK_MAX):
             raise ProtocolViolation(self.peer, f"numbers and clocks are from 1 to {CLOCK_MAX}")
@@ -101,7 +101,7 @@ class Link:
                 raise ProtocolViolation(self.peer, "its clock does not grow from message to message")
 
     def take(self, now: int, packet: Data) -> Iterator[AnyContent]:
-        """Keep a content, and hand out those that have no gap before them any more."""
+        """Accept a content; returns those that no longer have a gap before them."""
         self.owes_since = now if self.owes_since is None else self.owes_since
         sequence = packet.sequence
         # What is too far ahead is dropped; the peer repeats it.
@@ -116,7 +116,7 @@ class Link:
         self._check_gap(now)
 
     def expect(self, now: int, last: int) -> None:
-        """The peer has sent so much."""
+        """The peer has sent this many contents."""
         self._expected = max(self._expected, last)
         self._check_gap(now)
 
@@ -127,7 +127,7 @@ class Link:
             self.gap_since = now
 
     def held(self) -> tuple[AnyContent, ...]:
-        """What has come and waits for a gap before it."""
+        """Contents that have arrived and wait for one before them."""
         return tuple(self._held.values())
 
     def missing(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ class Memory:
         self._dense_counts: dict[Instance, int] = {}
 
     def start(self, activity: Activity, type: ObjectType) -> None:
-        """The instance starts now: whatever ended here and conflicts with it is in its past."""
+        """The instance starts now: every conflicting instance that has ended here is in its past."""
         name = activity.instance.object
         for op in ("",) if self.dense else sorted(type.conflicting[activity.op]):
             merge(activity.past, self._stores.get((name, op), {}).items())
@@ -37,9 +37,9 @@ class Memory:
         merge(activity.past, [(self.key(message.sender), mark)])
 
     def is_next(self, activity: Activity, response: Response, come: Sequence[Response]) -> bool:
-        """Whether none of the others that have come for an instance, or will, significantly precedes this response. The exact
-        vector tells which of its calls ended in the past of this one, come or not; the dense one only which of those that have
-        come did."""
+        """Whether no other response to the instance, whether it has arrived or not, significantly precedes this one. The
+        exact vector says which of its calls ended in the past of this one; the dense vector says that only of responses that
+        have arrived."""
         past = dict(response.past)
         if not self.dense:
             outstanding = (callee for call in activity.open.values() for callee in call.waiting if callee != response.sender)
@@ -48,8 +48,8 @@ class Memory:
         return not any(precedes(dense_key(each.sender), each.sends, past) for each in others)
 
     def send(self, activity: Activity, clock: int, *, ends: bool) -> tuple[int, PastOnWire]:
-        """The number and the past of the message that the instance sends with this clock; the next one has this one in its
-        past."""
+        """The number and the past of the message that the instance sends with this clock, which is in the past of the next
+        one."""
         self._forget(activity.past)
         past, key = tuple(activity.past.items()), self.key(activity.instance)
         if self.dense:
@@ -60,7 +60,7 @@ class Memory:
         return activity.sends, past
 
     def end(self, activity: Activity) -> None:
-        """Leave what the instance knew to those that conflict with it and start later."""
+        """Keep what the instance knew for conflicting instances that start later."""
         store = self._stores.setdefault((activity.instance.object, "" if self.dense else activity.op), {})
         merge(store, activity.past.items())
         self._forget(store)

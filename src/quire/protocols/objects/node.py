@@ -51,12 +51,12 @@ class ObjectNode(Calls):
     # Members that are gone.
 
     def fence(self, members: Sequence[int]) -> Report:
-        """The next view is to be without these: take nothing more from them. Returns what all who go on must know of them;
-        call `install` with the union of what all of these say."""
+        """The next view will not have these members: accept nothing more from them. Returns what the remaining members must
+        know about them; call `install` with the union of what all of them return."""
         return {member: self.departures.fence(member, self.exchange.links[member].held()) for member in members}
 
     def install(self, now: int, union: Report) -> Effects:
-        """Those of whom the union tells are gone."""
+        """The members that the union is about are gone."""
         begun = self.returns.begun.get(self.address, 0)
         for member, contents in union.items():
             # What was sent before this member came back went to the process before it, if to any.
@@ -88,8 +88,9 @@ class ObjectNode(Calls):
     # Members that come back.
 
     def begin_life(self, life: int, others: Mapping[int, int]) -> None:
-        """Before anything else: this process comes back, with this number, and these are there with theirs. Call `admitted`
-        when all have said how they stand. Its application may begin when it is told that this member has caught up."""
+        """To be called first: this process takes the place of a lost one, with this number, among these members with theirs.
+        Call `admitted` when all have reported their state. The application may begin when it is told that this member has
+        caught up."""
         self.exchange.life = life
         for member in list(self.exchange.links):
             if member in others:
@@ -101,7 +102,7 @@ class ObjectNode(Calls):
         self.returns.begin()
 
     def admit(self, members: Mapping[int, int]) -> None:
-        """The view has these, which come back and were gone, with the numbers of their processes."""
+        """The view has these members, which were gone and came back, with the numbers of their processes."""
         for member, life in members.items():
             self.exchange.admit(member, life)
             self.returns.admit(member)
@@ -116,7 +117,7 @@ class ObjectNode(Calls):
         return Said(self.exchange.clock, sent, lost, tuple(sorted(returns.catching_up)), dict(returns.begun))
 
     def admitted(self, now: int, said: Mapping[int, Said]) -> Effects:
-        """All members of the view have said how they stand, with those that come back."""
+        """All members of the view, including those that came back, have reported."""
         clock = max(each.clock for each in said.values())
         self.exchange.clock = max(self.exchange.clock, clock)
         self.returns.admitted(said, clock)
@@ -126,7 +127,7 @@ class ObjectNode(Calls):
         return self._flush(now)
 
     def caught_up(self, now: int, member: int) -> Effects:
-        """All are told that the member has the states of its objects."""
+        """All members are told that this member has the states of its objects."""
         self.returns.is_over(member)
         if member == self.address:
             self.returns.is_back = True
@@ -135,7 +136,7 @@ class ObjectNode(Calls):
         return self._flush(now)
 
     def hand_over(self, now: int, name: str, to: Sequence[int], state: bytes, wrong: str = "") -> Effects:
-        """The state of an object, as it was wanted. `wrong`: why there is none."""
+        """The requested state of an object. `wrong`: why there is none."""
         pieces = [state[start : start + PIECE_BYTES] for start in range(0, len(state), PIECE_BYTES)] or [b""]
         for number, piece in enumerate(pieces, 1):
             clock = self.exchange.tick().clock
@@ -143,7 +144,7 @@ class ObjectNode(Calls):
         return self._flush(now)
 
     def restored(self, now: int, name: str) -> Effects:
-        """The object has the state that came."""
+        """The object has taken over the state."""
         self.returns.awaited.discard(name)
         self._tell_if_caught_up()
         return self._flush(now)
@@ -159,7 +160,7 @@ class ObjectNode(Calls):
             self.exchange.out.append(StateCame(part.object, state, part.wrong))
 
     def _give_up_lost_states(self) -> None:
-        """At a member that comes back: what nobody can hand over is lost."""
+        """At a member that came back: objects whose state nobody can hand over are lost."""
         if not self.returns.is_back and self.address in self.returns.begun:
             self.returns.awaited -= self.departures.lost
             self._tell_if_caught_up()

@@ -9,7 +9,7 @@ from quire.protocols.objects.packets import Instance, Undo
 
 
 class Sent(Notice, frozen=True):
-    """A message was sent: a request to one of its targets, or a response. It is for traces."""
+    """A message was sent: a request to one of its targets, or a response. Only traces need this."""
 
     sender: Instance
     op: str
@@ -24,7 +24,7 @@ class Sent(Notice, frozen=True):
 
 
 class Started(Notice, frozen=True):
-    """A request was delivered, and is now an instance. Run the operation (or undo it), then call `finish`."""
+    """A request was delivered and has become an instance. Run the operation, or undo it, then call `finish`."""
 
     instance: Instance
     source: int
@@ -37,7 +37,7 @@ class Started(Notice, frozen=True):
 
 
 class Refused(Notice, frozen=True):
-    """A request was answered without being run: it had to give way, or another of its targets failed."""
+    """A request was answered without being run, because it had to give way or another of its targets failed."""
 
     instance: Instance
     """What it would have become."""
@@ -48,7 +48,7 @@ class Refused(Notice, frozen=True):
 
 
 class Answered(Notice, frozen=True):
-    """A response was delivered to an instance that called. The call is over when `left` is 0."""
+    """A response was delivered to the instance that made the call. The call has ended when `left` is 0."""
 
     instance: Instance
     op: str
@@ -63,7 +63,7 @@ class Answered(Notice, frozen=True):
 
 
 class CalleeLost(Notice, frozen=True):
-    """The callee is gone with its host, and has not answered. The call is over when `left` is 0."""
+    """The callee is gone with its host, and has not answered. The call has ended when `left` is 0."""
 
     instance: Instance
     call: int
@@ -72,13 +72,13 @@ class CalleeLost(Notice, frozen=True):
 
 
 class Orphaned(Notice, frozen=True):
-    """A direct or indirect caller of this instance is gone: stop its operation, and `finish` when it has stopped."""
+    """A direct or indirect caller of this instance is gone: stop its operation, and call `finish` when it has stopped."""
 
     instance: Instance
 
 
 class Ended(Notice, frozen=True):
-    """A root has ended, and nothing of its tree runs any more. The operations in `undos` are to be undone, in this order."""
+    """A root has ended, and nothing in its tree is running any more. Undo the operations in `undos`, in this order."""
 
     instance: Instance
     status: Literal["ok", "aborted", "died"]
@@ -88,14 +88,15 @@ class Ended(Notice, frozen=True):
 
 
 class StateWanted(Notice, frozen=True):
-    """Members that came back need the state of this object: call `hand_over` with it. Nothing runs at the object until then."""
+    """Members that came back need the state of this object: call `hand_over` with it. Until then, nothing runs at the
+    object."""
 
     object: str
     to: tuple[int, ...]
 
 
 class StateCame(Notice, frozen=True):
-    """This member came back, and here is the state of one of its objects: call `restored` when it has it."""
+    """The state of one of this member's objects has arrived, after it came back: call `restored` when the object has it."""
 
     object: str
     state: bytes
@@ -104,14 +105,14 @@ class StateCame(Notice, frozen=True):
 
 
 class CaughtUp(Notice, frozen=True):
-    """This member came back, and has the states of all its objects. Whoever agrees on views has to tell all members."""
+    """This member came back, and has the states of all its objects. Whatever agrees on views must tell all members."""
 
 
 class Returned(Notice, frozen=True):
-    """This member came back, and takes part from now on."""
+    """This member has come back, and takes part again."""
 
 
 class Suspected(Notice, frozen=True):
-    """A peer was silent for long while something waits for its clock. Only a membership change can remove it."""
+    """A peer has been silent for long while something waits for its clock. Only a change of membership can remove it."""
 
     peer: int

@@ -16,16 +16,16 @@ from quire.model.packets import Packet
 
 
 class Stamp(NamedTuple):
-    """A Lamport time: the clock, and who read it. All stamps of a group are different and in one order."""
+    """A Lamport time: a clock and its owner. Stamps of a group are unique and totally ordered."""
 
     clock: int
     member: int
 
 
 class Instance(NamedTuple):
-    """One execution: of a request at an object of a member, or a root (object ""), numbered at its member.
+    """One execution, either of a request at an object or of a root (object ""), numbered at its member.
 
-    The paper's name of an instance grows with its start and serves to order messages; this one only tells instances apart.
+    The paper's instance names grow with their start and serve to order messages; these only tell instances apart.
     """
 
     origin: int
@@ -38,7 +38,8 @@ class Instance(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """For an instance: how many of its sends are in the past, the clock of the last, and whether that is its response."""
+    """For one instance: how many of its messages are in the past, the clock of the last one, and whether that is its
+    response."""
 
     sends: int
     clock: int
@@ -57,7 +58,7 @@ PastOnWire: TypeAlias = tuple[tuple[Instance, Mark], ...]
 
 
 class Undo(msgspec.Struct, frozen=True, array_like=True):
-    """A completed operation that must be undone if its call fails: which request, where, what."""
+    """A completed operation that must be undone if its call fails: which request, where, and what."""
 
     request: MessageId
     object: str
@@ -66,7 +67,7 @@ class Undo(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
-    """The common part of all messages: the number at the sender, and the clock."""
+    """What all messages have in common: the number at the sender, and the clock."""
 
     number: int
     clock: int
@@ -96,7 +97,7 @@ class Request(Content, frozen=True, tag="request"):
 
 
 class Response(Content, frozen=True, tag="response"):
-    """How a copy of a request ended; `sender` is the instance that it became, or would have become."""
+    """How a copy of a request ended. `sender` is the instance that it became, or would have become."""
 
     sender: Instance
     sends: int
@@ -113,7 +114,7 @@ class Response(Content, frozen=True, tag="response"):
 
 
 class Release(Content, frozen=True, tag="release"):
-    """A copy of a serial request may run now; or it must not any more."""
+    """A copy of a serial request may run now, or must not run any more."""
 
     request: int
     object: str
@@ -121,7 +122,7 @@ class Release(Content, frozen=True, tag="release"):
 
 
 class Part(Content, frozen=True, tag="part"):
-    """A part of the state of an object, for a member that comes back."""
+    """One part of the state of an object, for a member that came back."""
 
     object: str
     state: bytes
@@ -134,8 +135,8 @@ AnyContent: TypeAlias = Request | Response | Release | Part
 
 
 class Between(Packet, frozen=True, kw_only=True):
-    """A packet from one process of a member to one process of another. A process that takes the place of a lost one has another
-    number, so that nothing is taken for what was said by, or to, the one before it."""
+    """A packet from one process of a member to one process of another. Each process of a member has a number, so that
+    packets from or to an earlier one are recognised."""
 
     life: int = 0
     """The number of the process that sends it."""

@@ -20,7 +20,7 @@ Key: TypeAlias = tuple[Stamp, Stamp]
 
 
 class Copy(msgspec.Struct):
-    """A request as it waits at one of its targets."""
+    """A request that waits at one of its targets."""
 
     request: Request
     object: str
@@ -39,7 +39,7 @@ class Copy(msgspec.Struct):
 
 
 class Running(msgspec.Struct, frozen=True):
-    """What the queue needs to know of an instance that is active at its object."""
+    """What the queue needs to know of an active instance at its object."""
 
     instance: Instance
     op: str
@@ -48,7 +48,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class ObjectQueue:
-    """The requests that wait at one object, by their stamps, and its active instances."""
+    """The requests that wait at one object, ordered by stamp, and its active instances."""
 
     def __init__(self, placed: Placed) -> None:
         self.placed = placed
@@ -63,7 +63,7 @@ class ObjectQueue:
         self.copies.insert(index, copy)
 
     def free(self, orphan: Callable[[Copy], bool]) -> None:
-        """Nobody is left to release these."""
+        """Nobody is left to release these requests."""
         for copy in self.copies:
             copy.held = copy.held and not orphan(copy)
 
@@ -75,16 +75,16 @@ class ObjectQueue:
         return None
 
     def is_free(self, op: str) -> bool:
-        """Whether nothing at all conflicts with the operation, so that no request that is still to come can matter."""
+        """Whether nothing conflicts with the operation, so that requests still to come do not matter."""
         return not self._conflicting[op]
 
     def in_the_way(self, copy: Copy) -> Iterator[Running]:
-        """The active instances that the copy must not run beside: those that conflict, but for its own callers."""
+        """The active instances that conflict with the copy, except its own callers."""
         against, chain = self._conflicting[copy.op], copy.request.chain
         return (each for each in self.active.values() if each.op in against and each.instance not in chain)
 
     def before(self, copy: Copy) -> Iterator[Copy]:
-        """The waiting requests that must go before the copy."""
+        """The waiting requests that must run before the copy."""
         against = self._conflicting[copy.op]
         for other in self.copies:
             if other.stamp >= copy.stamp:
@@ -96,8 +96,8 @@ class ObjectQueue:
         return not copy.held and not any(self.in_the_way(copy)) and not any(self.before(copy))
 
     def must_die(self, copy: Copy) -> bool:
-        """Whether it would wait for something older that may itself wait. What calls nobody ends by itself, so waiting
-        for that is never for ever; and `blocked` is transitive, because a queue hands waiting on."""
+        """Whether it would wait for something older that may itself be waiting. An operation that calls nobody ends by
+        itself, so waiting for it is safe; and `blocked` is transitive, because a queue passes waiting on."""
         older = [each.key for each in self.in_the_way(copy) if each.may_call and each.key < copy.key]
         older += [each.key for each in self.before(copy) if each.blocked and each.key < copy.key]
         copy.own = copy.request.pace == "serial" and any(age == copy.key[0] for age, _ in older)
@@ -109,9 +109,10 @@ class ObjectQueue:
         )
 
     def next_decision(self, is_stable: Callable[[Request], bool]) -> tuple[Copy, bool] | None:
-        """The first waiting copy that may start (True) or must give way (False). It has left the queue; None: all wait.
+        """The first waiting copy that may start (True) or must give way (False), removed from the queue; None if all must
+        wait.
 
-        Not only the head may go: what waits for an instance must not keep that instance's callees from running.
+        It need not be the head: what waits for an instance must not prevent that instance's own callees from running.
         """
         for index, copy in enumerate(self.copies):
             copy.blocked = self.is_blocked(copy)

@@ -27,7 +27,7 @@ from quire.protocols.objects.queue import Copy, ObjectQueue
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True):
-    """How a member stands when others are admitted."""
+    """What a member reports of its state when others are admitted."""
 
     clock: int
     sent: dict[int, int]
@@ -82,7 +82,7 @@ class Returns:
         self._release()
 
     def admitted(self, said: Mapping[int, Said], clock: int) -> None:
-        """All have said how they stand."""
+        """All members have reported their state."""
         self._before = {member: each.sent.get(self._me, 0) for member, each in said.items()}
         for each in said.values():
             self.begun |= each.begun
@@ -93,7 +93,7 @@ class Returns:
         self._release()
 
     def without_state(self) -> set[int]:
-        """The members that are there and lack the states of their objects."""
+        """Present members that lack the states of their objects."""
         return self.catching_up if self.is_back else {*self.catching_up, self._me}
 
     # Calls to objects of members that catch up.
@@ -108,12 +108,12 @@ class Returns:
     # Calls by way of members that came back.
 
     def is_of_before(self, caller: Instance, clock: int) -> bool:
-        """Whether a call of this time, by way of this caller, was made before the caller's member came back."""
+        """Whether a call of this time, through this caller, was made before the caller's member came back."""
         return clock <= self.begun.get(caller.member, -1)
 
     def hold(self, copy: Copy) -> None:
-        """Before it is known when a member begins, it cannot be told on whose behalf a call is: of the process that was lost,
-        or of the one that came back."""
+        """Until it is known when a member's new process begins, nobody can tell whether a call is made on behalf of the lost
+        process or of the new one."""
         if len(self._catalogue.find(copy.object).members) > 1 or copy.held:
             return  # Replicas run everything.
         if any(caller.member in self._admitting for caller in copy.request.chain):
@@ -129,8 +129,8 @@ class Returns:
     # Handing over.
 
     def to_hand_over(self, queues: Mapping[str, ObjectQueue], received: Mapping[int, int]) -> list[tuple[str, tuple[int, ...]]]:
-        """Which states are to be handed over now, and to whom. `received`: how much has come from each of the others that are
-        not gone."""
+        """Which states to hand over now, and to whom. `received`: how much has arrived from each of the other present
+        members."""
         wanted = [(name, members) for name in queues if (members := self._recipients(name))]
         if not wanted or self._admitting or not self._has_all_of_before(received):
             return []
@@ -139,7 +139,8 @@ class Returns:
         return found
 
     def _recipients(self, name: str) -> tuple[int, ...]:
-        """Who still needs the state of this object from this member: the first of those who have it hands it over."""
+        """The members that still need the state of this object from this member: the first member that has the state hands
+        it over."""
         members = self._catalogue.find(name).members
         donor = next((each for each in members if each not in self._departures.gone and each not in self.catching_up), None)
         if donor != self._me or name in self._departures.lost or not self.is_back:
@@ -147,7 +148,7 @@ class Returns:
         return tuple(each for each in members if each in self.catching_up and (name, each) not in self._handed)
 
     def _has_all_of_before(self, received: Mapping[int, int]) -> bool:
-        """Of who has not said how it stands it is not known; it is gone, and the others have not agreed on that yet."""
+        """Unknown for a member that has not reported: it is gone, and the others have not agreed on that yet."""
         return all(
             number >= self._before[member] if member in self._before else member in self.catching_up
             for member, number in received.items()
@@ -156,13 +157,13 @@ class Returns:
     # Coming back.
 
     def begin(self) -> None:
-        """This member comes back: it lacks the states of all its objects."""
+        """This member came back: it lacks the states of all its objects."""
         self.is_back = False
         self.awaited = set(self._catalogue.at(self._me))
 
     def take(self, source: int, name: str, piece: bytes, *, last: bool) -> bytes | None:
-        """A piece of a state has come; returns the state when it is whole. Where a member is lost that was handing it over,
-        another does so from the beginning."""
+        """A part of a state has arrived; returns the state when it is complete. If the member that hands it over is lost,
+        another starts from the beginning."""
         if name not in self.awaited:
             return None
         pieces = self._pieces.setdefault((source, name), [])

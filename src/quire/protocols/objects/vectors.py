@@ -17,7 +17,7 @@ ENDLESS = 2**63 - 1
 
 
 def merge(into: Past, marks: Iterable[tuple[Instance, Mark]]) -> None:
-    """Take these marks into a vector: of each sender the larger count."""
+    """Merge marks into a vector: for each sender, the larger count."""
     for instance, mark in marks:
         held = into.get(instance)
         if held is None or mark > held:
@@ -25,23 +25,23 @@ def merge(into: Past, marks: Iterable[tuple[Instance, Mark]]) -> None:
 
 
 def precedes(sender: Instance, sends: int, past: Mapping[Instance, Mark]) -> bool:
-    """Whether the `sends`-th message of this sender is in that past."""
+    """Whether this sender's message number `sends` is in that past."""
     mark = past.get(sender)
     return mark is not None and mark.sends >= sends
 
 
 def dense_key(instance: Instance) -> Instance:
-    """The entry of the dense vector for the object of this instance at its member."""
+    """The entry of the dense vector for this instance's object at its member."""
     return Instance(-1, -1, instance.object, instance.member)
 
 
 def delivered_floor(rows: Mapping[int, Mapping[int, int]], view: Sequence[int], source: int) -> int:
-    """Everything of `source` up to this clock is delivered wherever it was addressed to."""
+    """Everything from `source` up to this clock is delivered at all destinations."""
     return min((rows[member][source] for member in view if source in rows[member]), default=ENDLESS)
 
 
 def prune(past: Past, floor: Mapping[int, int]) -> None:
-    """Forget what is delivered everywhere. A vector is asked only about messages that wait somewhere, or whose response
-    is outstanding; what is delivered everywhere is in no queue, and, links being without gaps, never will be again."""
+    """Drop what is delivered everywhere. A vector is only asked about messages that wait somewhere or whose response is
+    outstanding; what is delivered everywhere is in no queue and, because links have no gaps, never will be again."""
     for instance in [each for each, mark in past.items() if mark.clock <= floor[each.member]]:
         del past[instance]

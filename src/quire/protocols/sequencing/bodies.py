@@ -24,7 +24,7 @@ TRIES_MAX = 3
 
 
 class Spreading:
-    """The sender's side."""
+    """The sender's side: who keeps the bodies of its runs."""
 
     def __init__(self, me: int, options: SequencingOptions) -> None:
         self.linked: Container[int] | None = None
@@ -37,18 +37,19 @@ class Spreading:
         self._direct = options.bodies == "direct"
 
     def begin(self, one: Outstanding, view: Iterable[int] | None) -> bool:
-        """Whether the bodies of a new run go to the members directly. `view`: the members; None: the sender is none."""
+        """Whether the bodies of a new run are sent to the members directly. `view`: the members, or None if the sender is
+        not one."""
         if self._direct and view is not None and self._reaches(view):
             one.holders = {self._me}
         return one.holders is not None
 
     def left(self, group: str) -> None:
-        """The client itself has left the group."""
+        """Forget a group that this client has left."""
         for key in [key for key in self._joined if key[0] == group]:
             del self._joined[key]
 
     def lacking(self, one: Outstanding, view: Iterable[int] | None) -> tuple[int, ...] | None:
-        """The members that are not known to keep the bodies; None: the run is to be relayed."""
+        """The members that have not acknowledged the bodies yet; None if the run must be relayed by the sequencer instead."""
         if one.holders is None:
             return None
         lacking = tuple(client for client in view or () if client not in one.holders)
@@ -61,7 +62,7 @@ class Spreading:
         return lacking
 
     def changed(self, event: Event, unnumbered: Iterable[Outstanding]) -> None:
-        """Who has left has forgotten what it kept, even if it joins again."""
+        """A member joined or left. A client that leaves drops the bodies it kept, even if it joins again."""
         key = (event.group, event.who)
         if event.kind == JOIN:
             self._joined[key] = event.seq
@@ -72,7 +73,7 @@ class Spreading:
                     one.holders.discard(event.who)
 
     def kept(self, one: Outstanding, client: int, as_of: int, view: Collection[int]) -> bool:
-        """A member says that it keeps the bodies; returns whether all do now."""
+        """A member acknowledges that it keeps the bodies; returns whether all members do now."""
         self.silent.discard(client)
         stranger = client not in view or as_of < self._joined.get((one.group, client), 0)
         if stranger or one.holders is None or client in one.holders:
@@ -101,7 +102,8 @@ class Bodies:
         self._bytes = 0
 
     def keep(self, group: str, view: int, run: Run, *, own: bool = False) -> bool:
-        """Keep bodies until they are delivered; False: they are not, because there is no room or they are late."""
+        """Keep bodies until they are delivered. Returns False if they are refused, because there is no room or they come too
+        late."""
         kept = self._kept.get((group, run.origin), {})
         if run.first in kept:
             return kept[run.first][1].count == run.count
@@ -120,22 +122,22 @@ class Bodies:
         self._bytes += sign * len(run.body.payload)
 
     def whole(self, event: Event) -> Event | None:
-        """The event with its bodies; None if they are not here."""
+        """The event together with its bodies, or None if this member does not have them."""
         if not event.direct:
             return event
         _, run = self._kept.get((event.group, event.who), {}).get(event.run.first, (0, None))
         return None if run is None or run.count != event.run.count else msgspec.structs.replace(event, run=run)
 
     def delivered(self, group: str, sender: int, end: int) -> None:
-        """Everything of this sender before this message was delivered."""
+        """Drop what this sender sent before this message: all of it is delivered."""
         self._delivered[group, sender] = end
         kept = self._kept.get((group, sender), {})
         for first in [first for first in kept if first < end]:
             self._count(kept.pop(first)[1], -1)
 
     def left(self, group: str, sender: int, number: int) -> None:
-        """The sender has left by this number: nothing that it gave to the members before is numbered after. It may have
-        joined again, and given them more, before this is known here."""
+        """Drop what a sender gave to the members before it left with this number, because nothing of it can be numbered any
+        more. It may have joined again and sent more before this member learns of its leave."""
         self._delivered.pop((group, sender), None)
         kept = self._kept.pop((group, sender), {})
         newer = {first: (view, run) for first, (view, run) in kept.items() if view > number}
@@ -145,7 +147,7 @@ class Bodies:
             self._kept[group, sender] = newer
 
     def drop(self, group: str) -> None:
-        """The client itself has left the group."""
+        """Forget a group that this client has left."""
         for key in {key for key in (*self._kept, *self._delivered) if key[0] == group}:
             self.left(*key, NUMBER_MAX)
 

@@ -94,7 +94,7 @@ class Client(Node):
         return self._ask(now, wire.Lookup(group))
 
     def create(self, now: int, group: str) -> Effects:
-        """Found a group, if there is none of that name; the answer is Found. Its founder is not in it: it may join."""
+        """Create a group, unless one of that name exists; the answer is Found. Its creator is not a member until it joins."""
         errors.check_name(group)
         return self._ask(now, wire.Create(group))
 
@@ -183,11 +183,11 @@ class Client(Node):
         return self.evicted or (self._quiet() and not self.hold.held_events)
 
     def _quiet(self) -> bool:
-        """Whether nothing was asked that is not answered."""
+        """Whether every request has been answered."""
         return self.request is None and self._locations.idle() and self.outbox.idle()
 
     def _set_tick(self, now: int) -> None:
-        """In a tick where an answer is missing; otherwise when the next report is due."""
+        """Wake up after one tick if an answer is missing, otherwise when the next report is due."""
         if not self._quiet():
             due = now + self.options.tick_ns
         elif self.hold.delivered or self.unstable:
@@ -200,7 +200,7 @@ class Client(Node):
         return min(2 * wait, WAIT_TICKS_MAX * self.options.tick_ns) or self.options.tick_ns
 
     def _expelled(self, now: int, source: int, packet: wire.Expelled) -> Effects:  # noqa: ARG002
-        """What was delivered here is a correct beginning, and nothing will follow."""
+        """The service has removed this client. What it delivered so far is a correct prefix; nothing follows."""
         self.evicted = True
         return (Failed("", errors.Evicted()),)
 
@@ -216,7 +216,7 @@ class Client(Node):
         return (self._transmit_request(self.request),)
 
     def _request_join(self, now: int, group: str) -> Effects:
-        """From now on the join may have a number; it is numbered or refused at once, so that nothing waits for it long."""
+        """Send the join. It is numbered or refused at once, so what waits for it does not wait for long."""
         req = self._new_request()
         self.hold.join(group, req)
         return self._begin(now, group, wire.Join(group, self.address, req, self.at))
@@ -273,7 +273,7 @@ class Client(Node):
         return effects if one is None else [*effects, *self._numbered(now, one, packet.seq, packet.members)]
 
     def _numbered(self, now: int, one: Outstanding, seq: int, members: tuple[int, ...] | None) -> list[Effect]:
-        """Messages of this client have numbers: what comes next comes after them."""
+        """Messages of this client have been numbered: everything that it sends from now on comes after them."""
         last = seq + one.run.count - 1
         released = self.outbox.numbered(one, seq)
         self.saw(one.group, last)
@@ -286,7 +286,7 @@ class Client(Node):
         return [*effects, *self._send_ready(now)]
 
     def saw(self, group: str, number: int) -> None:
-        """An own message has this number; an answer that comes late must not lower what was seen since."""
+        """Note the number of one of this client's own messages; a late acknowledgement must not lower what was seen since."""
         if self.options.causally:
             self.context = prune(merge(self.context, {group: number}), self.stable)
 
@@ -343,7 +343,7 @@ class Client(Node):
         return effects
 
     def _consumed(self, event: Event) -> None:
-        """What this client sends from now on comes after the event, and after what its sender had seen."""
+        """What this client sends from now on comes after this event, and after whatever its sender had seen."""
         count, size = event.run.count / self.options.history, len(event.run.body.payload) / self.options.history_bytes
         self._unreported += max(count, size) * REPORTS_PER_HISTORY
         if self.options.bodies == "direct":
@@ -373,7 +373,7 @@ class Client(Node):
     # Reports.
 
     def _report(self, now: int) -> list[Effect]:
-        """Say how far each group was delivered, which asks for all that comes after."""
+        """Tell sequencers how far each group is delivered. The report also requests whatever comes after that."""
         self._report_wait = self._longer(self._report_wait)
         self._report_at = now + self._report_wait
         self._unreported = 0.0
@@ -382,7 +382,7 @@ class Client(Node):
         return [*reports(self.address, self.locations, self.hold.delivered, curious)]
 
     def _learn(self, numbers: Mapping[str, int]) -> list[Effect]:
-        """Groups are stable up to these numbers: nobody will wait for what is before them."""
+        """These groups are stable up to these numbers: nobody will wait for anything earlier."""
         self.stable = merge(self.stable, numbers)
         self.context = prune(self.context, self.stable)
         self.unstable = prune(self.unstable, self.stable)
@@ -390,7 +390,7 @@ class Client(Node):
         return self._lost(sorted(behind))
 
     def _lost(self, groups: Sequence[str]) -> list[Effect]:
-        """What comes next in these groups is here neither now nor ever; said once."""
+        """Tell the application, once, that messages of these groups can no longer be obtained."""
         lost = [group for group in groups if group not in self._gaps]
         self._gaps.update(lost)
         return [Failed(group, errors.GapUnrecoverable(group)) for group in lost]

@@ -15,7 +15,7 @@ ENTRY_BYTES = 16
 
 
 def merge(one: Mapping[str, int], other: Mapping[str, int]) -> Context:
-    """The later of both for each group."""
+    """For each group, the larger number of the two contexts."""
     merged = dict(one)
     for group, number in other.items():
         if merged.get(group, -1) < number:
@@ -24,20 +24,20 @@ def merge(one: Mapping[str, int], other: Mapping[str, int]) -> Context:
 
 
 def restrict(context: Mapping[str, int], groups: Container[str]) -> Context:
-    """What the context says of these groups."""
+    """The part of the context that is about these groups."""
     return {group: number for group, number in context.items() if group in groups}
 
 
 def at_most(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
-    """Whether `one` has seen nothing that `other` has not."""
+    """Whether `one` has seen nothing that `other` has not seen."""
     return all(number <= other.get(group, -1) for group, number in one.items())
 
 
 def prune(context: Mapping[str, int], stable: Mapping[str, int]) -> Context:
-    """Without what every member of its group has delivered, for which nobody will ever wait."""
+    """The context without entries for what every member of a group has delivered: nobody will wait for that."""
     return {group: number for group, number in context.items() if number > stable.get(group, -1)}
 
 
 def weight(context: Mapping[str, int]) -> int:
-    """About how many bytes a context takes."""
+    """The approximate size of a context in bytes."""
     return sum(map(len, context), ENTRY_BYTES * len(context)) if context else 0

@@ -18,7 +18,7 @@ from quire.protocols.sequencing.events import JOIN, LEAVE, Event
 
 
 class HoldBack:
-    """What one client has delivered, and what it holds back."""
+    """What one client has delivered, and what it is holding back."""
 
     def __init__(self, me: int, limit: int) -> None:
         self.me = me
@@ -36,18 +36,18 @@ class HoldBack:
         """Groups whose next event waits for something of another group."""
 
     def join(self, group: str, request: int) -> None:
-        """From now on the client's join may have been numbered."""
+        """The client's join may be numbered from now on."""
         self.joining, self.request, self.joined_at = group, request, None
 
     def cancel(self) -> list[Event]:
-        """The join was refused and will never be numbered: what waited for it goes on."""
+        """The join was refused and will never be numbered: release whatever waits for it."""
         assert self.joining is not None
         group, self.joining, self.joined_at = self.joining, None, None
         self._drop(group)
         return list(self._proceed([*self._waiting.pop(group, {})]))
 
     def lose(self, group: str) -> list[Event]:
-        """The group is no more: what waited for something of it goes on."""
+        """The group no longer exists: release whatever waits for one of its messages."""
         if group == self.joining:
             return self.cancel()
         self.delivered.pop(group, None)
@@ -55,26 +55,26 @@ class HoldBack:
         return list(self._proceed([*self._waiting.pop(group, {})]))
 
     def wants(self, event: Event) -> bool:
-        """Whether the event is of a group in which the client is or may be, and has not come before."""
+        """Whether the event is new, and of a group in which the client is a member or may become one."""
         group = event.group
         if group not in self.delivered and group != self.joining:
             return False
         return event.last > self.delivered.get(group, -1) and event.seq not in self.held.get(group, ())
 
     def covers(self, event: Event) -> bool:
-        """Whether the client is known to be a member as of this event, and will deliver it."""
+        """Whether the client is known to be a member as of this event, so that it will deliver it."""
         have = self.delivered.get(event.group)
         if have is not None:
             return event.last > have
         return event.group == self.joining and self.joined_at is not None and event.seq > self.joined_at
 
     def has_room(self, event: Event) -> bool:
-        """Whether the event can be held back. What is next must always find room, or nothing would ever make any."""
+        """Whether the event can be held back. The next event of a group must always find room: only its delivery frees any."""
         is_next = event.seq == self.delivered.get(event.group, -2) + 1
         return self.held_events < self._limit or is_next or self._is_awaited_join(event)
 
     def take(self, event: Event) -> list[Event]:
-        """Take an event that has come; returns what is to be delivered now, in order."""
+        """Accept an event; returns the events that can be delivered now, in order."""
         if not self.wants(event):
             return []
         if not self.has_room(event):
@@ -90,7 +90,7 @@ class HoldBack:
         return list(self._proceed(groups))
 
     def blocked_on(self, event: Event) -> str | None:
-        """A group of which something must be delivered before the event may be; None: it may be now."""
+        """A group in which something else must be delivered before this event, or None if the event can be delivered now."""
         for context in (event.tot, event.dep):
             for group, number in context.items():
                 if self._must_wait(group, number):
@@ -107,7 +107,7 @@ class HoldBack:
         return event.kind == JOIN and event.who == self.me and event.group == self.joining and event.req == self.request
 
     def _next(self, group: str) -> Event | None:
-        """The event of the group whose turn it is by number."""
+        """The next event of this group by number, if it is here."""
         held = self.held.get(group)
         if not held:
             return None
@@ -116,7 +116,7 @@ class HoldBack:
         return held.get(self.joined_at) if group == self.joining and self.joined_at is not None else None
 
     def _proceed(self, groups: list[str]) -> Iterator[Event]:
-        """Deliver what can be of these groups, and of all that were waiting for them."""
+        """Deliver what has become deliverable in these groups and in all groups that waited for them."""
         while groups:
             group = groups.pop()
             while (event := self._next(group)) is not None:
@@ -134,7 +134,7 @@ class HoldBack:
                     break
 
     def deliver(self, event: Event) -> None:
-        """Note that the event is delivered."""
+        """Record that the event is delivered."""
         group = event.group
         del self.held[group][event.seq]
         self.held_events -= 1

@@ -33,7 +33,7 @@ LOAD_KEPT = 0.5
 
 
 class Operation(msgspec.Struct):
-    """A move under way."""
+    """A move in progress."""
 
     op: int
     to: int
@@ -166,12 +166,12 @@ class Directory(Node):
         return (Send(wire.Located(packet.group, location), (source,)),)
 
     def at(self, sequencer: int) -> list[str]:
-        """The groups that a sequencer has, as far as it is known to know of them."""
+        """The groups that a sequencer is known to have."""
         return [group for group, location in self.locations.items() if location == sequencer and group not in self.hosting]
 
     def interrupt(self, now: int, sequencer: int) -> Effects:
-        """Nothing is left of what a sequencer knew: what it was taking or giving away stays where it was. It has to be told
-        again who was evicted, and does not know new groups."""
+        """A sequencer has lost its state. Groups that it was taking over or giving away stay where they were; it must be
+        told again who was evicted, and has not heard of new groups."""
         operation, effects = self.operation, list[Send]()
         if operation is not None and sequencer in (operation.to, *operation.sources):
             effects += self._end(now, committed=False)
@@ -181,7 +181,7 @@ class Directory(Node):
         return effects
 
     def lose(self, sequencer: int, groups: Iterable[str]) -> None:
-        """Nothing is left of these groups, which a sequencer had."""
+        """These groups of a sequencer are lost."""
         gone = [group for group in groups if self.locations.get(group) == sequencer]
         for group in gone:
             del self.locations[group], self.entries[group], self.over[group]
@@ -192,7 +192,7 @@ class Directory(Node):
     # Joins.
 
     def _join(self, now: int, source: int, packet: wire.JoinRequest) -> Effects:  # noqa: ARG002
-        """Grant a join here and now, or not at all."""
+        """Grant or refuse a join, at this place, at once."""
         group, client, req = packet.group, packet.client, packet.req
         if group not in self.locations:
             raise ProtocolViolation(source, f"it numbers {group!r}, which does not exist")
@@ -210,7 +210,7 @@ class Directory(Node):
         return (Send(wire.JoinAnswer(group, client, req, granted), (source,)),)
 
     def _prepare(self, now: int, source: int, packet: wire.Prepare) -> Effects:
-        """Enter the client; bring together what must be; answer when it is."""
+        """Enter the client, bring together the groups that must share a sequencer, and answer when that is done."""
         group, client, req = packet.group, source, packet.req
         if group not in self.locations:
             return self._lookup(now, source, wire.Lookup(group))
@@ -225,7 +225,7 @@ class Directory(Node):
         return self._start(now, apart, target(apart, self.locations, self.loads))
 
     def _apart(self, group: str) -> frozenset[str] | None:
-        """Groups that must share a sequencer because of this one, and do not."""
+        """Groups that must share a sequencer because of this one, and do not yet."""
         if not self.options.totally:
             return None
         return to_bring_together(group, self.entries, self.locations, acyclic=self.options.acyclic)
@@ -294,7 +294,7 @@ class Directory(Node):
         return []
 
     def _with(self, group: str) -> frozenset[str]:
-        """What moves with a group."""
+        """The groups that move together with this one."""
         if not self.options.totally:
             return frozenset({group})
         if self.options.acyclic:
@@ -304,7 +304,7 @@ class Directory(Node):
     # Clients that are gone.
 
     def _suspect(self, now: int, source: int, packet: wire.Suspect) -> Effects:  # noqa: ARG002
-        """Suspicion becomes a fact here, once for all, whether it was right or not."""
+        """Turn a suspicion into a decision, for all sequencers and for good, whether it was right or wrong."""
         if packet.client in self.evicted:
             return NOTHING
         self.evicted.add(packet.client)

@@ -10,7 +10,7 @@ GROUPS_MAX = 1 << 16
 
 
 class NoSuchGroup(BadInput):
-    """Nobody has created a group of this name, or this client has not looked for it."""
+    """No group of this name exists, or this client has not looked it up."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"there is no group {group!r}; create it first")
@@ -18,7 +18,7 @@ class NoSuchGroup(BadInput):
 
 
 class TooManyGroups(QuireError):
-    """The service has as many groups as it may have, and founds no more."""
+    """The service has reached its limit of groups, and creates no more."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"{group!r} cannot be created: the service has {GROUPS_MAX} groups already; use one of them")
@@ -26,7 +26,7 @@ class TooManyGroups(QuireError):
 
 
 class UnitUnavailable(QuireError):
-    """Too few processes of the service are there to go on with this group; try again when more of them are back."""
+    """Too few processes of the service are running to continue with this group. Try again when more are back."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"too few sequencers are there to go on with {group!r}; try again when more of them are back")
@@ -34,7 +34,7 @@ class UnitUnavailable(QuireError):
 
 
 class GroupLost(QuireError):
-    """All processes that knew the group's state are gone, and its messages with them. Its name is not used again."""
+    """All processes that knew the state of the group are gone, and its messages with them. Its name is not used again."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"{group!r} was lost with those who knew all of it; create a group of another name")
@@ -42,7 +42,7 @@ class GroupLost(QuireError):
 
 
 class AlreadyMember(BadInput):
-    """A client joins a group in which it is already."""
+    """The client is already a member of the group that it wants to join."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"this client is a member of {group!r} already")
@@ -50,7 +50,7 @@ class AlreadyMember(BadInput):
 
 
 class NotMember(BadInput):
-    """A client leaves a group in which it is not."""
+    """The client is not a member of the group that it wants to leave."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"this client is not a member of {group!r}")
@@ -58,7 +58,7 @@ class NotMember(BadInput):
 
 
 class Busy(QuireError):
-    """A client joins and leaves one group at a time; ask again when the request under way has ended."""
+    """A client can join or leave only one group at a time. Ask again when the current request has ended."""
 
     def __init__(self, group: str) -> None:
         super().__init__(f"this client is still joining or leaving {group!r}; ask again when that has ended")
@@ -66,11 +66,11 @@ class Busy(QuireError):
 
 
 class Overload(WindowFull):
-    """A client has as many messages without a number as it may have; send again after the next is numbered."""
+    """The client has reached its limit of messages without a number. Send again after the next Numbered."""
 
 
 class GapUnrecoverable(QuireError):
-    """Messages that this client lacks are kept nowhere any more: leave the group, join it again, and ask a member for
+    """No process has the messages that this client is missing. Leave the group, join it again, and ask another member for
     what is missing."""
 
     def __init__(self, group: str) -> None:
@@ -79,19 +79,19 @@ class GapUnrecoverable(QuireError):
 
 
 class Evicted(QuireError):
-    """The service has removed this client from all of its groups, because it was silent for too long, held the others up or
-    sent what cannot be; start again under another number."""
+    """The service has removed this client from all of its groups, because it was silent for too long, delayed the others, or
+    sent what no correct client sends. Start again under another number."""
 
     def __init__(self, why: str = "the service considered it dead") -> None:
         super().__init__(f"this client was removed from its groups; connect again ({why})")
 
 
 def is_name(group: str) -> bool:
-    """Whether a group may have this name."""
+    """Whether this is a valid name for a group."""
     return 0 < len(group) <= NAME_MAX and group.isprintable()
 
 
 def check_name(group: str) -> None:
-    """Raise BadInput unless a group may have this name."""
+    """Raise BadInput unless this is a valid name for a group."""
     if not is_name(group):
         raise BadInput(f"a group needs a name of 1 to {NAME_MAX} printable characters")

@@ -24,7 +24,7 @@ NO_RUN = Run(0, 0, 0)
 
 
 class Remembered(msgspec.Struct, frozen=True, array_like=True):
-    """What members must also know of an event where groups are rebuilt from their members' knowledge."""
+    """What members must also be told with an event if their group can only be rebuilt from what its members know."""
 
     life: int
     counter: int = -1
@@ -35,8 +35,8 @@ class Remembered(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Event(Packet, frozen=True, tag=10):
-    """A numbered event: a run of messages from `seq` on, or that `who` joined or left. BLANK: as many numbers as `run` says, of
-    which nobody knows what they were given to."""
+    """A numbered event: a run of messages from `seq` on, or the join or leave of `who`. BLANK stands for as many numbers as
+    `run` says, which were assigned to something that no longer exists."""
 
     name: ClassVar[str] = "ACCEPT"
     group: str
@@ -69,11 +69,11 @@ class Event(Packet, frozen=True, tag=10):
 
     @property
     def size(self) -> int:
-        """About how many bytes are kept of its messages and of what their sender said."""
+        """The approximate number of bytes kept for its messages and their context."""
         return len(self.run.body.payload) + weight(self.dep)
 
     def is_sound(self) -> bool:
-        """Whether it can have been numbered; the body of a run is looked at by who reads it from bytes."""
+        """Whether a correct sequencer can have numbered it. The body of a run is checked where it is decoded."""
         if self.kind == MESSAGES:
             run = self.run
             return run.origin == self.who and run.count >= 1 <= self.seq <= self.last <= NUMBER_MAX and run.first >= 0

@@ -36,7 +36,7 @@ class Giving(msgspec.Struct):
 
 
 class Moves:
-    """The groups that a sequencer gives away and takes over. It shares the sequencer's groups and forwarding pointers."""
+    """The groups that a sequencer is giving away and taking over. It shares the sequencer's groups and forwarding pointers."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class Moves:
         """Groups that are given away; whether they are on their way already."""
 
     def suspended(self, group: str) -> bool:
-        """Whether nothing of the group may be numbered."""
+        """Whether numbering is suspended for the group."""
         return group in self.phase
 
     def on_the_way(self, group: str) -> bool:
-        """Whether nothing of the group may change at all, for its state has been sent."""
+        """Whether the group's state has been sent already, so that nothing about it may change."""
         return self.phase.get(group, False)
 
     def is_expected(self, group: str) -> bool:
@@ -90,7 +90,7 @@ class Moves:
         return [*self._polls(), *self.proceed()]
 
     def proceed(self) -> list[Send]:
-        """Send away what may go now; to be asked whenever something was delivered or left."""
+        """Send away the groups that may go now. To be called whenever something was delivered or a member left."""
         effects: list[Send] = []
         for op, giving in self.giving.items():
             if not giving.leaving and self.may_go(giving):
@@ -100,7 +100,7 @@ class Moves:
         return effects
 
     def may_go(self, giving: Giving) -> bool:
-        """Whether everything that was numbered here together has been delivered."""
+        """Whether everything that was numbered together at this sequencer has been delivered."""
         if not self._options.totally:
             return True
         return all(state.drained(giving.until.get(group, 0)) for group, state in self.groups.items())
@@ -118,7 +118,7 @@ class Moves:
         return []
 
     def end(self, packet: wire.Outcome) -> bool:
-        """A move has ended; returns whether the groups here are others now."""
+        """A move has ended; returns whether this sequencer now has other groups than before."""
         self.settled = max(self.settled, packet.op)
         giving, taking = self.giving.pop(packet.op, None), self.taking.pop(packet.op, {})
         for group in giving.groups if giving is not None else ():
@@ -133,7 +133,7 @@ class Moves:
         return packet.committed and (giving is not None or bool(taking))
 
     def repeat(self) -> list[Send]:
-        """What is to be said again as long as a move has not ended."""
+        """The packets to retransmit while a move is in progress."""
         effects = [Send(wire.Query(op), (self._directory,)) for op in sorted({*self.giving, *self.taking})]
         for op, giving in self.giving.items():
             effects += self._transfers(op, giving) if giving.leaving else self._polls()

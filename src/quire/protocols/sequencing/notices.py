@@ -10,7 +10,7 @@ from quire.protocols.node import Notice
 
 
 class Delivered(Notice, frozen=True):
-    """Messages of the group, the first of which has this number."""
+    """Messages of the group are delivered; `seq` is the number of the first."""
 
     group: str
     seq: int
@@ -30,7 +30,7 @@ class Changed(Notice, frozen=True):
 
 
 class Skipped(Notice, frozen=True):
-    """It is unknown what had these numbers of the group, from the first to the last; they are delivered nowhere."""
+    """The messages with these numbers, first to last, are unknown to everybody and will be delivered nowhere."""
 
     group: str
     first: int
@@ -55,7 +55,7 @@ class Found(Notice, frozen=True):
 
 
 class Failed(Notice, frozen=True):
-    """A request about the group failed: `error` says why."""
+    """A request about the group has failed; `error` says why."""
 
     group: str
     error: QuireError

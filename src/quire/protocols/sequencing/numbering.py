@@ -45,12 +45,12 @@ class Numbering(Node):
         """Whether there is something to report to the directory or the other sequencers."""
 
     def queue(self) -> int:
-        """How many messages wait here: for a number, or for members to have delivered them."""
+        """How many messages are waiting here, either for a number or to be delivered by all members."""
         held = sum(packet.run.count for packets in self.held.values() for packet in packets.values())
         return held + sum(state.kept for state in self.groups.values())
 
     def _wrong_multicast(self, packet: wire.DoMulticast) -> str | None:
-        """What no correct client would have sent so, if anything."""
+        """Why no correct client can have sent this, or None."""
         run = packet.run
         if not run.is_sound() or run.origin != packet.client:
             return "its run holds fewer messages than stated, or is another client's"
@@ -63,7 +63,7 @@ class Numbering(Node):
         return self._wrong_context(packet.ctx) or self._wrong_context(packet.ids, counters=True)
 
     def _wrong_context(self, context: Context, *, counters: bool = False) -> str | None:
-        """Nobody can have seen more of a group than there is: members would wait for it."""
+        """Why the context is impossible, or None. It cannot name numbers that do not exist: members would wait for them."""
         for group, number in context.items():
             state = None if counters or self.moves.on_the_way(group) else self.groups.get(group)
             last = NUMBER_MAX if state is None else state.seq
@@ -89,9 +89,9 @@ class Numbering(Node):
         return effects
 
     def _has_room(self, state: GroupState, packet: wire.DoMulticast) -> bool:
-        """Whether the group's history can keep these messages for members that will lack them. Otherwise they wait for a
-        number until members have delivered more, and their sender with them, when its window is full. So does a sender
-        that was told many numbers and does not say that it knows them."""
+        """Whether the history of the group has room for these messages. If not, they wait for a number until members have
+        delivered more; the sender waits too when its window is full. The same applies to a sender that does not acknowledge
+        the numbers it was told."""
         options, numbers = self.options, state.senders.get(packet.client)
         if numbers is not None and len(numbers.window) >= options.window:
             numbers.settle(packet.acked)
@@ -113,8 +113,8 @@ class Numbering(Node):
             self.waiting.pop(group, None)
 
     def holding_up(self) -> dict[int, tuple[str, int]]:
-        """The clients by which others are held up, because the history of a group is full of what they have not delivered:
-        each with the group, and how far it has delivered that."""
+        """The clients that delay others because the history of a group is full of what they have not delivered: each with
+        the group, and how far it has delivered it."""
         found: dict[int, tuple[str, int]] = {}
         for group, clients in self.waiting.items():
             state = self.groups.get(group)
@@ -127,12 +127,12 @@ class Numbering(Node):
         return found
 
     def _known(self, state: GroupState, numbers: Numbers, packet: wire.DoMulticast) -> Effects:
-        """The answer to a repeat: the number that it got when it first came."""
+        """The answer to a retransmission: the number that the message got the first time."""
         return self._acknowledge(state, packet.client, packet.counter) if packet.counter in numbers.window else NOTHING
 
     def _acknowledge(self, state: GroupState, client: int, counter: int) -> list[Send]:
-        """Tell a client which number its messages have. Where members are all that remembers a group, not before one of them
-        has the messages: a sender that is a member gets the messages themselves instead, and then has them."""
+        """Tell a client which numbers its messages got. If only members remember the group, wait until one of them has the
+        messages. A sender that is a member gets the messages themselves instead, and then has them."""
         count, seq, members = state.senders[client].window[counter]
         if self._is_witnessed(state, seq, seq + count - 1):
             return [Send(wire.Ack(state.group, counter, seq, members, state.stable), (client,))]
@@ -142,19 +142,20 @@ class Numbering(Node):
         return []
 
     def _is_witnessed(self, state: GroupState, first: int, last: int) -> bool:
-        """Whether what has these numbers is not lost with this sequencer. Whoever joined later has it only if all have."""
+        """Whether events with these numbers would survive the loss of this sequencer. An event that a later member lacks
+        survives only if all others have it."""
         if not self.options.remembered or not state.reached or last <= state.stable:
             return True
         return any(state.reached[client] >= last and joined < first for client, joined in state.members.items())
 
     def _tell_witnessed(self, state: GroupState) -> list[Send]:
-        """Members have reported: senders may be told of what these have."""
+        """Members have reported: acknowledge to senders what these members have."""
         waiting = self.unwitnessed.pop(state.group, {})
         known = [key for key in waiting if key[0] in state.senders and key[1] in state.senders[key[0]].window]
         return [effect for client, counter in known for effect in self._acknowledge(state, client, counter)]
 
     def _number(self, state: GroupState, packet: wire.DoMulticast, effects: list[Send]) -> bool:
-        """Number the messages, unless something that they must come after has no number yet."""
+        """Number the messages, unless something that must come before them has no number yet."""
         numbers = state.senders.setdefault(packet.client, Numbers())
         dep = self._resolve(packet)
         if packet.counter != numbers.next or dep is None:
@@ -173,7 +174,8 @@ class Numbering(Node):
         return True
 
     def _resolve(self, packet: wire.DoMulticast) -> Context | None:
-        """What the sender had seen, with the numbers of its own messages; None if one of those has none here."""
+        """What the sender had seen, with its own messages replaced by their numbers; None if one of them has no number here
+        yet."""
         seen = packet.ctx
         for group, counter in packet.ids.items():
             number = self._number_of(packet.client, group, counter)
@@ -191,7 +193,7 @@ class Numbering(Node):
         return None
 
     def _hold(self, packet: wire.DoMulticast) -> bool:
-        """Keep messages that cannot be numbered yet; False if there are too many of this client's."""
+        """Keep messages that cannot be numbered yet; returns False if this client already has too many of them."""
         held = self.held.get(packet.client, {})
         key = (packet.group, packet.counter)
         if key not in held:
@@ -203,7 +205,7 @@ class Numbering(Node):
         return True
 
     def _retry(self, client: int, effects: list[Send]) -> None:
-        """Number what waited for something of this client that has a number now."""
+        """Number messages of this client that were waiting for one that has a number now."""
         held, progress = self.held[client], True
         while progress:
             progress = False
@@ -247,7 +249,7 @@ class Numbering(Node):
         return Send(event, (*members, who) if kind == LEAVE and req >= 0 else members)
 
     def _together(self, state: GroupState) -> Context:
-        """How far the groups here were numbered that have a client in common with this one."""
+        """How far those groups at this sequencer are numbered that share a client with this one."""
         if not self.options.totally:
             return {}
         near = self._near.get(state.group)
@@ -262,8 +264,8 @@ class Numbering(Node):
         return self.elsewhere.get(group, -1) if state is None else state.stable
 
     def _redirect(self, source: int, packet: Any, group: str | None = None) -> list[Send]:
-        """Pass a request on to where its group went, and tell the client, who then asks there. What was passed on once is
-        not passed on again, so that it cannot go in circles."""
+        """Forward a request to where its group has gone, and tell the client, which then asks there. A forwarded request is
+        not forwarded again, so it cannot go in circles."""
         group = packet.group if group is None else group
         assert group is not None
         if self.moves.is_expected(group):
@@ -276,6 +278,6 @@ class Numbering(Node):
 
 
 def _is_outdated(state: GroupState, packet: wire.DoMulticast) -> bool:
-    """Whether members may lack the bodies, because they joined after the sender gave them to all that it knew of; or will
-    forget them, because the sender has left."""
+    """Whether some member may lack the bodies: it joined after the sender sent them to all members that it knew, or it will
+    drop them because the sender has left."""
     return packet.view >= 0 and (packet.view < state.joined or packet.client not in state.members)

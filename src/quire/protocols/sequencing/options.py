@@ -51,7 +51,7 @@ class SequencingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def totally(self) -> bool:
-        """Whether groups that share clients are ordered among each other."""
+        """Whether groups that share clients are ordered relative to each other."""
         return self.order != "hybrid"
 
     @property
@@ -65,7 +65,7 @@ class SequencingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remembered(self) -> bool:
-        """Whether nobody but the members of a group can tell what its sequencer knew, should that be lost."""
+        """Whether only the members of a group know its state if its sequencer is lost."""
         return False
 
     @property
@@ -73,6 +73,6 @@ class SequencingOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.tick_ms * 1_000_000
 
     def promises(self) -> frozenset[Guarantee]:
-        """What traces of the service must satisfy."""
+        """The guarantees that traces of the service must satisfy."""
         acyclic = frozenset({Guarantee.ACYCLIC}) if self.acyclic else frozenset()
         return RELIABLE | {Guarantee.MEMBERSHIPS} | _PROMISES[self.order] | acyclic

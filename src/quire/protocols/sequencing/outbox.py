@@ -17,7 +17,7 @@ from quire.protocols.sequencing.options import SequencingOptions
 
 
 class Outstanding:
-    """A run that waits for its number."""
+    """A run that has no number yet."""
 
     __slots__ = ("again_at", "context", "counter", "group", "holders", "ids", "run", "tries", "wait")
 
@@ -50,13 +50,14 @@ class Outbox:
         self._queue: deque[Outstanding] = deque()
 
     def has_room(self, messages: int, size: int) -> bool:
-        """Whether so many more, of so many bytes, may be without a number: no more than a sequencer keeps, but for one run."""
+        """Whether this many more messages, of this many bytes, may wait for numbers: as much as a sequencer keeps, or a
+        single run."""
         options = self._options
         fits = self.bytes + size <= options.history_bytes or not self.messages
         return fits and self.messages + messages <= options.window
 
     def submit(self, group: str, run: Run) -> None:
-        """Raises Overload where there is no room."""
+        """Queue a run. Raises Overload if there is no room."""
         size = len(run.body.payload)
         if not self.has_room(run.count, size):
             raise Overload(f"{self.messages} messages of {self.bytes} bytes have no number yet; wait for one")
@@ -65,7 +66,7 @@ class Outbox:
         self._queue.append(Outstanding(group, run))
 
     def ready(self, context: Context) -> Iterator[Outstanding]:
-        """The runs that may be sent now, after what was seen up to now."""
+        """The runs that may be sent now, given what this client has seen."""
         while self._queue and not (self._waits and self._sent):
             one = self._queue.popleft()
             one.counter = self._next.get(one.group, 0)
@@ -79,18 +80,18 @@ class Outbox:
             yield one
 
     def acked(self, group: str) -> int:
-        """The numbers of all messages to the group before this counter are known."""
+        """All messages to the group before this counter have known numbers."""
         return next(iter(self._sent[group]))
 
     def find(self, group: str, first: int) -> Outstanding | None:
-        """The run to this group that begins with this number of the client's own."""
+        """The run to this group whose first message has this number among the client's own."""
         return next((one for one in self._sent.get(group, {}).values() if one.run.first == first), None)
 
     def at(self, group: str, counter: int) -> Outstanding | None:
         return self._sent.get(group, {}).get(counter)
 
     def numbered(self, one: Outstanding, seq: int) -> list[Outstanding]:
-        """A run has its numbers, from `seq` on. Returns those that waited for them and may be sent again."""
+        """A run got its numbers, from `seq` on. Returns the runs that waited for them and can now be sent again."""
         sent = self._sent[one.group]
         del sent[one.counter]
         if not sent:
@@ -107,7 +108,7 @@ class Outbox:
         return released
 
     def lose(self, group: str) -> None:
-        """The group is no more: what was for it is dropped, and nothing waits for its numbers."""
+        """The group no longer exists: drop what was meant for it, and let nothing wait for its numbers."""
         lost = [*self._sent.pop(group, {}).values(), *(one for one in self._queue if one.group == group)]
         self._queue = deque(one for one in self._queue if one.group != group)
         for one in lost:
@@ -120,12 +121,12 @@ class Outbox:
         return tuple(self._sent.get(group, {}).values())
 
     def sent(self) -> Iterator[Outstanding]:
-        """All that were sent and have no number."""
+        """All runs that are sent and not numbered yet."""
         for sent in self._sent.values():
             yield from sent.values()
 
     def first(self, otherwise: int) -> int:
-        """The number, among all of the client's own, of the first that has none of its group."""
+        """The number, among all of the client's own messages, of the first that its group has not numbered."""
         return min((one.run.first for one in (*self.sent(), *self._queue)), default=otherwise)
 
     def idle(self) -> bool:

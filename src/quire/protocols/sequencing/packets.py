@@ -22,7 +22,7 @@ LOST = -3
 
 
 class Create(Packet, frozen=True, tag=1):
-    """Found the group, if there is none of that name."""
+    """Create the group, unless one of that name exists."""
 
     name: ClassVar[str] = "CREATE"
     group: str
@@ -34,8 +34,8 @@ class Lookup(Packet, frozen=True, tag=2):
 
 
 class Located(Packet, frozen=True, tag=3):
-    """Who numbers the group: also the answer to CREATE. -1: there is no such group; NO_ROOM: and there can be no more;
-    LOST: there was one, of which nothing is left."""
+    """Which sequencer numbers the group; also the answer to CREATE. -1: there is no such group; NO_ROOM: there is none, and
+    no more can be created; LOST: there was one, and nothing of it is left."""
 
     name: ClassVar[str] = "LOCATED"
     group: str
@@ -43,7 +43,7 @@ class Located(Packet, frozen=True, tag=3):
 
 
 class Prepare(Packet, frozen=True, tag=4):
-    """A client wants to join: bring together at one sequencer what must be there."""
+    """A client wants to join: bring together at one sequencer the groups that must share one."""
 
     name: ClassVar[str] = "PREP"
     group: str
@@ -58,7 +58,7 @@ class Ready(Packet, frozen=True, tag=5):
 
 
 class Move(Packet, frozen=True, tag=6):
-    """An operator wants the group, and the groups that must be with it, at that sequencer."""
+    """An operator wants the group, and the groups that must be with it, to move to that sequencer."""
 
     name: ClassVar[str] = "MOVE"
     group: str
@@ -69,8 +69,9 @@ class Move(Packet, frozen=True, tag=6):
 
 
 class DoMulticast(Packet, frozen=True, tag=11):
-    """Number these messages. `acked`: the client knows the numbers of all before. `ids` are own messages to other groups
-    whose numbers it does not know yet. `view`: the members as of this number keep the bodies; -1: the bodies are here."""
+    """Number these messages. `acked`: the client knows the numbers of all messages before this one. `ids`: its messages to
+    other groups whose numbers it does not know yet. `view`: the members as of this number keep the bodies; -1: the bodies
+    are in this packet."""
 
     name: ClassVar[str] = "DO-MULTICAST"
     group: str
@@ -87,7 +88,7 @@ class DoMulticast(Packet, frozen=True, tag=11):
 
 
 class Ack(Packet, frozen=True, tag=12):
-    """The number of the first of the messages from this counter on; to who is no member with whom they went to."""
+    """The numbers of the messages from this counter on, and, for a sender that is not a member, who must deliver them."""
 
     name: ClassVar[str] = "ACK"
     group: str
@@ -98,7 +99,7 @@ class Ack(Packet, frozen=True, tag=12):
 
 
 class Join(Packet, frozen=True, tag=13):
-    """`at`: where other clients reach this one, if anywhere."""
+    """Join a group. `at`: where other clients can reach this one, if anywhere."""
 
     name: ClassVar[str] = "JOIN"
     group: str
@@ -108,7 +109,7 @@ class Join(Packet, frozen=True, tag=13):
 
 
 class Nak(Packet, frozen=True, tag=14):
-    """Not so: PREP first. The request is dead."""
+    """The request is refused, and dead: send PREP first."""
 
     name: ClassVar[str] = "NAK"
     group: str
@@ -132,7 +133,8 @@ class LeftAck(Packet, frozen=True, tag=16):
 
 
 class Fetch(Packet, frozen=True, tag=17):
-    """How far a client has delivered its groups, and that it wants what comes after; `ask`: how far these are stable."""
+    """How far a client has delivered its groups, and a request for what comes after. `ask`: it also wants to know how far
+    these groups are stable."""
 
     name: ClassVar[str] = "FETCH"
     client: int
@@ -147,20 +149,20 @@ class NewLocation(Packet, frozen=True, tag=18):
 
 
 class Stable(Packet, frozen=True, tag=19):
-    """How far groups are stable; between sequencers too."""
+    """How far groups are stable; also sent between sequencers."""
 
     name: ClassVar[str] = "STABLE"
     numbers: dict[str, int]
 
 
 class Poll(Packet, frozen=True, tag=20):
-    """A sequencer waits for reports."""
+    """A sequencer asks a client for its report."""
 
     name: ClassVar[str] = "POLL"
 
 
 class Overloaded(Packet, frozen=True, tag=21):
-    """The sequencer keeps as much of the group as it may; repeat it later."""
+    """The sequencer keeps as much of the group as it may: send this again later."""
 
     name: ClassVar[str] = "OVERLOAD"
     group: str
@@ -171,7 +173,7 @@ class Overloaded(Packet, frozen=True, tag=21):
 
 
 class Bodies(Packet, frozen=True, tag=30):
-    """To the members as of number `view` of the group."""
+    """Message bodies, for the members as of number `view` of the group."""
 
     name: ClassVar[str] = "BODY"
     group: str
@@ -183,7 +185,7 @@ class Bodies(Packet, frozen=True, tag=30):
 
 
 class Kept(Packet, frozen=True, tag=31):
-    """The bodies from this number of their sender on, that came with this `view`, are kept until they are delivered."""
+    """A member keeps the bodies from this number of their sender on, which came with this `view`, until they are delivered."""
 
     name: ClassVar[str] = "KEPT"
     group: str
@@ -195,7 +197,7 @@ class Kept(Packet, frozen=True, tag=31):
 
 
 class Host(Packet, frozen=True, tag=40):
-    """A new group is yours."""
+    """Take over a new group."""
 
     name: ClassVar[str] = "HOST"
     group: str
@@ -207,7 +209,7 @@ class Hosted(Packet, frozen=True, tag=41):
 
 
 class JoinRequest(Packet, frozen=True, tag=42):
-    """May this client join here and now?"""
+    """May this client join here, at once?"""
 
     name: ClassVar[str] = "JREQ"
     group: str
@@ -240,7 +242,7 @@ class Forgotten(Packet, frozen=True, tag=45):
 
 
 class Open(Packet, frozen=True, tag=46):
-    """Hand these groups, as far as they are yours, to that sequencer."""
+    """Hand over to that sequencer those of these groups that you have."""
 
     name: ClassVar[str] = "OPEN"
     op: int
@@ -249,7 +251,7 @@ class Open(Packet, frozen=True, tag=46):
 
 
 class Transfer(Packet, frozen=True, tag=47):
-    """A group on its way, as one of those that move together."""
+    """The state of one of the groups that move together."""
 
     name: ClassVar[str] = "XFER"
     op: int
@@ -258,7 +260,7 @@ class Transfer(Packet, frozen=True, tag=47):
 
 
 class Done(Packet, frozen=True, tag=48):
-    """All groups of the move have come."""
+    """All groups of the move have arrived."""
 
     name: ClassVar[str] = "DONE"
     op: int
@@ -286,7 +288,7 @@ class Load(Packet, frozen=True, tag=51):
 
 
 class Suspect(Packet, frozen=True, tag=60):
-    """Nothing comes from this client any more."""
+    """Nothing has been heard from this client for too long."""
 
     name: ClassVar[str] = "SUSPECT"
     client: int
@@ -307,6 +309,6 @@ class EvictDone(Packet, frozen=True, tag=62):
 
 
 class Expelled(Packet, frozen=True, tag=63):
-    """To a client that was evicted and speaks."""
+    """Tells a client that still sends that it was evicted."""
 
     name: ClassVar[str] = "EVICTED"

@@ -39,7 +39,7 @@ class Permissions:
         return address in self._sequencers
 
     def check(self, source: int, packet: Packet) -> None:
-        """Raise ProtocolViolation unless this source may send it."""
+        """Raise ProtocolViolation unless this sender is allowed to send the packet."""
         kind = type(packet)
         if kind in OF_CLIENTS:
             client: int = packet.client  # type: ignore[attr-defined]

@@ -21,12 +21,12 @@ Locations = Mapping[str, int]
 
 
 def strong_component(group: str, members: Members) -> frozenset[str]:
-    """The group, and all that two clients in common lead to from it."""
+    """The group, and all groups that can be reached from it through pairs of clients in common."""
     return _reached(group, members, _groups_of(members), 2)
 
 
 def components(members: Members, at_least: int) -> list[frozenset[str]]:
-    """All groups, divided into what so many clients in common lead to."""
+    """All groups, partitioned into those that are connected by at least this many clients in common."""
     groups_of, found, seen = _groups_of(members), [], set[str]()
     for group in members:
         if group not in seen:
@@ -57,7 +57,7 @@ def _reached(group: str, members: Members, groups_of: Mapping[int, Sequence[str]
 
 
 def local_components(members: Members, locations: Locations) -> list[frozenset[str]]:
-    """The connected components of groups that share a sequencer and any client."""
+    """The connected components of groups that have the same sequencer and any client in common."""
     by_location: dict[int, dict[str, Iterable[int]]] = {}
     for group, clients in members.items():
         by_location.setdefault(locations[group], {})[group] = clients
@@ -65,7 +65,7 @@ def local_components(members: Members, locations: Locations) -> list[frozenset[s
 
 
 def cycle(members: Members, locations: Locations) -> frozenset[str] | None:
-    """The groups of components and clients that form a cycle; None if there is none (S3)."""
+    """The groups on a cycle in the graph of components and clients, or None if it is a forest (S3)."""
     graph: dict[str | int, list[str | int]] = {}
     parts: dict[str, frozenset[str]] = {}
     for part in local_components(members, locations):
@@ -82,7 +82,7 @@ def cycle(members: Members, locations: Locations) -> frozenset[str] | None:
 
 
 def _path(graph: Mapping[str | int, Sequence[str | int]], start: str | int, end: str | int) -> list[str | int] | None:
-    """The way between two nodes of a forest."""
+    """The path between two nodes of a forest."""
     if end not in graph:
         return None
     before: dict[str | int, str | int | None] = {start: None}
@@ -103,7 +103,7 @@ def _path(graph: Mapping[str | int, Sequence[str | int]], start: str | int, end:
 
 
 def to_bring_together(group: str, members: Members, locations: Locations, *, acyclic: bool) -> frozenset[str] | None:
-    """Groups that must get one sequencer and have several, for the sake of this group; None if all is well."""
+    """The groups that must share a sequencer because of this one, or None if they already do."""
     strong = strong_component(group, members)
     if len({locations[each] for each in strong}) > 1:
         # A part of a component that is left behind alone would cut what is ordered there in two.
@@ -116,7 +116,8 @@ def _whole(groups: frozenset[str], members: Members, locations: Locations) -> fr
 
 
 def target(groups: Iterable[str], locations: Locations, loads: Mapping[str, float]) -> int:
-    """Where to bring them together: where most of their load is, so that the least moves; then where there is least."""
+    """The sequencer at which to bring them together: the one with most of their load, so that the least moves; among equals,
+    the one with the least load of all."""
     groups = sorted(groups)
     here = {
         location: sum(loads.get(group, 0.0) for group in groups if locations[group] == location)
@@ -137,7 +138,8 @@ def relief(
     acyclic: bool,
     least: float,
 ) -> tuple[frozenset[str], int] | None:
-    """What to move where so that the busiest sequencer has less to do; None if no move relieves it by the share `least`."""
+    """What to move, and where, so that the busiest sequencer has less to do; None if no move relieves it by at least the
+    share `least`."""
     total = dict.fromkeys(sequencers, 0.0)
     for group, location in locations.items():
         total[location] += loads.get(group, 0.0)

@@ -10,7 +10,7 @@ from quire.protocols.sequencing.permissions import Permissions
 
 
 def wrong_reply(packet: Packet, permissions: Permissions) -> str | None:
-    """What is wrong with it, if anything."""
+    """Why no correct sequencer or directory can have sent this, or None."""
     match packet:
         case Event():
             return None if packet.is_sound() else f"this cannot have been numbered: {packet.kind} from {packet.seq} on"

@@ -9,7 +9,8 @@ from quire.protocols.sequencing import packets as wire
 
 
 def reports(me: int, locations: Mapping[str, int], delivered: Mapping[str, int], curious: Iterable[str]) -> list[Send]:
-    """One packet for each sequencer that is concerned. `curious`: groups of which it wants to know how far they are stable."""
+    """One packet for each sequencer concerned. `curious`: the groups of which the client wants to know how far they are
+    stable."""
     asks: dict[int, set[str]] = {}
     for group in curious:
         if group in locations:

@@ -11,7 +11,7 @@ WAIT_TICKS_MAX = 8
 
 
 class Request(msgspec.Struct):
-    """By the packet that is repeated."""
+    """A join or leave in progress, with the packet that is retransmitted."""
 
     group: str
     packet: wire.Join | wire.Leave | wire.Prepare

@@ -12,7 +12,7 @@ from quire.protocols.sequencing.options import SequencingOptions
 
 
 class RingOptions(SequencingOptions, frozen=True, kw_only=True):
-    """The service's own options, and who is in which group."""
+    """The options of the service, and the layout of groups and members."""
 
     sequencers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 2
     groups: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
@@ -35,12 +35,12 @@ class RingOptions(SequencingOptions, frozen=True, kw_only=True):
                 raise BadInput(f"{self.backups} backups need more than {self.sequencers} sequencers")
 
     def surviving(self) -> SurvivingOptions:
-        """What a service that survives is asked to be. Raises BadInput where it cannot be."""
+        """The options of a service with failover. Raises BadInput if it cannot be set up like that."""
         common = {name: getattr(self, name) for name in SequencingOptions.__struct_fields__}
         return SurvivingOptions(**common, backups=self.backups or 0)
 
     def layout(self, members: int) -> dict[str, tuple[int, ...]]:
-        """Who is in which group; raises BadInput where they cannot be laid out so."""
+        """The members of each group. Raises BadInput if they cannot be laid out like that."""
         inside = members - self.strangers
         if inside < self.groups:
             raise BadInput(f"{self.groups} groups need as many members that are in one, not {inside}")
@@ -50,7 +50,7 @@ class RingOptions(SequencingOptions, frozen=True, kw_only=True):
 
 
 def ring(members: int, groups: int, overlap: int) -> dict[str, tuple[int, ...]]:
-    """Members divided over groups, each of which has the first members of the next one too."""
+    """Members divided into groups, each of which also has the first members of the next one."""
     starts = [group * members // groups for group in range(groups + 1)]
     return {
         f"g{group}": tuple(sorted(member % members for member in range(starts[group], starts[group + 1] + overlap)))

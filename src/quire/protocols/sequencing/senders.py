@@ -8,7 +8,7 @@ import msgspec
 
 
 class Numbers(msgspec.Struct):
-    """What is known of a sender's messages to the group."""
+    """What is known of one sender's messages to the group."""
 
     next: int = 0
     """The counter of the first message that has no number yet."""
@@ -17,14 +17,15 @@ class Numbers(msgspec.Struct):
     no member, who was. Only those whose numbers the sender may not know."""
 
     def settle(self, counter: int) -> None:
-        """The sender knows the numbers of all messages before this counter."""
+        """The sender knows the numbers of all its messages before this counter."""
         for first, (count, *_) in list(self.window.items()):
             if first + count > counter:
                 break
             del self.window[first]
 
     def give(self, counter: int, count: int, seq: int, members: tuple[int, ...] | None, acked: int) -> None:
-        """So many messages from this counter on have numbers from `seq` on; what was before `acked` the sender knows."""
+        """The messages from this counter on have the numbers from `seq` on. The sender knows the numbers of all messages
+        before `acked`."""
         self.next = max(self.next, counter + count)
         self.settle(acked)
         self.window[counter] = (count, seq, members)

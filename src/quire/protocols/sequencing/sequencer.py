@@ -112,7 +112,7 @@ class Sequencer(Numbering):
         return effects
 
     def changes_nothing(self, packet: Packet) -> bool:
-        """Whether a packet is sure to make this sequencer only say something, or nothing: a repeat, mostly."""
+        """Whether the packet certainly leaves the state of this sequencer as it is; mostly it is a retransmission."""
         if self._is_of_an_evicted(packet):
             return True
         match packet:
@@ -128,11 +128,11 @@ class Sequencer(Numbering):
         return False
 
     def _is_of_an_evicted(self, packet: Packet) -> bool:
-        """Whoever passed it on, it is not carried out."""
+        """Whether the packet comes from an evicted client. It is ignored, whoever forwarded it."""
         return type(packet) in OF_CLIENTS and packet.client in self.evicted  # type: ignore[attr-defined]
 
     def begin(self, now: int) -> None:
-        """This sequencer works from now on: whatever has to be repeated is due."""
+        """This sequencer starts to work: whatever must be retransmitted is due."""
         self._marks.clear()
         self._news = True
         self._tick_at = now
@@ -149,7 +149,7 @@ class Sequencer(Numbering):
         return self._tick_at
 
     def idle(self) -> bool:
-        """Whether everybody has everything that was numbered here."""
+        """Whether every member has everything that was numbered here."""
         return (
             self.moves.idle()
             and not self.held
@@ -199,7 +199,7 @@ class Sequencer(Numbering):
         return (self._emit(state, JOIN, client, req=req),)
 
     def _refuse(self, state: GroupState, client: int, req: int) -> Send:
-        """The request is dead from now on, whatever copies of it are still to come."""
+        """Refuse a request for good, whatever copies of it may still arrive."""
         state.requests[client] = state.refused[client] = req
         return Send(wire.Nak(state.group, req), (client,))
 
@@ -218,7 +218,7 @@ class Sequencer(Numbering):
         return (self._emit(state, LEAVE, client, req=req),)
 
     def _answer_again(self, state: GroupState, client: int, req: int, number: int | None) -> Effects:
-        """What a join or leave was answered before; nothing if the client must have delivered it."""
+        """Repeat the answer to a join or leave; nothing if the client must have delivered it already."""
         if state.refused.get(client) == req:
             return (Send(wire.Nak(state.group, req), (client,)),)
         event = state.history.get(-1 if number is None else number)
@@ -233,8 +233,8 @@ class Sequencer(Numbering):
         return [*self._has_left(state, packet.client), *self.moves.proceed()]
 
     def _has_left(self, state: GroupState, client: int) -> list[Send]:
-        """A leaver has delivered everything. Where members are all that remembers a group, it counts until they have delivered
-        its leave too: before that, nobody but it may have what came earlier."""
+        """A client that leaves has delivered everything. If only members remember the group, it counts as one until they
+        have delivered its leave too: until then, nobody else may have what came earlier."""
         if not self.options.remembered:
             return self._departed(state, client)
         state.reached[client] = state.departing[client]
@@ -242,14 +242,14 @@ class Sequencer(Numbering):
         return self._part(state)
 
     def _part(self, state: GroupState) -> list[Send]:
-        """Part with leavers whose leave everybody has delivered, and tell senders of what members have."""
+        """Remove clients whose leave everybody has delivered, and acknowledge to senders what members have."""
         effects: list[Send] = []
         while gone := [who for who, number in state.departing.items() if state.reached[who] == number <= state.stable]:
             effects += self._departed(state, gone[0])
         return [*effects, *self._tell_witnessed(state)] if state.group in self.unwitnessed else effects
 
     def _departed(self, state: GroupState, client: int) -> list[Send]:
-        """A leaver counts no more."""
+        """The client no longer counts as a member."""
         del state.departing[client], state.reached[client]
         state.at.pop(client, None)
         state.collect()
@@ -309,7 +309,7 @@ class Sequencer(Numbering):
         return [*effects, *self.moves.proceed()]
 
     def _old(self, state: GroupState) -> int:
-        """What is numbered up to here was sent a tick ago or more, so that it may be lost and not only on its way."""
+        """Everything up to this number was sent at least one tick ago, so that it may be lost and not only on its way."""
         since, newest, old = self._marks.get(state.group, (0, 0, 0))
         if self._now - since >= self.options.tick_ns:
             self._marks[state.group] = (self._now, state.seq, newest)
@@ -321,7 +321,7 @@ class Sequencer(Numbering):
         return NOTHING
 
     def _report(self) -> list[Send]:
-        """Tell the directory of the load, and the other sequencers what is stable."""
+        """Tell the directory about the load, and the other sequencers what is stable."""
         if not self._news or not self.others:
             self._news = False
             return []
@@ -351,7 +351,8 @@ class Sequencer(Numbering):
         return [*self._expel(), *done, *self.moves.proceed()]
 
     def _expel(self) -> list[Send]:
-        """Evicted clients leave all groups whose state may change, without being waited for; nothing of them follows."""
+        """Remove evicted clients from all groups whose state may change, without waiting for them. Nothing from them is
+        accepted any more."""
         effects: list[Send] = []
         for client in self.evicted:
             self.held.pop(client, None)

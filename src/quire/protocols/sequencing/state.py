@@ -44,14 +44,14 @@ class GroupState(msgspec.Struct):
     """When the group was last rebuilt from its members: whatever is of an earlier life is not believed any more."""
 
     def reachable(self) -> dict[int, str]:
-        """Where each member can be reached that said so."""
+        """The address of each member that has announced one."""
         return {client: at for client in self.members if (at := self.at.get(client))} if self.at else {}
 
     def effective(self) -> frozenset[int]:
         return frozenset(self.members) | frozenset(self.departing)
 
     def record(self, event: Event) -> None:
-        """Take the numbers of the event and keep it."""
+        """Assign the event's numbers and keep it."""
         self.history[event.seq] = event
         self.seq = event.last
         if event.kind == MESSAGES:
@@ -60,14 +60,14 @@ class GroupState(msgspec.Struct):
             self.numbered += event.run.count
 
     def report(self, client: int, number: int) -> None:
-        """An effective member has delivered everything up to this number; its own leave it confirms otherwise."""
+        """An effective member has delivered everything up to this number. It confirms its own leave separately."""
         number = min(number, self.departing.get(client, number + 1) - 1)
         if number > self.reached.get(client, number):
             self.reached[client] = number
             self.collect()
 
     def collect(self) -> None:
-        """Forget what is stable."""
+        """Drop what is stable."""
         self.stable = max(self.stable, min(self.reached.values(), default=self.seq))
         for number, event in list(self.history.items()):
             if event.last > self.stable:
@@ -78,18 +78,18 @@ class GroupState(msgspec.Struct):
                 self.kept_bytes -= event.size
 
     def lacking(self, client: int, number: int, until: int) -> list[Event]:
-        """The events after a number, and up to another, that are for this client."""
+        """The events for this client after one number and up to another."""
         if client not in self.reached:
             return []
         until = min(until, self.departing.get(client, self.seq))
         return [event for event in self.history.values() if number < event.last and event.seq <= until]
 
     def drained(self, number: int) -> bool:
-        """Whether nobody is departing and every member has delivered everything up to this number."""
+        """Whether no client is departing and every member has delivered everything up to this number."""
         return not self.departing and all(reached >= number for reached in self.reached.values())
 
     def is_sound(self) -> bool:
-        """Whether it can be the state of a group: to be asked of whatever comes from another sequencer."""
+        """Whether a correct sequencer can have sent this state of a group."""
         last = 0
         for number, event in self.history.items():
             if not (last < number == event.seq <= event.last <= self.seq and event.group == self.group and event.is_sound()):

@@ -43,9 +43,9 @@ class Cell(msgspec.Struct, array_like=True):
     prewrites: dict[Timestamp, Prewrite] = {}
 
     def prewrite(self, t: Timestamp, version: Version, value: Value, floor: Timestamp = ZERO) -> TooLate | None:
-        """Take a write of t, or say that it comes too late. `floor`: everything below it counts as read.
+        """Accept a write of t, or say that it comes too late. `floor`: everything below it counts as read.
 
-        It is judged again each time that it comes: a prewrite that is here already may be one that a replica without
+        It is judged again whenever it is retransmitted: a prewrite that is already here may be one that a replica without
         its disk learnt from others, and never voted for.
         """
         read = max(self.rts, floor)
@@ -58,7 +58,7 @@ class Cell(msgspec.Struct, array_like=True):
         return None
 
     def read(self, t: Timestamp) -> Found | TooLate | None:
-        """What t sees; None: it has to wait for an older transaction to end."""
+        """What t sees, or None if it must wait for an older transaction to end."""
         mine = self.prewrites.get(t)
         if mine is not None:
             return Found(mine.version, mine.value)
@@ -70,18 +70,18 @@ class Cell(msgspec.Struct, array_like=True):
         return Found(self.wts, self.value)
 
     def blocker(self, t: Timestamp) -> Timestamp | None:
-        """The oldest transaction that t has to wait for, if any. A prewrite below the value can never become one."""
+        """The oldest transaction that t must wait for, if any. A prewrite below the value can never become one."""
         return min((other for other in self.prewrites if self.wts.writer < other < t), default=None)
 
     def install(self, version: Version, value: Value) -> bool:
-        """Take a committed write, unless a younger one is here already."""
+        """Install a committed write, unless a younger one is here already."""
         if version <= self.wts:
             return False
         self.wts, self.value = version, value
         return True
 
     def end(self, t: Timestamp, *, commit: bool) -> Version | None:
-        """The transaction ended: its prewrite becomes the value, or goes. Returns the version that was installed."""
+        """The transaction has ended: its prewrite becomes the value, or is dropped. Returns the version that was installed."""
         mine = self.prewrites.pop(t, None)
         if mine is None or not commit or not self.install(mine.version, mine.value):
             return None

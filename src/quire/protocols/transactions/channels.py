@@ -23,7 +23,7 @@ CLOCK_MAX = NUMBER_MAX >> 16
 
 
 class Clock:
-    """A Lamport clock that everything at one address shares."""
+    """The Lamport clock that all nodes at one address share."""
 
     def __init__(self) -> None:
         self.lc = 0
@@ -61,7 +61,8 @@ class Channels:
         return channel
 
     def post(self, now: int, peer: int, content: Numbered) -> Send:
-        """Send this next. Its numbers are filled in here; its `lc` stays, so that all copies of a multicast have one."""
+        """Send this packet next. Its numbers are filled in here; its `lc` is kept, so that all copies of a multicast have
+        the same one."""
         channel = self._channel(peer)
         channel.sent += 1
         packet = msgspec.structs.replace(content, sq=channel.sent, ack=channel.taken)
@@ -72,7 +73,7 @@ class Channels:
         return Send(packet, (peer,))
 
     def take(self, now: int, peer: int, packet: Numbered) -> list[Numbered]:
-        """A packet came: what can be read now, in order."""
+        """A packet has arrived: returns those that can be processed now, in order."""
         channel = self._channel(peer)
         if not 1 <= packet.sq <= channel.taken + HELD_MAX:
             raise ProtocolViolation(peer, f"packet {packet.sq} is too far ahead of {channel.taken}")
@@ -89,7 +90,7 @@ class Channels:
         return ready
 
     def hear(self, now: int, peer: int, beat: Beat) -> bool:
-        """A heartbeat came; returns whether everything that it speaks of has come."""
+        """A heartbeat has arrived; returns whether everything that it covers has arrived."""
         channel = self._confirmed(now, peer, beat.sq, beat.ack, beat.lc)
         return beat.sq <= channel.taken
 
@@ -110,12 +111,12 @@ class Channels:
         return Send(Beat(channel.sent, channel.taken, self.clock.lc), (peer,))
 
     def beats(self, peers: Iterable[int]) -> list[Send]:
-        """Heartbeats to these peers."""
+        """Heartbeats for these peers."""
         self.clock.tick()
         return [self.beat(peer) for peer in peers]
 
     def wake(self, now: int) -> list[Send]:
-        """Repeat what is due, confirm what is due."""
+        """Retransmit and acknowledge what is due."""
         sends = []
         for peer, channel in self._channels.items():
             if channel.repeat_at is not None and channel.repeat_at <= now:
@@ -133,5 +134,5 @@ class Channels:
         return min((time for time in times if time is not None), default=None)
 
     def idle(self) -> bool:
-        """Whether everybody has confirmed everything."""
+        """Whether every peer has acknowledged everything."""
         return not any(channel.unconfirmed for channel in self._channels.values())

@@ -25,7 +25,7 @@ CLAIMS_MAX = 1 << 16
 
 
 class Wanted(msgspec.Struct, frozen=True, array_like=True):
-    """The keys that a transaction reads and writes, as far as it has come. None: all keys."""
+    """The keys that a transaction reads and writes, as far as it has got. None: all keys."""
 
     reads: tuple[str, ...] | None = ()
     writes: tuple[str, ...] | None = ()
@@ -37,7 +37,7 @@ class Wanted(msgspec.Struct, frozen=True, array_like=True):
         return self.reads != () or self.writes != ()
 
     def among(self, keys: Iterable[str]) -> list[str]:
-        """Those of these keys that it wants."""
+        """Those of these keys that it reads or writes."""
         if self.reads is None or self.writes is None:
             return list(keys)
         wanted = {*self.reads, *self.writes}
@@ -67,8 +67,8 @@ class Claims:
         self._writers: _Table = {}
 
     def put(self, now: int, t: Timestamp, instead_of: Timestamp | None, wanted: Wanted) -> Wanted:
-        """The transaction claims this and nothing else, and the one in whose place it comes nothing any more; returns
-        what either of them had claimed."""
+        """The transaction claims exactly this, and the one that it replaces claims nothing any more. Returns what either had
+        claimed before."""
         before = self.drop(t)
         if wanted and len(self._held) < CLAIMS_MAX:
             self._held[t] = _Held(wanted, now + self._lease_ns)
@@ -94,17 +94,17 @@ class Claims:
         yield self._writers, (None,) if wanted.writes is None else wanted.writes
 
     def heard(self, now: int, t: Timestamp) -> None:
-        """Its client is there."""
+        """Its client is alive."""
         if t in self._held:
             self._held[t].until_ns = now + self._lease_ns
 
     def hold_up(self, t: Timestamp, key: str, *, writes: bool) -> bool:
-        """Whether a read or a write of this transaction has to wait for an older one."""
+        """Whether a read or write of this transaction must wait for an older one."""
         table = self._readers if writes else self._writers
         return any(min(table[claimed]) < t for claimed in (key, None) if claimed in table)
 
     def void(self, now: int) -> Wanted:
-        """Drop the claims of those that are silent; returns what they had claimed."""
+        """Drop the claims of clients that are silent; returns what they had claimed."""
         freed = Wanted()
         for t in [t for t, held in self._held.items() if held.until_ns <= now]:
             freed |= self.drop(t)

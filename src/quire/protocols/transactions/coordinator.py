@@ -33,7 +33,7 @@ Effect = TypeVar("Effect")
 
 
 class Operation(msgspec.Struct):
-    """A read or a write that is not answered yet. `version`: what a write writes."""
+    """A read or write without an answer yet. `version`: what a write writes."""
 
     number: int
     call: int
@@ -61,7 +61,7 @@ class Transaction(msgspec.Struct):
     """What it holds others up at because of that."""
 
     def wanted(self) -> Wanted:
-        """All that it has asked for. Who writes may well come to write what it has read."""
+        """Everything that it has asked for. A transaction that writes may well come to write what it has read."""
         writes = bool(self.written) or self.claimed.writes != ()
         if self.refusals >= REFUSALS_MAX:
             return Wanted(None, None if writes else ())
@@ -85,15 +85,15 @@ class Coordinator(ABC, Generic[Effect]):
         """In the place of those that were refused, what may come, and until when the place is kept."""
 
     def open_transactions(self) -> int:
-        """How many have begun and not ended."""
+        """How many transactions have begun and not ended."""
         return len(self._active)
 
     def heard(self, t: Timestamp) -> None:
-        """Whatever starts here from now on is younger."""
+        """Every transaction that starts here from now on is younger than this."""
         self.tid = max(self.tid, t.tid)
 
     def submit(self, now: int, call: int, request: Request) -> list[Effect | Notice]:
-        """Do what the application asks; the answer carries `call`, a number of the application's."""
+        """Handle a request of the application; the answer carries `call`, the application's number for it."""
         match request:
             case Begin(delay_ns=delay, instead_of=refused):
                 if refused in self._again:
@@ -124,18 +124,18 @@ class Coordinator(ABC, Generic[Effect]):
         return Timestamp(self.tid, self.address)
 
     def _give_up(self, now: int, t: Timestamp, *, again: bool) -> list[Effect | Notice]:
-        """The application does not go on with a transaction, whether or not it has failed already."""
+        """The application does not continue with a transaction, whether or not it has already failed."""
         transaction = self._active.get(t)
         if transaction is None:
             return [] if again else self._let_go(t)
         return (self._refused if again else self._fail)(now, transaction, TxEnded(t))
 
     def _let_go(self, refused: Timestamp) -> list[Effect | Notice]:
-        """Nothing comes in the place of a transaction that was refused."""
+        """Nothing replaces a transaction that was refused."""
         return self._withdraw(self._again.pop(refused)[1]) if refused in self._again else []
 
     def _refused(self, now: int, transaction: Transaction, error: TransactionError) -> list[Effect | Notice]:
-        """A younger one was first: abort it, and claim a place for what comes instead, if anything does."""
+        """A younger transaction was first: abort this one, and claim a place for the one that replaces it, if any."""
         again = Transaction(self._next(), refusals=transaction.refusals + 1, claimed=transaction.wanted())
         self._again[transaction.t] = now + self._settings.lease_ns, again
         claim = self._claim(again.t, transaction.t, again.claimed, self._replicas_of(again.claimed))
@@ -143,7 +143,7 @@ class Coordinator(ABC, Generic[Effect]):
         return [*claim, *self._fail(now, transaction, error)]
 
     def _withdraw(self, transaction: Transaction) -> list[Effect | Notice]:
-        """Nobody has to wait for it any more."""
+        """Nothing has to wait for it any more."""
         claimed, transaction.claimed = transaction.claimed, Wanted()
         return self._claim(transaction.t, None, Wanted(), self._replicas_of(claimed)) if claimed else []
 
@@ -189,7 +189,7 @@ class Coordinator(ABC, Generic[Effect]):
     def _saw(
         self, now: int, transaction: Transaction, operation: Operation, version: Version, value: Value
     ) -> list[Effect | Notice]:
-        """A read is answered with this version."""
+        """A read was answered with this version."""
         self.heard(version.writer)
         seen = transaction.seen.get(operation.key, UNWRITTEN)
         if version < seen:
@@ -202,13 +202,13 @@ class Coordinator(ABC, Generic[Effect]):
         return [traced, Answered(operation.call, value)]
 
     def _fail(self, now: int, transaction: Transaction, error: TransactionError) -> list[Effect | Notice]:
-        """Abort a transaction that nobody can have committed, and fail its open requests."""
+        """Abort a transaction that cannot have been committed, and fail its pending requests."""
         self._active.pop(transaction.t, None)
         failures = [Failed(operation.call, error) for operation in transaction.open.values()]
         return [*self._abort(now, transaction), *self._withdraw(transaction), *failures]
 
     def wake(self, now: int) -> list[Effect | Notice]:
-        """Begin what was to begin by now, and give up what has taken too long."""
+        """Begin transactions that are due, and give up those that have taken too long."""
         effects: list[Effect | Notice] = []
         for start in sorted(start for start in self._starts if start[0] <= now):
             self._starts.remove(start)

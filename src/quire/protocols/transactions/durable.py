@@ -18,7 +18,8 @@ Holds = Callable[[str], bool]
 
 
 class Durable(msgspec.Struct):
-    """The durable state. Every change is one record, which is written before the replica sends anything that depends on it."""
+    """The durable state of a replica. Each change is one record, which is written before the replica sends anything that
+    depends on it."""
 
     stage: Stage = Stage.BEGUN
     incarnation: int = 0
@@ -51,7 +52,7 @@ class Durable(msgspec.Struct):
         return changes
 
     def note(self, *changes: Record) -> None:
-        """This is to be written."""
+        """Have this record written."""
         if self.changes is not None:
             self.changes += changes
 
@@ -61,7 +62,7 @@ class Durable(msgspec.Struct):
     # Changes
 
     def prewrite(self, t: Timestamp, key: str, prewrite: Prewrite) -> TooLate | None:
-        """Take a write, or say why not."""
+        """Accept a write, or say why not."""
         cell = self.cell(key)
         before = cell.prewrites.get(t)
         refusal = cell.prewrite(t, prewrite.version, prewrite.value, self.floor)
@@ -71,7 +72,7 @@ class Durable(msgspec.Struct):
         return refusal
 
     def has_read(self, t: Timestamp, step: int) -> None:
-        """The transaction reads here. Read timestamps are in memory; on the disk is how far they may go."""
+        """The transaction reads here. Read timestamps are kept in memory only; an upper bound for them is on disk."""
         if t.tid > self.cap:
             self.cap = t.tid + step
             self.note(records.Capped(self.cap))
@@ -93,7 +94,7 @@ class Durable(msgspec.Struct):
         self.note(records.Tries(t, ballot))
 
     def decide(self, t: Timestamp, decision: Decision, holds: Holds) -> list[str]:
-        """Install what a transaction wrote, or remove it; returns the keys that it touched here."""
+        """Install what a transaction wrote, or remove it. Returns the keys that it touched here."""
         self.decided[t] = decision
         self.promised.pop(t, None)
         self.accepted.pop(t, None)
@@ -109,7 +110,8 @@ class Durable(msgspec.Struct):
         return touched
 
     def know(self, replica: int, incarnation: int) -> None:
-        """Another replica lost its disk: votes of its earlier lives count no more, and if it was given up, it is back."""
+        """Another replica lost its disk: the votes of its earlier incarnations do not count any more, and if it was given
+        up, it is back."""
         if incarnation > self.known.get(replica, 0):
             self.known[replica] = incarnation
             self.gone.discard(replica)
@@ -125,7 +127,7 @@ class Durable(msgspec.Struct):
             self.note(records.Closed(closed))
 
     def forget(self, horizon: Timestamp) -> None:
-        """Every transaction below has ended everywhere."""
+        """All transactions below this have ended everywhere."""
         if horizon > self.horizon:
             self.horizon = horizon
             self.decided = {t: decision for t, decision in self.decided.items() if t >= horizon}
@@ -134,22 +136,24 @@ class Durable(msgspec.Struct):
     # Questions
 
     def is_closed_to(self, t: Timestamp) -> bool:
-        """Whether it comes too late to take part in it: nothing of it was here when everything so old was closed."""
+        """Whether the transaction comes too late to be voted on: nothing of it was here when everything that old was closed."""
         return t < self.closed and not (t in self.prewritten or t in self.promised or t in self.accepted)
 
     def undecided(self) -> list[Timestamp]:
-        """The transactions of which something is held here."""
+        """The transactions of which this replica holds something."""
         return sorted(self.prewritten.keys() | self.promised.keys() | self.accepted.keys())
 
     def without_read_timestamps(self) -> Durable:
-        """What is left of it where read timestamps were kept in memory alone: all up to the cap counts as read."""
+        """What a restart leaves of the state when read timestamps were kept in memory only: everything up to the bound
+        counts as read."""
         cells = {key: Cell(cell.wts, cell.value, ZERO, dict(cell.prewrites)) for key, cell in self.cells.items()}
         return msgspec.structs.replace(self, cells=cells, floor=max(self.floor, Timestamp(self.cap, LATEST_PNO)))
 
     # From the disk
 
     def apply(self, record: AnyRecord, holds: Holds) -> None:
-        """Make a change that was written once more. A state that has it already stays as it is, if all that followed follow."""
+        """Repeat a change that was written. A state that already includes it stays the same, provided that all later changes
+        are repeated too."""
         match record:
             case records.Founds(incarnation=incarnation):
                 self.stage, self.incarnation = Stage.FOUNDING, incarnation
@@ -179,7 +183,7 @@ class Durable(msgspec.Struct):
                 self.add(record, holds)
 
     def add(self, piece: Piece, holds: Holds) -> None:
-        """Take over what a piece of another state says beyond this one: of everything the latest."""
+        """Add what a piece of another state has beyond this one: of everything, the latest."""
         for key, cell in piece.cells.items():
             if not holds(key):
                 continue
@@ -216,7 +220,8 @@ class Durable(msgspec.Struct):
 
 
 def restored(written: Iterable[AnyRecord], holds: Holds) -> Durable | None:
-    """The state that these records give; None: nothing was begun, or not completely. Read timestamps were in memory."""
+    """The state that these records give; None if nothing was begun, or not completely. Read timestamps were kept in memory
+    only."""
     state = Durable(stage=Stage.BLANK)
     for record in written:
         if isinstance(record, records.Emptied):

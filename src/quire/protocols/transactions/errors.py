@@ -7,13 +7,13 @@ from quire.protocols.transactions.timestamps import Timestamp, Version
 
 
 class TransactionError(QuireError):
-    """Base of the errors of stores. `retryable`: running the same program again may succeed."""
+    """Base class of the errors of stores. `retryable`: running the same program again may succeed."""
 
     retryable = False
 
 
 class Obsolete(TransactionError):
-    """A younger transaction read or wrote first. The transaction is aborted; a new timestamp above `hint` may pass."""
+    """A younger transaction read or wrote first. The transaction is aborted; one with a timestamp above `hint` may succeed."""
 
     retryable = True
 
@@ -24,7 +24,7 @@ class Obsolete(TransactionError):
 
 
 class StaleVersion(TransactionError):
-    """A replica answered with an older version than the transaction has seen already. The transaction is aborted."""
+    """A replica answered with an older version than one that the transaction has already seen. The transaction is aborted."""
 
     retryable = True
 
@@ -36,8 +36,8 @@ class StaleVersion(TransactionError):
 
 
 class ReadChanged(TransactionError):
-    """What the program has read is not what it would read now, so that only the program can go on. The transaction is
-    aborted; run it again, which `store.run` does by itself."""
+    """What the program read has changed, so only the program itself can continue. The transaction is aborted; run the
+    program again, as `store.run` does."""
 
     retryable = True
 
@@ -47,7 +47,7 @@ class ReadChanged(TransactionError):
 
 
 class TxAborted(TransactionError):
-    """Replicas ended the transaction, because its client was silent for longer than the lease."""
+    """Replicas aborted the transaction because its client was silent for longer than the lease."""
 
     retryable = True
 
@@ -56,8 +56,8 @@ class TxAborted(TransactionError):
 
 
 class NoReplicaQuorum(TransactionError, NoQuorum):
-    """Not as many of a key's replicas answered in time as are needed; `silent` did not. The transaction is aborted, and nothing
-    of it was done. It is not retried by itself; run it again when the replicas can be reached."""
+    """Too few of a key's replicas answered in time; those in `silent` did not. The transaction is aborted without effect. It
+    is not retried automatically: run it again when the replicas can be reached."""
 
     def __init__(self, key: str, silent: tuple[int, ...], needed: str = "no majority") -> None:
         missing = ", ".join(map(str, silent))
@@ -70,7 +70,7 @@ class NoReplicaQuorum(TransactionError, NoQuorum):
 
 
 class ReadOnlyReplicaMissing(TransactionError, NoQuorum):
-    """The one replica that was asked to read did not answer in time. The transaction is aborted; a retry asks another."""
+    """The one replica that was asked for a read did not answer in time. The transaction is aborted; a retry asks another."""
 
     retryable = True
 
@@ -82,8 +82,8 @@ class ReadOnlyReplicaMissing(TransactionError, NoQuorum):
 
 
 class CoordinatorLost(TransactionError):
-    """A read waits for a write whose client has been silent for too long. Where all replicas must agree, only that client
-    can end it; by majorities the replicas end it themselves."""
+    """A read waits for a write whose client has been silent for too long. With replication `all`, only that client can end
+    the transaction; with `majority`, the replicas end it themselves."""
 
     retryable = True
 
@@ -94,7 +94,7 @@ class CoordinatorLost(TransactionError):
 
 
 class CommitUnknown(TransactionError, OutcomeUnknown):
-    """The client gave up waiting for the decision: the transaction is committed or aborted, or will be. Read what it wrote
+    """The client gave up waiting for the decision: the transaction is, or will be, committed or aborted. Read what it wrote
     before you run it again."""
 
     def __init__(self, t: Timestamp) -> None:
@@ -105,7 +105,7 @@ class CommitUnknown(TransactionError, OutcomeUnknown):
 
 
 class RetryLimit(TransactionError):
-    """The program was tried as often, or as long, as it may be; the last reason is the cause of this error."""
+    """The program was retried as often, or for as long, as allowed. The cause of this error is the last reason."""
 
     def __init__(self, tries: int, why: TransactionError) -> None:
         super().__init__(f"the transaction did not commit in {tries} {'try' if tries == 1 else 'tries'}: {why}")
@@ -113,7 +113,7 @@ class RetryLimit(TransactionError):
 
 
 class UnknownKey(TransactionError):
-    """The key has no replicas."""
+    """No replica is responsible for the key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"there is no replica for {key!r}")
@@ -121,14 +121,14 @@ class UnknownKey(TransactionError):
 
 
 class TxEnded(TransactionError):
-    """The transaction has committed or aborted already; begin another."""
+    """The transaction has already been committed or aborted; begin another."""
 
     def __init__(self, t: Timestamp) -> None:
         super().__init__(f"transaction {t} has ended; begin another")
 
 
 class ReplicaOutdated(TransactionError):
-    """This replica was away for so long that the others have forgotten what it missed."""
+    """This replica was away for so long that the others have dropped what it missed."""
 
     def __init__(self) -> None:
         super().__init__(

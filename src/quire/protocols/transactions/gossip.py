@@ -21,20 +21,20 @@ class Gossip:
         self._at: dict[int, int] = {}
 
     def decided(self, now: int, t: Timestamp) -> None:
-        """It is decided here, and who else knows is not known."""
+        """A decision is known here; who else knows it is not known yet."""
         for replica, unsure in self._unsure.items():
             unsure[t] = None
             self._at.setdefault(replica, now + self._period_ns)
 
     def heard(self, now: int, replica: int) -> None:
-        """The replica is there: if it had been silent, tell it soon what it may lack."""
+        """The replica is alive: if it had been silent, tell it soon what it may lack."""
         if self._rounds.get(replica, 0) > SILENT_ROUNDS:
             self._rounds[replica] = 0
             if replica in self._at:
                 self._at[replica] = now + self._period_ns
 
     def owes(self, replica: int) -> bool:
-        """Whether the replica may still lack something that is decided here."""
+        """Whether the replica may still lack a decision that is known here."""
         return bool(self._unsure.get(replica))
 
     def unsure(self) -> Iterator[Timestamp]:
@@ -42,25 +42,25 @@ class Gossip:
         return (min(unsure) for unsure in self._unsure.values() if unsure)
 
     def hopeless(self, kept: int) -> list[int]:
-        """The replicas that are silent, and lack more than so many decisions."""
+        """The replicas that are silent and lack more than this many decisions."""
         return [
             replica for replica, unsure in self._unsure.items() if len(unsure) > kept and self._rounds[replica] > SILENT_ROUNDS
         ]
 
     def gone(self, replica: int) -> None:
-        """The replica never comes back."""
+        """The replica will never come back."""
         for kept in (self._unsure, self._rounds, self._at):
             kept.pop(replica, None)
 
     def back(self, now: int, replica: int, decided: Iterable[Timestamp]) -> None:
-        """The replica has begun anew, and may lack all of this."""
+        """The replica has started again, and may lack all of these decisions."""
         if replica not in self._unsure:
             self._unsure[replica], self._rounds[replica] = dict.fromkeys(decided), 0
             if self._unsure[replica]:
                 self._at[replica] = now + self._period_ns
 
     def has(self, replica: int, decided: Iterable[Timestamp]) -> None:
-        """The replica says so."""
+        """The replica says that it has these decisions."""
         if replica not in self._unsure:
             return
         unsure = self._unsure[replica]

@@ -21,8 +21,8 @@ from quire.protocols.transactions.timestamps import ZERO, Timestamp
 
 
 class Horizon:
-    """What the replicas have announced. `remembered`: how many of the latest decisions are kept in any case, because a
-    transaction that is not known yet can still begin above the oldest of them."""
+    """What the replicas have announced. `remembered`: how many of the latest decisions are always kept, because an unknown
+    transaction can still begin above the oldest of them."""
 
     def __init__(self, me: int, replicas: Sequence[int], remembered: int) -> None:
         self._me = me
@@ -31,7 +31,7 @@ class Horizon:
         self._settled = dict.fromkeys(replicas, ZERO)
 
     def is_wanted(self, state: Durable) -> bool:
-        """Whether so much is kept that it is worth asking the others."""
+        """Whether enough is kept to make it worth asking the others."""
         return len(state.decided) > 2 * self._remembered
 
     def heard(self, replica: int, closed: Timestamp, settled: Timestamp) -> None:
@@ -41,18 +41,18 @@ class Horizon:
         self._settled[replica] = max(settled, self._settled[replica])
 
     def gone(self, replica: int) -> None:
-        """The replica never comes back, so that it need not agree."""
+        """The replica will never come back, so it need not agree."""
         self._closed.pop(replica, None)
         self._settled.pop(replica, None)
 
     def back(self, replica: int) -> None:
-        """The replica has begun anew, and must agree again."""
+        """The replica has started again, and must agree again."""
         self._closed.setdefault(replica, ZERO)
         self._settled.setdefault(replica, ZERO)
 
     def advance(self, state: Durable, unsure: Iterable[Timestamp]) -> tuple[Timestamp, Timestamp]:
-        """Close and settle as far as may be, and forget what is below the horizon; returns what to tell the others.
-        `unsure`: what is decided here that somebody may not know."""
+        """Close and settle as far as possible, and drop what is below the horizon. Returns what to tell the others.
+        `unsure`: decisions known here that some replica may lack."""
         undecided = min(state.undecided(), default=None)
         if len(state.decided) > self._remembered:
             oldest = nlargest(self._remembered, state.decided)[-1]

@@ -12,38 +12,38 @@ from quire.protocols.transactions.timestamps import Timestamp
 
 
 class Began(Notice, frozen=True):
-    """The answer to `begin`. `call` is the number that the application gave its request, here and below."""
+    """The answer to `begin`. Here and below, `call` is the number that the application gave its request."""
 
     call: int
     t: Timestamp
 
 
 class Answered(Notice, frozen=True):
-    """A read found this value (None: the key does not exist), or a write was taken, or the transaction ended as asked."""
+    """A read found this value (None: the key does not exist), a write was accepted, or the transaction ended as requested."""
 
     call: int
     value: Value
 
 
 class Failed(Notice, frozen=True):
-    """The request failed, and with it the transaction: whatever the error, it is not active any more."""
+    """The request failed, and the transaction with it: whatever the error, it is no longer active."""
 
     call: int
     error: TransactionError
 
 
 class GaveUp(Notice, frozen=True):
-    """A replica has been silent for so long that what it lacks is no longer kept: it must not come back."""
+    """A replica was silent for so long that what it lacks is no longer kept. It must not come back with its old state."""
 
     replica: int
 
 
 class BeginAnew(Notice, frozen=True):
-    """This replica was away for so long that the others have forgotten what it missed: it must come back without its disk."""
+    """This replica was away for so long that the others have dropped what it missed. It must start again without its disk."""
 
 
 class Traced(Notice, frozen=True):
-    """A message was sent or delivered here, or what it wrote was read (`view`). docs/trace.md says what each means."""
+    """A message was sent or delivered here, or what it wrote was read (`view`). docs/trace.md defines these events."""
 
     kind: Literal["send", "deliver", "view"]
     id: MessageId

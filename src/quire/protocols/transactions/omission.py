@@ -41,7 +41,7 @@ class Counts(msgspec.Struct):
 
     @property
     def depth(self) -> float:
-        """How many requests became stable together on average."""
+        """How many requests became stable together, on average."""
         return self.transmitted / self.batches if self.batches else 0.0
 
 
@@ -66,11 +66,11 @@ def insignificant(stable: Iterable[Queued], waiting: Iterable[Queued]) -> frozen
 
 
 def batch_ratio(requests: int, keys: int, replicas: int, write_share: float) -> float:
-    """The ratio where so many independent requests are always found together, of which this share are writes to all
-    replicas and the others reads of one.
+    """The ratio if this many independent requests are always found together, of which this share are writes to all replicas
+    and the others reads of one.
 
-    Of the copies at one replica, p are writes. A key that is asked for has one run, and one more for each of its further
-    requests that differs in kind from the one before.
+    Of the copies at one replica, p are writes. A requested key has one run, plus one for each further request that differs
+    in kind from the one before it.
     """
     p = write_share / (write_share + (1 - write_share) / replicas)
     asked = 1 - (1 - 1 / keys) ** requests

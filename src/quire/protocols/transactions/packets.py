@@ -12,12 +12,12 @@ from quire.protocols.transactions.timestamps import Timestamp, Version, write_id
 
 
 def carried_value(version: Version, value: Value) -> Run | None:
-    """A written value as what a packet carries for the application."""
+    """A written value in the form in which a packet carries it for the application."""
     return None if not value else Run(*write_id(version), 1, Body(value, len(value)))
 
 
 class Numbered(Packet, frozen=True):
-    """A packet that a channel numbers, retransmits and orders. `ack`: how many from the other direction have come."""
+    """A packet that a channel numbers, retransmits and orders. `ack`: how many packets of the other direction have arrived."""
 
     sq: int
     ack: int
@@ -44,7 +44,7 @@ class Read(Numbered, frozen=True, tag="read"):
 
 
 class Claim(Numbered, frozen=True, tag="claim"):
-    """Transaction t replaces one that was refused, unless it is withdrawn: hold up younger transactions for it."""
+    """Transaction t replaces one that was refused: delay younger transactions for it, until it is withdrawn."""
 
     name = "CLAIM"
     t: Timestamp
@@ -61,7 +61,7 @@ class End(Numbered, frozen=True, tag="end"):
 
 
 class Done(Numbered, frozen=True, tag="done"):
-    """A write was taken, or a read saw this version."""
+    """A write was accepted, or a read saw this version."""
 
     name = "OK"
     t: Timestamp
@@ -71,8 +71,8 @@ class Done(Numbered, frozen=True, tag="done"):
 
 
 class Refused(Numbered, frozen=True, tag="refused"):
-    """`late`: a younger transaction came first. `lost`: a read waits for `hint`, whose client is silent. `latest`: the
-    youngest transaction that the replica has heard of, at whatever key."""
+    """`late`: a younger transaction was first. `lost`: a read waits for `hint`, whose client is silent. `latest`: the
+    youngest transaction that the replica has heard of, for any key."""
 
     name = "OBSOLETE"
     t: Timestamp
@@ -83,7 +83,7 @@ class Refused(Numbered, frozen=True, tag="refused"):
 
 
 class Beat(Packet, frozen=True, tag="beat"):
-    """Still here: `sq` packets were sent so far, `ack` have come, and the next one will be later than `lc`."""
+    """A heartbeat: `sq` packets were sent so far, `ack` have arrived, and the next one will be later than `lc`."""
 
     name = "HEARTBEAT"
     sq: int

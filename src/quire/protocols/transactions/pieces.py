@@ -27,7 +27,8 @@ _CELLS, _PROMISED, _ACCEPTED, _BALLOTS, _DECIDED, _REST = range(6)
 
 
 class Place(NamedTuple):
-    """Where a piece begins: after this entry of a table; `key` identifies it in the cells, and `t` in the other tables."""
+    """The position where a piece begins: after this entry of a table. `key` identifies an entry of the cells, `t` one of the
+    other tables."""
 
     table: int = _CELLS
     key: str | None = None
@@ -38,7 +39,7 @@ START = Place()
 
 
 class PieceReader:
-    """One reading, from its start to its end. It may be asked for the same piece again."""
+    """Reads a state once, from start to end. It may be asked for the same piece again."""
 
     def __init__(self, state: Durable, piece_bytes: int | None = None) -> None:
         self._state = state
@@ -46,7 +47,7 @@ class PieceReader:
         self._orders: dict[int, list[Any]] = {}
 
     def read(self, place: Place) -> tuple[Piece, Place | None]:
-        """What is there, and where the next piece begins; None: it was the last."""
+        """The next piece, and where the one after it begins; None after the last piece."""
         tables: tuple[dict[Any, Any], ...] = ({}, {}, {}, {}, {})
         room = self._piece_bytes
         while place.table < _REST:
@@ -63,7 +64,7 @@ class PieceReader:
         return self._piece(tables, self._rest()), None
 
     def __iter__(self) -> Iterator[Piece]:
-        """All pieces, each as things are when it is asked for."""
+        """All pieces, each as of the moment when it is requested."""
         place: Place | None = START
         while place is not None:
             piece, place = self.read(place)
@@ -74,7 +75,7 @@ class PieceReader:
         return (state.cells, state.promised, state.accepted, state.ballots, state.decided)[table]
 
     def _behind(self, place: Place) -> Iterator[Any]:
-        """The entries behind a place, in order."""
+        """The entries after a position, in order."""
         after: Any = place.key if place.table == _CELLS else place.t
         order = self._orders.get(place.table)
         if order is None:
@@ -106,7 +107,7 @@ class PieceReader:
 
 
 def _size(entry: Any, value: Any) -> int:
-    """About how many bytes of keys and values an entry has."""
+    """The approximate size of an entry's keys and values in bytes."""
     if isinstance(value, Cell):
         prewrites = sum(len(each.value or b"") for each in value.prewrites.values())
         return len(entry) + len(value.value or b"") + prewrites

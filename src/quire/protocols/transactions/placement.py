@@ -10,8 +10,8 @@ from quire.protocols.transactions.errors import UnknownKey
 
 
 class Placement:
-    """Replicas have the addresses 0 … replicas-1. Each key is at `copies` of them (at all if None), the first chosen by
-    the key and the others next to it; or, where `table` is given, where the table says, and only those keys exist."""
+    """Replicas have the addresses 0 … replicas-1. Each key is at `copies` of them (at all if None), starting with one chosen
+    by the key and continuing with its neighbours. With `table`, keys are where the table says, and no others exist."""
 
     def __init__(self, replicas: int, copies: int | None = None, table: Mapping[str, tuple[int, ...]] | None = None) -> None:
         if copies is not None and not 1 <= copies <= replicas:
@@ -23,7 +23,7 @@ class Placement:
         self._table = table
 
     def of(self, key: str) -> tuple[int, ...]:
-        """The replicas of a key; raises UnknownKey."""
+        """The replicas of a key. Raises UnknownKey."""
         if self._table is not None:
             if key not in self._table:
                 raise UnknownKey(key)
@@ -33,7 +33,7 @@ class Placement:
         return self._window(crc32(key.encode()) % len(self.replicas))
 
     def groups(self) -> frozenset[tuple[int, ...]]:
-        """Every set of replicas that a key may be placed at."""
+        """Every set of replicas that a key may have."""
         if self._table is not None:
             return frozenset(tuple(sorted(held_at)) for held_at in self._table.values())
         return frozenset(map(self._window, self.replicas))

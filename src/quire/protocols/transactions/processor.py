@@ -74,7 +74,7 @@ class Processor(Node):
                     raise ProtocolViolation(source, f"transaction {t} is not of this client, or saw what cannot be")
 
     def _take(self, now: int, source: int, content: Numbered) -> list[Outcome]:
-        """One packet in its turn; whom it is for was checked when it came."""
+        """Process one packet in order; its receiver was checked when it arrived."""
         if self.replica is not None:
             self.replica.heard(source, content.lc)
         match content:
@@ -101,7 +101,7 @@ class Processor(Node):
             self.client.heard(t)
 
     def submit(self, now: int, call: int, request: Request) -> Effects:
-        """What the application of this processor's client asks."""
+        """A request from the application of this processor's client."""
         assert self.client is not None
         return self._perform(now, self.client.submit(now, call, request))
 
@@ -132,7 +132,7 @@ class Processor(Node):
         return self._channels.idle() and all(part.idle() for part in parts)
 
     def _perform(self, now: int, outcomes: Sequence[Outcome]) -> Effects:
-        """Put posts on their channels. What is for this processor itself is taken at once."""
+        """Put packets on their channels. What is for this processor itself is processed at once."""
         effects: list[Effect] = []
         todo = deque(outcomes)
         while True:

@@ -30,7 +30,7 @@ class ReceiptQueue:
         self._queue: list[Queued] = []
 
     def heard(self, source: int, lc: int) -> None:
-        """All that the source sent up to this time has come."""
+        """Everything that the source sent up to this time has arrived."""
         if source in self._known:
             self._known[source] = max(self._known[source], lc)
 
@@ -50,7 +50,7 @@ class ReceiptQueue:
         return stable
 
     def drop(self, t: Timestamp) -> None:
-        """Forget what this transaction asked for."""
+        """Drop the requests of this transaction."""
         if self._queue:
             self._queue = [queued for queued in self._queue if queued.request.t != t]
 

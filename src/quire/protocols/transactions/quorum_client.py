@@ -36,7 +36,7 @@ Outcome = Send | Notice
 
 
 class Ask(msgspec.Struct):
-    """A request to several replicas, until a majority has answered."""
+    """A request to several replicas, repeated until a majority has answered."""
 
     packet: Packet
     to: tuple[int, ...]
@@ -165,7 +165,7 @@ class QuorumClient(Node, Coordinator[Send]):
         return [*self._refused(now, transaction, TxAborted(t)), *failed]
 
     def _abort(self, now: int, transaction: Transaction) -> list[Outcome]:  # noqa: ARG002
-        """Nothing was proposed yet, so nobody can commit it: the client decides alone."""
+        """Nothing has been proposed, so nobody can commit it: the client decides alone."""
         t, replicas = transaction.t, tuple(sorted(transaction.replicas))
         for number in transaction.open:
             self._asks.pop((t, number), None)

@@ -33,7 +33,7 @@ class Fetch(Packet, frozen=True, tag="fetch"):
 
 
 class Claim(Packet, frozen=True, tag="claim"):
-    """Transaction t replaces one that was refused, unless it is withdrawn: hold up younger transactions for it."""
+    """Transaction t replaces one that was refused: delay younger transactions for it, until it is withdrawn."""
 
     name = "CLAIM"
     t: Timestamp
@@ -42,7 +42,7 @@ class Claim(Packet, frozen=True, tag="claim"):
 
 
 class Prepare(Packet, frozen=True, tag="prepare"):
-    """Promise to take no older ballot."""
+    """Promise to accept no older ballot."""
 
     name = "PREPARE"
     t: Timestamp
@@ -59,7 +59,7 @@ class Propose(Packet, frozen=True, tag="propose"):
 
 
 class Decide(Packet, frozen=True, tag="decide"):
-    """It is decided."""
+    """The decision."""
 
     name = "DECIDE"
     t: Timestamp
@@ -67,14 +67,14 @@ class Decide(Packet, frozen=True, tag="decide"):
 
 
 class Answer(Packet, frozen=True):
-    """Every answer of a replica carries its incarnation, and those of others that it knows."""
+    """Every answer of a replica carries its incarnation, and those of the others that it knows."""
 
     incarnation: int
     known: Incarnations
 
 
 class Granted(Answer, frozen=True, tag="granted"):
-    """A write was taken (no version), or a read saw this."""
+    """A write was accepted (no version), or a read saw this version."""
 
     name = "OK"
     t: Timestamp
@@ -84,7 +84,7 @@ class Granted(Answer, frozen=True, tag="granted"):
 
 
 class Denied(Answer, frozen=True, tag="denied"):
-    """A younger transaction, `hint`, came first. `latest`: the youngest that the replica has heard of, at whatever key."""
+    """A younger transaction, `hint`, was first. `latest`: the youngest that the replica has heard of, for any key."""
 
     name = "OBSOLETE"
     t: Timestamp
@@ -94,7 +94,7 @@ class Denied(Answer, frozen=True, tag="denied"):
 
 
 class Ended(Answer, frozen=True, tag="ended"):
-    """The transaction is over; nothing of it is taken any more."""
+    """The transaction is over; nothing more of it is accepted."""
 
     name = "ENDED"
     t: Timestamp
@@ -123,7 +123,7 @@ class Rejected(Answer, frozen=True, tag="rejected"):
 
 
 class Have(Packet, frozen=True, tag="have"):
-    """These are decided here; say which of them you have, and which you lack."""
+    """These decisions are known here; which of them do you have, and which do you lack?"""
 
     name = "HAVE"
     decided: tuple[Timestamp, ...]
@@ -136,7 +136,7 @@ class Compared(Packet, frozen=True, tag="compared"):
 
 
 class Reach(Packet, frozen=True, tag="reach"):
-    """How far this replica has closed and settled, so that decisions below can be forgotten. `answer`: as it was asked."""
+    """How far this replica has closed and settled, so that decisions below can be dropped. `answer`: this answers a request."""
 
     name = "REACH"
     closed: Timestamp
@@ -145,7 +145,7 @@ class Reach(Packet, frozen=True, tag="reach"):
 
 
 class Recover(Packet, frozen=True, tag="recover"):
-    """This replica has no disk, or a new one, and this incarnation: what is known, from this place on?"""
+    """This replica has lost its disk, and has this incarnation: send what you know, from this position on."""
 
     name = "RECOVER"
     incarnation: int
@@ -154,8 +154,8 @@ class Recover(Packet, frozen=True, tag="recover"):
 
 
 class Snapshot(Answer, frozen=True, tag="snapshot"):
-    """How far a replica has come, some of what it has to remember, and where the rest begins. `asker`: the incarnation that
-    it was sent to."""
+    """How far a replica has got, some of its durable state, and where the rest begins. `asker`: the incarnation to which it
+    is sent."""
 
     name = "SNAPSHOT"
     asker: int
@@ -166,7 +166,7 @@ class Snapshot(Answer, frozen=True, tag="snapshot"):
 
 
 class Outdated(Packet, frozen=True, tag="outdated"):
-    """What the addressee missed is no longer kept; this does not apply if it has lost its disk since this incarnation."""
+    """What the addressee missed is no longer kept. Ignored if it has lost its disk since this incarnation."""
 
     name = "OUTDATED"
     incarnation: int

@@ -47,9 +47,9 @@ from quire.protocols.transactions.waiting import Queues, Waiting
 
 
 class QuorumReplica(Node):
-    """`state`: what an earlier life of this replica, before `now`, left on its disk. `lost`: its disk was lost, or there never
-    was one, and this incarnation, which no earlier life had, must ask the others before it may answer anything. `kept`: whether
-    its driver makes its records durable."""
+    """`state`: what an earlier process of this replica, which ended before `now`, left on disk. `lost`: the disk is lost, or
+    never existed, and this incarnation, which no earlier process had, must ask the others before it may answer anything.
+    `kept`: whether the driver makes its records durable."""
 
     packets = QUORUM_PACKETS
 
@@ -92,7 +92,7 @@ class QuorumReplica(Node):
         return self._recovery is not None
 
     def begin(self, now: int) -> None:
-        """Take part at once, with nothing: the store is new, and no earlier life of this replica has taken part in it."""
+        """Take part at once, with an empty state: the store is new, and this replica has never taken part in it."""
         if self._recovery is not None:
             self.state.stage = Stage.BEGUN
             self._begun(now)
@@ -101,7 +101,7 @@ class QuorumReplica(Node):
         return self._with_records(self._take(now, source, packet))
 
     def _with_records(self, effects: Effects) -> Effects:
-        """What the replica must not forget comes before whatever others will know because of it."""
+        """Records come before everything that tells others about their contents."""
         changes = self.state.take_changes()
         return [*map(Save, changes), *effects] if changes else effects
 
@@ -148,17 +148,17 @@ class QuorumReplica(Node):
         return self.address in self._placement.of(key)
 
     def owes(self, replica: int) -> bool:
-        """Whether another replica may still lack something that is decided here."""
+        """Whether another replica may still lack a decision that is known here."""
         return self._gossip.owes(replica)
 
     def gone(self, replica: int) -> None:
-        """Another replica never comes back with what it has: nobody waits for it, and nothing is taken from it."""
+        """Another replica will never come back with its state: nobody waits for it, and nothing of it is accepted."""
         self.state.give_up(replica)
         self._gossip.gone(replica)
         self._horizon.gone(replica)
 
     def _give_up_hopeless(self) -> list[Effect]:
-        """Too much would have to be kept for a replica that stays away."""
+        """Give up replicas that stay away for so long that too much would have to be kept for them."""
         hopeless = self._gossip.hopeless(self._settings.owed_max)
         for replica in hopeless:
             self.gone(replica)
@@ -177,7 +177,7 @@ class QuorumReplica(Node):
         return answer or NOTHING
 
     def _serve(self, now: int, source: int, packet: Fetch | Prewrite) -> Effects | None:
-        """What it is answered; None: it has to wait."""
+        """The answer, or None if the request has to wait."""
         if packet.t in self.state.decided:
             return [self._ended(source, packet.t)]
         if self._claims.hold_up(packet.t, packet.key, writes=isinstance(packet, Prewrite)):
@@ -189,7 +189,7 @@ class QuorumReplica(Node):
         return self._freed(now, self._claims.put(now, t, before, Wanted() if over else wanted))
 
     def _freed(self, now: int, claimed: Wanted) -> Effects:
-        """Nobody has to wait for this any more."""
+        """Nothing has to wait for this any more."""
         return [effect for key in claimed.among(self._waiting) for effect in self._look_again(now, key)]
 
     def _prewrite(self, now: int, source: int, packet: Prewrite) -> Effects:
@@ -283,7 +283,7 @@ class QuorumReplica(Node):
         return [Send(Compared(has, lacks), (source,))]
 
     def _reach(self, *, answer: bool) -> Reach:
-        """Forget what may be forgotten; returns what the others must know for that."""
+        """Drop what may be dropped; returns what the others must know for that."""
         return Reach(*self._horizon.advance(self.state, self._gossip.unsure()), answer)
 
     # Ending what a silent client left behind
@@ -308,7 +308,7 @@ class QuorumReplica(Node):
         return NOTHING if decision is None else self._tell_all(now, Decide(packet.t, decision))
 
     def _tell_all(self, now: int, packet: Prepare | Propose | Decide) -> Effects:
-        """Send it to the others, and do here what they will do."""
+        """Send this to the others, and apply it here as they will."""
         effects: list[Effect] = [Send(packet, self._others)] if self._others else []
         for effect in self._take(now, self.address, packet):
             if isinstance(effect, Send) and effect.to == (self.address,):
@@ -320,7 +320,7 @@ class QuorumReplica(Node):
     # After the disk was lost
 
     def _tell_lost(self, now: int, source: int, packet: Recover) -> Effects:
-        """Another replica lost its disk: tell it what is known here, from where it asks."""
+        """Another replica lost its disk: send what is known here, from the position that it asks for."""
         # From now on whatever is said here carries the new incarnation, so that its old votes are void beside it.
         self.state.know(source, packet.incarnation)
         if source not in self.state.gone:
@@ -351,7 +351,7 @@ class QuorumReplica(Node):
         self._take_up(now)
 
     def _take_up(self, now: int) -> None:
-        """Begin with a state that was not made here."""
+        """Begin with a state that comes from elsewhere."""
         for replica in self.state.gone:
             self._gossip.gone(replica)
             self._horizon.gone(replica)
@@ -392,5 +392,5 @@ class QuorumReplica(Node):
         return not self.recovering and not self._terminations and not self._waiting and self._gossip.idle()
 
     def waiting_keys(self) -> dict[str, int]:
-        """How many requests wait at each key for an older transaction to end."""
+        """For each key, how many requests wait for an older transaction to end."""
         return self._waiting.lengths()

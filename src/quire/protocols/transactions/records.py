@@ -18,11 +18,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Emptied(Record, frozen=True, tag="emptied"):
-    """The disk was lost, and records of an earlier attempt to recover are void."""
+    """The disk was lost. Records of earlier attempts to recover are void."""
 
 
 class Founds(Record, frozen=True, tag="founds"):
-    """The store is new: no replica has anything, and this one has not voted before."""
+    """The store is new: no replica has a state, and this one has never voted."""
 
     incarnation: int
 
@@ -34,7 +34,7 @@ class Began(Record, frozen=True, tag="began"):
 
 
 class Known(Record, frozen=True, tag="known"):
-    """Another replica lost its disk, and came back, or tries to, under this incarnation."""
+    """Another replica lost its disk, and has come back, or tries to, under this incarnation."""
 
     replica: int
     incarnation: int

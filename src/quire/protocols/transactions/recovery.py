@@ -29,7 +29,7 @@ from quire.protocols.transactions.votes import Incarnations, Stage, Stance, majo
 
 
 class _Sender:
-    """What has come from one of the other replicas."""
+    """What has arrived from one of the other replicas."""
 
     def __init__(self) -> None:
         self.stage: Stage | None = None
@@ -41,7 +41,7 @@ class _Sender:
 
 
 class Informant:
-    """Sends this replica's state to those that lost their disks: to each by one reading, for as long as its process lives."""
+    """Sends this replica's state to those that lost their disks: each gets one reading of it per process."""
 
     def __init__(self) -> None:
         self._readings: dict[int, PieceReader] = {}
@@ -56,7 +56,7 @@ class Informant:
 
 
 class Recovery:
-    """The recovery of one replica, whose `state` it reads to see how far it has come itself."""
+    """The recovery of one replica. It reads the replica's `state` to see how far it has got."""
 
     def __init__(self, me: int, state: Durable, others: tuple[int, ...], groups: Collection[tuple[int, ...]]) -> None:
         self._me = me
@@ -65,7 +65,7 @@ class Recovery:
         self._senders = {other: _Sender() for other in others}
 
     def asks(self) -> list[Send]:
-        """Ask everybody for what has not come yet, and who had not begun whether that is still so."""
+        """Ask all replicas for what has not arrived, and ask those that had not begun whether that has changed."""
         return [self._ask(each) for each, sender in self._senders.items() if sender.place is not None]
 
     def _ask(self, whom: int) -> Send:
@@ -73,12 +73,12 @@ class Recovery:
         return Send(Recover(self._state.incarnation, self._state.stage, START if place is None else place), (whom,))
 
     def hear(self, source: int, asks: Recover) -> list[Send]:
-        """Another asks. If it has come further, what it says may be what is missing here."""
+        """Another replica asks. If it has got further, it may know what is missing here."""
         known = self._senders[source].stage
         return [self._ask(source)] if known is not None and asks.stage > known else []
 
     def take(self, source: int, snapshot: Snapshot) -> list[Send]:
-        """A piece came; returns what to ask for next."""
+        """A piece has arrived; returns what to ask for next."""
         state, sender = self._state, self._senders.get(source)
         if sender is None or snapshot.asker != state.incarnation:
             return []
@@ -100,7 +100,7 @@ class Recovery:
         return [] if sender.place is None else [self._ask(source)]
 
     def advance(self, holds: Holds, *, kept: bool) -> Durable:
-        """Go as far as what is known allows; returns the state to go on with. `kept`: whether its changes are written."""
+        """Go as far as possible; returns the state with which to continue. `kept`: whether its changes are written."""
         state = self._state
         if kept and self._founds():
             state.stage = Stage.FOUNDING
@@ -117,18 +117,18 @@ class Recovery:
         return learnt
 
     def _founds(self) -> bool:
-        """Whether the store is new: this replica has nothing, nor has any other."""
+        """Whether the store is new: neither this replica nor any other has a state."""
         stages = [sender.stage for sender in self._senders.values()]
         return self._state.stage is Stage.BLANK and all(stage in (Stage.BLANK, Stage.FOUNDING) for stage in stages)
 
     def _begins(self) -> bool:
-        """Whether the store is founded, and this replica, which has founded it too, may begin with nothing."""
+        """Whether the store is founded, and this replica, as one of its founders, may begin with an empty state."""
         stages = [sender.stage for sender in self._senders.values()]
         founded = Stage.BEGUN in stages or all(stage is Stage.FOUNDING for stage in stages)
         return self._state.stage is Stage.FOUNDING and founded
 
     def _result(self, holds: Holds) -> Durable | None:
-        """The state to go on with after a disk was lost; None: not enough is known yet."""
+        """The state with which to continue after a disk was lost; None if too little is known yet."""
         told = {each: sender for each, sender in self._senders.items() if sender.place is None}
         counted = valid({each: sender.stance for each, sender in told.items()}, {})
         if self._state.stage is not Stage.BLANK or not enough(counted, self._me, self._groups):
@@ -138,8 +138,8 @@ class Recovery:
 
 
 def enough(senders: Collection[int], me: int, groups: Iterable[tuple[int, ...]]) -> bool:
-    """Whether these states hold every vote that this replica can have given: in each group that it belongs to, so many
-    of the others that they meet every majority with it."""
+    """Whether these states include every vote that this replica can have given: in each of its groups, enough others to
+    intersect every majority with it."""
     for group in groups:
         others = sum(replica in senders for replica in group if replica != me)
         if me in group and others < len(group) - majority(len(group)) + 1:
@@ -148,7 +148,7 @@ def enough(senders: Collection[int], me: int, groups: Iterable[tuple[int, ...]])
 
 
 def union(incarnation: int, me: int, known: Incarnations, states: Iterable[Iterable[Piece]], holds: Holds) -> Durable:
-    """The state of a replica that lost its own. Prewrites among it hold up readers, but are not votes of this replica."""
+    """The state of a replica that lost its own. Prewrites in it delay readers, but are not votes of this replica."""
     state = Durable(incarnation=incarnation, known=dict(known))
     read = [piece for pieces in states for piece in pieces]
     for piece in read:

@@ -28,7 +28,7 @@ Outcome = Post | Notice
 
 
 class Waiting(NamedTuple):
-    """A read or write that has to wait for an older transaction to end."""
+    """A read or write that waits for an older transaction to end."""
 
     source: int
     request: Request
@@ -36,7 +36,7 @@ class Waiting(NamedTuple):
 
 
 class Replica:
-    """What is stored at one processor, and the queue before it."""
+    """The values stored at one processor, and the queue of requests for them."""
 
     def __init__(self, address: int, clients: Sequence[int], settings: Settings, clock: Clock) -> None:
         self._clock = clock
@@ -54,11 +54,11 @@ class Replica:
         return self.cells.setdefault(key, Cell())
 
     def waiting_keys(self) -> dict[str, int]:
-        """How many requests wait at each key for an older transaction to end."""
+        """For each key, how many requests wait for an older transaction to end."""
         return {key: len(waiting) for key, waiting in self._waiting.items()}
 
     def heard(self, source: int, lc: int) -> None:
-        """All that this peer sent up to this time has come."""
+        """Everything that this peer sent up to this time has arrived."""
         self.queue.heard(source, lc)
 
     def request(self, now: int, source: int, request: Request) -> list[Outcome]:
@@ -68,7 +68,7 @@ class Replica:
         return self._serve(now, [Queued(request.lc, source, request)], frozenset())
 
     def deliver(self, now: int) -> list[Outcome]:
-        """Serve what is stable by now."""
+        """Serve the requests that are stable by now."""
         stable = self.queue.take()
         return self._serve(now, stable, insignificant(stable, self.queue)) if stable else []
 
@@ -93,7 +93,7 @@ class Replica:
         return answer or []
 
     def _answer(self, source: int, request: Request) -> list[Outcome] | None:
-        """None: it has to wait."""
+        """The answer, or None if the request has to wait."""
         if self._claims.hold_up(request.t, request.key, writes=isinstance(request, Write)):
             return None
         return self._prewrite(source, request) if isinstance(request, Write) else self._read(source, request)
@@ -119,7 +119,8 @@ class Replica:
         return Post(source, Refused(0, 0, self._clock.tick(), request.t, request.number, "late", hint, self._latest))
 
     def end(self, end: End) -> list[Outcome]:
-        """The client decided: install or remove what the transaction wrote here, and see who waited for it."""
+        """The client has decided: install or remove what the transaction wrote here, and serve the requests that waited for
+        it."""
         outcomes: list[Outcome] = [Traced("deliver", end_id(end.t), "commit" if end.commit else "abort", end.t)]
         # The end of a transaction that failed elsewhere may overtake its requests here, which nobody needs any more.
         self.queue.drop(end.t)
@@ -140,11 +141,11 @@ class Replica:
                 del self._waiting[key]
 
     def claim(self, now: int, claim: Claim) -> list[Outcome]:
-        """A transaction that was refused comes again."""
+        """A transaction that was refused is retried."""
         return self._freed(self._claims.put(now, claim.t, claim.instead_of, claim.wanted))
 
     def _freed(self, claimed: Wanted) -> list[Outcome]:
-        """Nobody has to wait for this any more."""
+        """Nothing has to wait for this any more."""
         return [outcome for key in claimed.among(self._waiting) for outcome in self._look_again(key)]
 
     def _look_again(self, key: str) -> list[Outcome]:
@@ -157,7 +158,7 @@ class Replica:
         return outcomes
 
     def wake(self, now: int) -> list[Outcome]:
-        """Hold up for silent clients no more, and tell readers that have waited for too long whose client is silent."""
+        """Stop waiting for silent clients, and tell readers that have waited for too long whose client is silent."""
         outcomes = self._freed(self._claims.void(now))
         for key, waiting in list(self._waiting.items()):
             for each in [each for each in waiting if each.until_ns <= now]:

@@ -12,14 +12,14 @@ from quire.protocols.transactions.timestamps import Timestamp
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Start a transaction, after a delay; or at once in the place of one that was refused, which had it kept."""
+    """Start a transaction, possibly after a delay, or at once in the place of a refused one that reserved it."""
 
     delay_ns: int = 0
     instead_of: Timestamp | None = None
 
 
 class Get(msgspec.Struct, frozen=True):
-    """Answered with the value of the key; None: there is no such key."""
+    """Answered with the value of the key; None: the key does not exist."""
 
     t: Timestamp
     key: str
@@ -27,7 +27,7 @@ class Get(msgspec.Struct, frozen=True):
 
 
 class Put(msgspec.Struct, frozen=True):
-    """Answered when enough replicas have agreed. None deletes the key, anything else creates it."""
+    """Answered when enough replicas have agreed. None deletes the key; anything else creates it."""
 
     t: Timestamp
     key: str
@@ -36,8 +36,8 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """End the transaction: commit or abort it. An abort is always answered, even after the end. `again`: it will be retried,
-    and keeps its place until then, as if it had been refused."""
+    """Commit or abort the transaction. An abort is always answered, even after the end. `again`: it will be retried, and
+    keeps its place until then, as if it had been refused."""
 
     t: Timestamp
     commit: bool

@@ -10,7 +10,7 @@ MILLISECOND = 1_000_000
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The times affect only how long things take, never whether they are correct."""
+    """Times that affect how long things take, but never whether they are correct."""
 
     order: Literal["receipt", "stable"] = "receipt"
     """`all` only. stable: requests wait in the order layer until none can come before them, so that some can be omitted."""

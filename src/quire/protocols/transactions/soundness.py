@@ -26,7 +26,7 @@ from quire.protocols.transactions.votes import FIRST
 
 
 def is_sound(packet: Packet, source: int, me: int, placement: Placement) -> bool:
-    """Whether this packet may come to replica `me` from the source. A replica tells itself what it tells the others."""
+    """Whether a correct peer can have sent this packet to replica `me`. A replica sends itself what it sends the others."""
     from_replica = source in placement.replicas
     from_other = from_replica and source != me
     match packet:

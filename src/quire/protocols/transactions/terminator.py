@@ -11,7 +11,7 @@ _BACKOFF_DOUBLINGS = 6
 
 
 class Termination:
-    """The termination of one transaction. It proposes the value that a majority may have accepted already, otherwise abort."""
+    """The termination of one transaction. It proposes the value that a majority may have accepted already; otherwise, abort."""
 
     def __init__(self, t: Timestamp, until_ns: int) -> None:
         self.t = t
@@ -49,7 +49,7 @@ class Termination:
 
 
 class Terminations:
-    """The terminations of all undecided transactions of which something is held here."""
+    """The terminations of all undecided transactions of which this replica holds something."""
 
     def __init__(self, me: int, replicas: int, lease_ns: int, draw: Draw) -> None:
         self._rank = me / replicas
@@ -67,7 +67,7 @@ class Terminations:
         return self._open.get(t)
 
     def hold(self, now: int, t: Timestamp) -> None:
-        """Something of a transaction is held here: give its client, or the replica that is ending it, time."""
+        """This replica holds something of a transaction: give its client, or the replica that is ending it, time."""
         until = now + self._lease_ns + int(self._lease_ns * (self._rank + self._draw()) / 2)
         termination = self._open.get(t)
         if termination is None:
@@ -76,7 +76,7 @@ class Terminations:
             termination.until_ns = until
 
     def start(self, now: int, termination: Termination, ballot: Ballot) -> None:
-        """Try to end it by this ballot."""
+        """Try to end it with this ballot."""
         termination.start(ballot)
         # Two that try at once defeat each other; ever longer random pauses let one of them through.
         pause = self._lease_ns << min(termination.tries - 1, _BACKOFF_DOUBLINGS)
@@ -86,7 +86,7 @@ class Terminations:
         self._open.pop(t, None)
 
     def late(self, now: int) -> list[Termination]:
-        """Those whose time is up."""
+        """The transactions whose time is up."""
         return [termination for termination in self._open.values() if termination.until_ns <= now]
 
     def due(self) -> int | None:

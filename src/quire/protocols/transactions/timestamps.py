@@ -22,7 +22,7 @@ BALLOTS_MAX = 1 << 32
 
 
 class Timestamp(NamedTuple):
-    """t(T) of the paper. Written `tid.pno` for people and in traces."""
+    """t(T) in the paper. Written `tid.pno` in traces and for people."""
 
     tid: int
     pno: int
@@ -32,7 +32,7 @@ class Timestamp(NamedTuple):
 
 
 class Version(NamedTuple):
-    """tno of the paper: the `no`-th write of the transaction, from 1."""
+    """tno in the paper: the `no`-th write of the transaction, from 1."""
 
     tid: int
     pno: int
@@ -52,8 +52,8 @@ LATEST_PNO = NUMBER_MAX
 
 
 def is_possible(t: Timestamp | Version) -> bool:
-    """Whether a transaction of any store can have this timestamp, or have written this version: to be asked of whatever
-    comes from a peer."""
+    """Whether a transaction of any store can have this timestamp, or have written this version. To be checked for everything
+    that a peer sends."""
     return 0 <= t.tid <= TID_MAX and (isinstance(t, Timestamp) or 0 <= t.no <= OPERATIONS_MAX)
 
 

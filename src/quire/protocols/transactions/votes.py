@@ -30,7 +30,7 @@ class Stage(IntEnum):
 
 
 class Ballot(NamedTuple):
-    """A ballot: who proposes a decision, and which attempt it is. The client's own comes first and is the same everywhere."""
+    """Who proposes a decision, and in which attempt. The client's own ballot is the first, and the same everywhere."""
 
     round: int
     incarnation: int
@@ -47,7 +47,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     writes: dict[str, tuple[Version, Value]] = {}
 
     def is_possible(self, t: Timestamp) -> bool:
-        """Whether it can be how this transaction ended: to be asked of whatever comes from a peer."""
+        """Whether this transaction can have ended like that. To be checked for everything that a peer sends."""
         return is_possible(t) and all(is_possible(version) and version.writer == t for version, _ in self.writes.values())
 
 
@@ -67,7 +67,7 @@ def merge(into: Incarnations, known: Mapping[int, int]) -> None:
 
 
 def valid(votes: Mapping[int, Stance], known: Incarnations) -> frozenset[int]:
-    """The replicas whose votes count: nobody in the set, nor the asker, knows a later incarnation of them."""
+    """The replicas whose votes count: neither a member of the set nor the asker knows a later incarnation of them."""
     latest = dict(known)
     for stance in votes.values():
         merge(latest, stance.known)

@@ -14,19 +14,19 @@ class Waiting(NamedTuple):
 
 
 class Queues:
-    """The waiting requests by key. Iterating over it gives the keys at which some wait."""
+    """The waiting requests of each key. Iteration yields the keys that have any."""
 
     def __init__(self) -> None:
         self._at: dict[str, list[Waiting]] = {}
 
     def put(self, waiting: Waiting) -> None:
-        """It waits from now on; one that is repeated waits once."""
+        """The request waits from now on. A retransmitted one waits only once."""
         queue = self._at.setdefault(waiting.request.key, [])
         if waiting not in queue:
             queue.append(waiting)
 
     def take(self, key: str) -> list[Waiting]:
-        """Take out the requests that wait there, to be judged again."""
+        """Remove the requests that wait for this key, to be judged again."""
         return self._at.pop(key, [])
 
     def __iter__(self) -> Iterator[str]:

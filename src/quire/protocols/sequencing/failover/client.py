@@ -37,7 +37,7 @@ class SurvivingClient(Client):
         registers: Sequence[int],
         options: SurvivingOptions,
     ) -> None:
-        """`registers`: where the register can be reached, each as well as any other."""
+        """`registers`: the addresses at which the register can be reached, in no particular order."""
         super().__init__(address, units, REGISTER, options)
         self.routes = Routes()
         self.routes.primaries.update({unit: unit for unit in units})
@@ -108,7 +108,7 @@ class SurvivingClient(Client):
         return [*effects, *self._addressed(self._repeat(now, live) if live and not self.evicted else ())]
 
     def _repeat(self, now: int, units: Collection[int]) -> list[Effect]:
-        """Retransmit to these units what has no answer: the processes that run them now may know nothing of it."""
+        """Retransmit unanswered requests to these units: the processes that run them now may not know them."""
         effects: list[Effect] = []
         for one in self.outbox.sent():
             if self.locations[one.group] in units:
@@ -120,12 +120,13 @@ class SurvivingClient(Client):
         return [*effects, *self._report(now)]
 
     def _is_outdated(self, letter: wire.Letter) -> bool:
-        """Whether a refusal is of a unit that is not asked any more: another may have granted the same, if it was rebuilt."""
+        """Whether a refusal comes from a unit that is no longer asked: if it was rebuilt, another may have granted the same
+        request."""
         packet = letter.packet
         return self._memory is not None and isinstance(packet, inner.Nak) and self.locations.get(packet.group) != letter.by
 
     def _lose(self, now: int, group: str, *, told: bool) -> list[Effect]:
-        """Nothing is left of a group: forget it, and go on with the others. `told`: the application knows."""
+        """The group is lost: forget it, and continue with the others. `told`: the application already knows."""
         known = self.locations.pop(group, None) is not None
         if self._memory is not None:
             self._memory.lose(group)
@@ -166,7 +167,7 @@ class SurvivingClient(Client):
         return super()._learn(numbers)
 
     def _rebuild(self, source: int, packet: wire.Rebuild) -> Effects:
-        """Say what is known of the groups, and promise to believe nothing earlier."""
+        """Report what is known of the groups, and promise to ignore everything earlier."""
         memory = self._memory
         if self.evicted or memory is None or packet.unit not in self._units:
             return NOTHING
@@ -200,7 +201,7 @@ class SurvivingClient(Client):
         return self._registers[self._asks % len(self._registers)]
 
     def _addressed(self, effects: Effects) -> Effects:
-        """From logical addresses to those of processes."""
+        """Replace logical addresses by those of processes."""
         found: list[Effect] = []
         for effect in effects:
             if not isinstance(effect, Send) or isinstance(effect.packet, inner.Bodies | inner.Kept):

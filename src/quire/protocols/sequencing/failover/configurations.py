@@ -13,7 +13,7 @@ CLIENT = -2
 
 
 class Name(NamedTuple):
-    """A process: its address, and how often one was started there before. State of earlier lives is lost."""
+    """A process: its address, and how many times one was started there before. The state of earlier incarnations is lost."""
 
     address: int
     life: int
@@ -39,7 +39,8 @@ class Configuration(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Routes:
-    """Where units are run, as far as a process knows. Knowledge of an epoch is never replaced by that of an earlier one."""
+    """Which process runs which unit, as far as this process knows. Knowledge of an epoch is never replaced by that of an
+    earlier one."""
 
     def __init__(self) -> None:
         self.version = -1
@@ -49,7 +50,7 @@ class Routes:
         self.primaries: dict[int, int] = {}
 
     def learn(self, version: int, configurations: tuple[Configuration, ...]) -> list[Configuration]:
-        """The register tells who runs what; returns what is new of it."""
+        """The register says who runs what; returns what of it is new."""
         self.version = max(version, self.version)
         news = [each for each in configurations if self._is_news(each)]
         for each in news:
@@ -65,7 +66,7 @@ class Routes:
         return known is None or (found.epoch, found.live) > (known.epoch, known.live)
 
     def heard(self, unit: int, epoch: int, address: int) -> None:
-        """A unit said something in this epoch, no earlier than any that is known, by a process at this address."""
+        """The process at this address spoke for a unit in this epoch, which is not earlier than any epoch known here."""
         self.epochs[unit], self.primaries[unit] = epoch, address
 
     def known(self) -> tuple[Configuration, ...]:

@@ -39,7 +39,7 @@ class Memory:
         self._lives[group] = max(life, self._lives.get(group, 0))
 
     def believes(self, event: Event) -> bool:
-        """Whether the event is of no earlier life of its group than any that is known."""
+        """Whether the event is not from an earlier incarnation of its group than the latest known one."""
         life = 0 if event.remembered is None else event.remembered.life
         if life < self._lives.get(event.group, 0):
             return False
@@ -47,7 +47,7 @@ class Memory:
         return True
 
     def delivered(self, event: Event, members: Collection[int]) -> None:
-        """An event is delivered while these are the members."""
+        """The event is delivered, with these members at that moment."""
         known = self._groups.setdefault(event.group, _Known())
         known.events[event.seq] = event
         remembered = event.remembered
@@ -60,7 +60,7 @@ class Memory:
             note(known.senders, event, members)
 
     def prune(self, stable: Mapping[str, int]) -> None:
-        """Forget what is delivered everywhere up to these numbers."""
+        """Drop what is delivered everywhere, up to these numbers."""
         for group, number in stable.items():
             known = self._groups.get(group)
             if known is None:
@@ -74,17 +74,17 @@ class Memory:
         self._groups.pop(group, None)
 
     def kept(self, group: str, held: Iterable[Event]) -> tuple[Event, ...]:
-        """What was received of the group, delivered or held back, with its bodies."""
+        """What was received of the group, whether delivered or held back, with bodies."""
         delivered = self._groups[group].events.values() if group in self._groups else ()
         return tuple(replace(event, direct=False) if event.direct else event for event in (*delivered, *held))
 
     def senders(self, group: str) -> tuple[int, dict[int, Numbers]]:
-        """As of which number this client was told who had sent to the group, and who has."""
+        """The number as of which this client was told who had sent to the group, and who had."""
         known = self._groups.get(group)
         return (-1, {}) if known is None else (known.since, copied(known.senders))
 
     def mentioned(self, held: Iterable[Event]) -> Context:
-        """The highest number of each group in the context of anything that was received, of whatever group."""
+        """For each group, the highest number in the context of anything that was received."""
         delivered = (event for known in self._groups.values() for event in known.events.values())
         highest: Context = {}
         for event in (*delivered, *held):
@@ -93,7 +93,7 @@ class Memory:
 
 
 def note(senders: dict[int, Numbers], event: Event, members: Collection[int]) -> None:
-    """Messages have numbers: keep up what is known of their sender."""
+    """Messages have numbers: update what is known of their sender."""
     remembered = event.remembered
     assert remembered is not None
     outside = None if event.who in members else tuple(members)

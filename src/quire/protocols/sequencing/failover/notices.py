@@ -6,6 +6,6 @@ from quire.protocols.node import Notice
 
 
 class Unavailable(Notice, frozen=True):
-    """Nobody can run these units now; they will work again when enough of the processes are back that may run them."""
+    """No process can run these units now. They will work again when enough of the processes that may run them are back."""
 
     units: tuple[int, ...]

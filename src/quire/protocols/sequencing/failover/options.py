@@ -23,7 +23,8 @@ class SurvivingOptions(SequencingOptions, frozen=True, kw_only=True):
 
     @property
     def blocking(self) -> bool:
-        """A message that is lost with its sequencer must not be older than one that is not."""
+        """Whether a client waits for each number: if messages can be lost with their sequencer, none may be older than one
+        that is not lost."""
         return super().blocking or not self.backups
 
     @property

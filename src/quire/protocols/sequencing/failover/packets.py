@@ -26,8 +26,8 @@ Inner = (
 
 
 class Letter(Packet, frozen=True, tag=70):
-    """A packet from one unit, client or the register to another, wherever they are run. `epoch`: that of the unit, as the
-    sender knows it; between units, the sender's own."""
+    """A packet from one unit, client or the register to another, wherever they run. `epoch`: the epoch of the receiving unit
+    as the sender knows it; between units, the sender's own."""
 
     name: ClassVar[str] = "LETTER"
     to: int
@@ -46,7 +46,7 @@ class Letter(Packet, frozen=True, tag=70):
 
 
 class Snapshot(Packet, frozen=True, tag=71):
-    """A piece of the whole state of the epoch's primary after so many records, and the number of pieces."""
+    """One piece of the whole state of the epoch's primary after this many records, and the number of pieces."""
 
     name: ClassVar[str] = "SNAP"
     unit: int
@@ -58,7 +58,7 @@ class Snapshot(Packet, frozen=True, tag=71):
 
 
 class Taken(Packet, frozen=True, tag=80):
-    """A backup has the first so many pieces of the snapshot, and wants the next."""
+    """A backup has this many pieces of the snapshot, and asks for the next."""
 
     name: ClassVar[str] = "TAKEN"
     unit: int
@@ -68,7 +68,7 @@ class Taken(Packet, frozen=True, tag=80):
 
 
 class Record(Packet, frozen=True, tag=72):
-    """The unit's input with this number, and its sender."""
+    """One input of the unit, with its number and its sender."""
 
     name: ClassVar[str] = "REPL"
     unit: int
@@ -98,7 +98,7 @@ class Recorded(Packet, frozen=True, tag=73):
 
 
 class Here(Packet, frozen=True, tag=74):
-    """A process is there in this life, and knows the configurations of this version."""
+    """A process is running, in this incarnation, and knows the configurations of this version."""
 
     name: ClassVar[str] = "HERE"
     life: int
@@ -113,7 +113,7 @@ class Where(Packet, frozen=True, tag=75):
 
 
 class Missing(Packet, frozen=True, tag=76):
-    """This process is suspected: nothing comes from it any more."""
+    """This process is suspected: nothing has been heard from it."""
 
     name: ClassVar[str] = "MISSING"
     who: Name
@@ -136,7 +136,7 @@ class Live(Packet, frozen=True, tag=78):
 
 
 class AskWitnesses(Packet, frozen=True, tag=81):
-    """A unit is to be rebuilt: asks which clients may know something of its groups."""
+    """A unit is to be rebuilt: which clients may know something about its groups?"""
 
     name: ClassVar[str] = "WITNESSES?"
     unit: int
@@ -144,7 +144,8 @@ class AskWitnesses(Packet, frozen=True, tag=81):
 
 
 class Witnesses(Packet, frozen=True, tag=82):
-    """The clients that are entered in each group of the unit; all that were evicted; and the last move that has ended."""
+    """The clients that are entered in each group of the unit, all clients that were evicted, and the last move that has
+    ended."""
 
     name: ClassVar[str] = "WITNESSES"
     unit: int
@@ -155,7 +156,8 @@ class Witnesses(Packet, frozen=True, tag=82):
 
 
 class Configured(Packet, frozen=True, tag=79):
-    """Which processes run which unit. `waiting`: units that cannot run now, because too few eligible processes are there."""
+    """Which processes run which unit. `waiting`: units that nobody can run now, because too few eligible processes are
+    present."""
 
     name: ClassVar[str] = "CONF"
     version: int
@@ -167,7 +169,8 @@ class Configured(Packet, frozen=True, tag=79):
 
 
 class Rebuild(Packet, frozen=True, tag=83):
-    """Say what you know of these groups, and believe nothing any more of an earlier epoch, or of an earlier life of them."""
+    """Report what you know of these groups, and ignore anything from an earlier epoch or an earlier incarnation of them from
+    now on."""
 
     name: ClassVar[str] = "REBUILD"
     unit: int

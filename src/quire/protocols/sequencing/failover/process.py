@@ -37,8 +37,8 @@ class SequencerProcess(Node):
         options: SurvivingOptions,
         registers: Sequence[int] = (),
     ) -> None:
-        """`processes` and `units` are the addresses of all, `register` where this one reaches the register; what the register
-        says comes from one of `registers`, or there."""
+        """`processes` and `units`: all addresses. `register`: where this process reaches the register, whose packets come
+        from there or from one of `registers`."""
         super().__init__(me.address)
         self.me = me
         self.options = options
@@ -109,14 +109,14 @@ class SequencerProcess(Node):
         return replica.take(now, source if letter.by == CLIENT else letter.by, letter.packet)
 
     def _is_of_this_epoch(self, letter: wire.Letter, epoch: int) -> bool:
-        """Where units have no backups: whether the sender believes nothing of an earlier epoch, nor knows of a later one. What
-        another unit passes on of a client does not say so; the client will come itself."""
+        """For units without backups: whether the sender has promised to ignore earlier epochs, and knows of no later one. A
+        packet that another unit forwards for a client does not say so; the client will send it itself."""
         if letter.by >= 0:
             return type(letter.packet) not in OF_CLIENTS
         return letter.epoch == epoch
 
     def _check(self, source: int, letter: wire.Letter) -> None:
-        """Raise ProtocolViolation unless this source may send the letter, and here."""
+        """Raise ProtocolViolation unless this sender may send the letter, and may send it here."""
         allowed = source in self._registers if letter.by == REGISTER else source in self.processes
         if letter.by == CLIENT:
             allowed = source not in self.processes
@@ -128,11 +128,11 @@ class SequencerProcess(Node):
     # What its driver notices.
 
     def holding_up(self) -> dict[int, tuple[str, int]]:
-        """The clients by which others are held up, in whatever unit that works here."""
+        """The clients that delay others, in any unit that is primary here."""
         return {client: why for sequencer in self._working() for client, why in sequencer.holding_up().items()}
 
     def clients(self) -> frozenset[int]:
-        """Everybody who is in a group of a unit that works here, or leaves one."""
+        """All clients that are in a group of a unit that is primary here, or are leaving one."""
         groups = (state for sequencer in self._working() for state in sequencer.groups.values())
         return frozenset(client for state in groups for client in state.reached)
 
@@ -144,7 +144,7 @@ class SequencerProcess(Node):
         return [effect for replica in self.replicas.values() for effect in replica.suspect(client)]
 
     def miss(self, process: Name) -> Effects:
-        """Another process is lost, as far as can be told from here; the register decides."""
+        """Another process seems to be lost; the register decides."""
         return (Send(wire.Missing(process), (self.register,)),)
 
     # Time.

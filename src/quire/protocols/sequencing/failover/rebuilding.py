@@ -43,7 +43,7 @@ class Rebuilding:
         return Send(wire.AskWitnesses(self._found.unit, self._found.epoch), (self._register,))
 
     def repeat(self) -> list[Send]:
-        """Once a tick: ask again, less and less often, and report who is silent for too long."""
+        """Called once per tick: ask again, at growing intervals, and report clients that are silent for too long."""
         self._ticks += 1
         effects = [self._ask_register()]
         if self._ticks >= self._ask_at:
@@ -59,20 +59,20 @@ class Rebuilding:
         return [Send(wire.Letter(REGISTER, found.unit, found.epoch, inner.Suspect(client)), (self._register,))]
 
     def witnessed(self, packet: wire.Witnesses) -> list[Send]:
-        """The register says who may know something."""
+        """The register says which clients may know something."""
         new = self._witnesses is None
         self._witnesses = packet
         return self._ask() if new else []
 
     def testify(self, client: int, told: wire.Testimony) -> None:
-        """A client has said what it knows. Raises ProtocolViolation where that cannot be."""
+        """A client reports what it knows. Raises ProtocolViolation if that is impossible."""
         if wrong := _wrong(told):
             raise ProtocolViolation(client, wrong)
         self._testimonies.setdefault(told.group, {})[client] = told
         self._mentioned = merge(self._mentioned, told.mentioned)
 
     def _unheard(self) -> dict[int, list[str]]:
-        """Of each client that is there and was not heard: of which groups."""
+        """The clients that have not reported yet, each with its groups."""
         if self._witnesses is None:
             return {}
         unheard: dict[int, list[str]] = {}
@@ -91,7 +91,7 @@ class Rebuilding:
         ]
 
     def completed(self, make: Callable[[], Sequencer]) -> Sequencer | None:
-        """The sequencer that goes on, if everybody was heard who can be."""
+        """The rebuilt sequencer, once every client that can be heard has been heard."""
         witnesses = self._witnesses
         if witnesses is None or self._unheard():
             return None

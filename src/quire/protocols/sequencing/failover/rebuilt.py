@@ -26,8 +26,8 @@ from quire.protocols.sequencing.state import GroupState
 def rebuild(
     group: str, life: int, witnesses: Iterable[int], testimonies: Mapping[int, Testimony], mentioned: int = 0
 ) -> GroupState | None:
-    """The group as of everything that its witnesses know; None: it is lost. `mentioned`: the highest number of it of which
-    anybody has heard who testified of any group."""
+    """The group as its witnesses know it, or None if it is lost. `mentioned`: the highest of its numbers that anybody has
+    heard of who testified about any group."""
     witnesses = tuple(witnesses)
     if not testimonies.keys() >= {*witnesses}:
         return None
@@ -58,7 +58,7 @@ def rebuild(
 
 
 def over(state: GroupState, testimonies: Mapping[int, Testimony], witnesses: Iterable[int]) -> dict[int, int]:
-    """Witnesses that are out of the group for good, each with its last request."""
+    """Witnesses that have left the group for good, each with its last request."""
     out = (client for client in witnesses if client not in state.reached and testimonies[client].pending < 0)
     return {client: testimonies[client].requests for client in out}
 
@@ -69,7 +69,7 @@ def _what(event: Event) -> tuple[int, int, int, int, int]:
 
 
 def _place(state: GroupState, client: int, told: Testimony, events: Mapping[int, Event]) -> None:
-    """Whether a client is in the group, is leaving it, or neither."""
+    """Whether a client is a member of the group, is leaving it, or neither."""
     own = [event for _, event in sorted(events.items()) if event.who == client and event.kind in (JOIN, LEAVE)]
     state.requests[client] = max([told.requests - (told.pending >= 0), *(event.req for event in own)])
     if told.at:
@@ -89,7 +89,7 @@ def _place(state: GroupState, client: int, told: Testimony, events: Mapping[int,
 
 
 def _fill(state: GroupState, events: Mapping[int, Event]) -> bool:
-    """Put the events in order, and blanks where some are missing that somebody may wait for; False if they overlap."""
+    """Put the events in order, with blanks for missing ones that somebody may wait for. Returns False if events overlap."""
     at = min(state.reached.values())
     for seq, event in sorted(events.items()):
         if event.last <= at:
@@ -112,7 +112,8 @@ def _blank(state: GroupState, first: int, last: int) -> Event:
 
 
 def begin(state: GroupState) -> None:
-    """Number where this life begins, and tell members with it who has sent what: some may have been told otherwise."""
+    """Assign the number at which this incarnation begins, and tell members with it who has sent what: some may have been
+    told otherwise."""
     first = Event(
         state.group,
         state.seq + 1,
@@ -126,19 +127,19 @@ def begin(state: GroupState) -> None:
 
 
 def renew(state: GroupState, life: int) -> None:
-    """Begin another life of a group of which everything is known."""
+    """Begin another incarnation of a group about which everything is known."""
     state.life = life
     state.history = {seq: _of_this_life(event, life) for seq, event in state.history.items()}
 
 
 def _of_this_life(event: Event, life: int) -> Event:
-    """Members believe nothing any more that is of another."""
+    """Members ignore everything from an earlier incarnation."""
     before = event.remembered or Remembered(life)
     return replace(event, remembered=replace(before, life=life))
 
 
 def _follow(state: GroupState, told: Mapping[int, Testimony]) -> bool:
-    """See that the members are those of whom the members were told, and keep up who has sent what."""
+    """Make the members those that the members were told of, and update who has sent what."""
     first = min((each for each in told.values() if each.delivered >= 0), key=lambda each: each.delivered, default=None)
     view = None if first is None else {*first.view}
     state.senders = _senders(state, told)
@@ -160,10 +161,11 @@ def _follow(state: GroupState, told: Mapping[int, Testimony]) -> bool:
 
 
 def _senders(state: GroupState, told: Mapping[int, Testimony]) -> dict[int, Numbers]:
-    """Who has sent what, as far as anybody remembers it.
+    """Who has sent what, as far as anybody remembers.
 
-    With its join a client was told what the sequencer knew then, whether anybody got it later or not. So of what was before it
-    a client is believed only where nobody else was there, and not if somebody got the beginning of a later life.
+    With its join, a client was told what the sequencer knew then, whether or not anybody received it later. So a client is
+    believed about what came before it only if nobody else was there then, and nobody received the beginning of a later
+    incarnation.
     """
     floor = min(state.reached.values())
     later = [event for seq, event in state.history.items() if seq > floor and event.remembered is not None]
@@ -194,7 +196,7 @@ def _senders_told(event: Event) -> dict[int, Numbers] | None:
 
 
 def _unknow(numbers: Numbers, blank: Container[int]) -> None:
-    """What had these numbers nobody got: it has none."""
+    """Nobody received what had these numbers: treat them as unassigned."""
     for counter, (_, seq, _) in list(numbers.window.items()):
         if seq in blank:
             del numbers.window[counter]

@@ -71,7 +71,7 @@ class Register(Node):
         return (Send(wire.Witnesses(packet.unit, packet.epoch, groups, evicted, settled), (source,)),)
 
     def _addressed(self, effects: Effects) -> list[Send]:
-        """From logical addresses to those of processes."""
+        """Replace logical addresses by those of processes."""
         sends: list[Send] = []
         for effect in effects:
             assert isinstance(effect, Send)
@@ -84,7 +84,7 @@ class Register(Node):
         return sends
 
     def _changed(self, now: int) -> list[Send]:
-        """Tell all processes who runs what, and take note of what is lost for ever."""
+        """Tell all processes who runs what, and note which units are lost for good."""
         effects: list[Send] = []
         for unit in self.succession.gone():
             self.succession.begin_anew(unit)
@@ -95,7 +95,7 @@ class Register(Node):
         return [Send(self.configured(), tuple(sorted(self.processes))), *effects]
 
     def _lose(self, now: int, unit: int, groups: Sequence[str]) -> list[Send]:
-        """Groups of the unit are lost; none of them may be on its way."""
+        """Groups of the unit are lost. None of them may be moving."""
         if not groups:
             return []
         effects = self._addressed(self.directory.interrupt(now, unit))

@@ -66,7 +66,7 @@ def captured(register: Register) -> bytes:
 
 
 def restore(register: Register, state: bytes) -> None:
-    """Make a new register what another was. Raises BadInput where these are not the bytes of a state."""
+    """A new register with this state. Raises BadInput if these bytes are not the state of one."""
     try:
         found = _decoder.decode(state)
     except msgspec.DecodeError as error:

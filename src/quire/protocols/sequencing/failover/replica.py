@@ -43,7 +43,7 @@ UNACKNOWLEDGED_MAX = 1 << 14
 
 
 class Replica:
-    """A copy of a unit, made with the first configuration that includes this process."""
+    """One copy of a unit, created with the first configuration that includes this process."""
 
     def __init__(
         self, unit: int, me: Name, register: int, routes: Routes, units: tuple[int, ...], options: SurvivingOptions
@@ -80,12 +80,12 @@ class Replica:
     # Configurations.
 
     def cannot_run(self, found: Configuration) -> bool:
-        """Whether the unit would be given to this process though it knows nothing of it."""
+        """Whether the register gives the unit to this process although it has no state of it."""
         new = found.epoch > self.epoch and found.primary == self._me
         return new and not found.fresh and not found.rebuilt and self.sequencer is None
 
     def configure(self, now: int, found: Configuration) -> list[Send]:
-        """The register has said who runs the unit."""
+        """The register says who runs the unit."""
         if found.epoch < self.epoch:
             return []
         if found.epoch == self.epoch:
@@ -114,13 +114,13 @@ class Replica:
         return self._synchronise()
 
     def _forget_if_excluded(self, found: Configuration) -> list[Send]:
-        """Only when others are known to have the state: until then this copy may be called back."""
+        """Drop the state only when others are known to have it: until then this copy may be called back."""
         if found.live and self._me not in found.names:
             self.sequencer = None
         return []
 
     def _synchronise(self) -> list[Send]:
-        """Bring the epoch to life: every backup gets the state, and the register is told when all have it."""
+        """Start the epoch: send the state to every backup, and tell the register when all have it."""
         lacking = [each for each in self._backups if each not in self._acknowledged]
         if self.sequencer is None:
             assert self._rebuilding is not None
@@ -145,7 +145,7 @@ class Replica:
         ]
 
     def taken(self, packet: wire.Taken, backup: Name) -> list[Send]:
-        """A backup has some of the state: the next pieces may follow."""
+        """A backup has part of the state: send the next pieces."""
         before = self._taken.get(backup, 0)
         wanted = self.primary and not self.live and backup in self._backups
         if packet.epoch != self.epoch or not wanted or not before < packet.pieces < len(self._pieces):
@@ -154,7 +154,7 @@ class Replica:
         return self._pieces_from(before + PIECES_ON_THE_WAY, packet.pieces + PIECES_ON_THE_WAY, (backup.address,))
 
     def rebuild(self, packet: wire.Witnesses | wire.Testimony, source: int) -> list[Send]:
-        """Something has come of what this unit is rebuilt from."""
+        """A report has arrived from which this unit is rebuilt."""
         rebuilding = self._rebuilding
         if rebuilding is None or packet.epoch != self.epoch or self.sequencer is not None:
             return []
@@ -181,8 +181,8 @@ class Replica:
     # At the primary.
 
     def take(self, now: int, source: int, packet: wire.Input) -> list[Send]:
-        """An input from a client, another unit or the register. Raises ProtocolViolation, and changes nothing, where no correct
-        peer would have sent it."""
+        """An input from a client, another unit or the register. If no correct peer would have sent it, raises
+        ProtocolViolation and changes nothing."""
         if not self.live or len(self._records) >= UNACKNOWLEDGED_MAX:
             return []
         assert self.sequencer is not None
@@ -213,7 +213,7 @@ class Replica:
             self._kept_back.append((self.index, effect))
 
     def _release(self) -> list[Send]:
-        """What follows from records that all backups have."""
+        """Release the output of records that all backups have."""
         released: list[Send] = []
         safe = min((self._acknowledged.get(each, -1) for each in self._backups), default=self.index)
         while self.live and self._kept_back and self._kept_back[0][0] <= safe:
@@ -221,7 +221,7 @@ class Replica:
         return released
 
     def _addressed(self, send: Send) -> Iterable[Send]:
-        """From logical addresses to those of processes."""
+        """Replace logical addresses by those of processes."""
         clients = tuple(each for each in send.to if not self._is_unit(each) and each != REGISTER)
         if clients:
             yield Send(wire.Letter(CLIENT, self.unit, self.epoch, send.packet), clients)  # type: ignore[arg-type]
@@ -267,7 +267,7 @@ class Replica:
         return self._acknowledge(source)
 
     def apply(self, now: int, packet: wire.Record, source: int) -> list[Send]:
-        """Do what the primary did, one record after the other without a gap."""
+        """Repeat what the primary did, one record after the other, without gaps."""
         if packet.epoch != self.epoch or not self._synced:
             return []
         assert self.sequencer is not None
@@ -289,7 +289,8 @@ class Replica:
     # Time.
 
     def repeat(self) -> list[Send]:
-        """What was not answered, once a tick: the state with which the epoch begins, or the records that a backup lacks."""
+        """Called once per tick: what to retransmit, either the state with which the epoch begins or the records that a
+        backup lacks."""
         if not self.primary:
             return []
         if not self.live:
@@ -302,7 +303,7 @@ class Replica:
         return effects
 
     def wake(self, now: int) -> list[Send]:
-        """Let the sequencer repeat what it has to; that changes nothing that the backups need."""
+        """Let the sequencer retransmit what is due. That changes nothing that backups need to know."""
         if not self.live or self.sequencer is None or (due := self.sequencer.due()) is None or due > now:
             return []
         self._keep_back(self.sequencer.wake(now))
@@ -312,7 +313,7 @@ class Replica:
         return self.sequencer.due() if self.live and self.sequencer is not None else None
 
     def idle(self) -> bool:
-        """Whether nothing is unfinished here."""
+        """Whether nothing is pending here."""
         if not self.primary:
             return True
         return self.live and not self._records and not self._kept_back and (self.sequencer is None or self.sequencer.idle())

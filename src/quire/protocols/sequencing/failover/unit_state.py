@@ -54,7 +54,7 @@ def captured(sequencer: Sequencer) -> bytes:
 
 
 def restore(sequencer: Sequencer, state: bytes) -> None:
-    """Make a new sequencer what another was. Raises BadInput where these are not the bytes of a state."""
+    """A new sequencer with this state. Raises BadInput if these bytes are not the state of one."""
     try:
         found = _decoder.decode(state)
     except msgspec.DecodeError as error:

@@ -9,6 +9,7 @@ RULES = "tests/sequencing/failover/test_rules.py"
 STEPS = f"{GOLDEN}::test_every_step_says_what_the_script_says"
 SWARM = "tests/sequencing/failover/test_swarm.py::test_no_run_with_crashes_breaks_a_promise"
 TOTAL = f"{SWARM}[total-]"
+LOSING = "tests/sequencing/failover/test_swarm.py::test_only_groups_without_a_copy_are_lost_when_sequencers_crash_together"
 REPLICA = "protocols/sequencing/failover/replica.py"
 STATE = "protocols/sequencing/failover/unit_state.py"
 SUCCESSION = "protocols/sequencing/failover/succession.py"
@@ -80,6 +81,22 @@ MUTATIONS = [
         right="if chosen or not self._backups else None",
         wrong="if True else None",
         tests=(f"{RULES}::test_a_unit_waits_rather_than_go_on_without_a_backup",),
+    ),
+    Mutation(
+        name="R7: a unit of which no copy is left goes on waiting unless somebody else can be chosen",
+        module=SUCCESSION,
+        right="return self._reconsider() or bool(self.gone())",
+        wrong="return self._reconsider()",
+        tests=(f"{RULES}::test_a_unit_begins_anew_when_its_last_copy_comes_back_without_its_state",),
+        swarms=(f"{LOSING}[total]",),
+    ),
+    Mutation(
+        name="R7: a unit begins anew while a copy of it may be there",
+        module=SUCCESSION,
+        right="if all(name.life < self.lives[name.address] for name in names)",
+        wrong="if not self.there.intersection(names)",
+        tests=(f"{RULES}::test_a_unit_waits_for_a_copy_that_may_come_back",),
+        swarms=(f"{LOSING}[total]",),
     ),
     Mutation(
         name="R8: who is excluded forgets its state before the others have it",

@@ -1,4 +1,5 @@
-"""A sequencing service without backups, whose units are rebuilt from what clients know.
+"""A sequencing service that may lose groups: without backups, where units are rebuilt from what clients know, or all of whose
+copies of a unit may be lost.
 
 What counts here is what clients take: a primary that was replaced and does not know it may number what it wants.
 """
@@ -123,3 +124,20 @@ class RebuiltService(SurvivingService):
         known = self.clients[me].locations
         self._todo[me] = [action for action in self._todo[me] if action.group in known]
         super()._next_request(me)
+
+
+class LosingService(RebuiltService):
+    """With backups, and groups are lost only when no copy of their unit is left."""
+
+    def _begin(self) -> None:
+        succession = self.register.succession
+        begin_anew = succession.begin_anew
+
+        def watched(unit: int) -> None:
+            running = {process.me for process in self.processes if not self.hosts[process.address].gone}
+            if left := running.intersection(succession.live[unit]):
+                self.violations.append(f"lost: unit {unit} begins anew though {sorted(left)} had its state")
+            begin_anew(unit)
+
+        succession.begin_anew = watched  # type: ignore[method-assign]
+        super()._begin()

@@ -14,7 +14,7 @@ from quire.protocols.sequencing import packets as inner
 from quire.protocols.sequencing.directory import Directory
 from quire.protocols.sequencing.errors import GroupLost
 from quire.protocols.sequencing.events import Event
-from quire.protocols.sequencing.failover import SequencerProcess, SurvivingClient
+from quire.protocols.sequencing.failover import Register, SequencerProcess, SurvivingClient
 from quire.protocols.sequencing.failover import packets as wire
 from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Configuration, Name
 from quire.protocols.sequencing.failover.options import SurvivingOptions
@@ -212,6 +212,34 @@ def test_whoever_comes_back_in_another_life_has_no_state() -> None:
     assert succession.gone() == [UNIT]
     succession.begin_anew(UNIT)
     assert succession.configurations[UNIT].fresh
+
+
+def test_a_unit_begins_anew_when_its_last_copy_comes_back_without_its_state() -> None:
+    register = Register(REG, (10, 11, 12), (UNIT,), OPTIONS)
+    for name in (A, B, C):
+        register.receive(0, name.address, wire.Here(name.life, -1))
+    assert live(register.succession).names == (A, B)
+    register.directory.receive(0, 0, inner.Create("tea"))
+    register.directory.receive(0, UNIT, inner.Hosted("tea"))
+    # A is taken for gone while it is on its way back: then nobody can be chosen, neither before it is heard of nor at once.
+    register.receive(0, C.address, wire.Missing(A))
+    for address in (B.address, A.address):
+        register.receive(0, address, wire.Here(1, -1))
+    assert register.directory.lost == {"tea"}
+    found = register.succession.configurations[UNIT]
+    assert found.fresh
+    assert register.succession.there.issuperset(found.names)
+
+
+def test_a_unit_waits_for_a_copy_that_may_come_back() -> None:
+    succession = service(A, B, C)
+    live(succession)
+    succession.missed(A)
+    succession.arrived(Name(11, 1))
+    # Whoever was taken for gone may only have been cut off.
+    assert not succession.gone()
+    succession.arrived(A)
+    assert succession.configurations[UNIT].primary == A
 
 
 def test_a_late_word_of_an_earlier_life_changes_nothing() -> None:

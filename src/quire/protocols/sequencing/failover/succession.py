@@ -14,7 +14,8 @@ from quire.protocols.sequencing.failover.configurations import Configuration, Na
 
 
 class Succession:
-    """The succession of all units, once all `processes` have come. `backups`: how many a unit is to have."""
+    """The succession of all units, from the moment when all `processes` have been present. `backups`: how many each unit
+    should have."""
 
     def __init__(self, units: Sequence[int], backups: int, processes: int) -> None:
         self.units = tuple(units)
@@ -30,15 +31,16 @@ class Succession:
         self.lives: dict[int, int] = {}
 
     def arrived(self, name: Name) -> bool:
-        """A process is there; returns whether that changes anything. Whatever was there before it is gone for ever."""
+        """A process is present; returns whether that changes anything. Any earlier process at its address is gone for good."""
         if name.life < self.lives.get(name.address, -1) or name in self.there:
             return False
         self.lives[name.address] = name.life
         self.there = {each for each in self.there if each.address != name.address} | {name}
-        return self._reconsider()
+        # Whoever came back may have been the last copy of a unit that nobody can be chosen for.
+        return self._reconsider() or bool(self.gone())
 
     def missed(self, name: Name) -> bool:
-        """A process is said to be lost. If it is not, it will say so."""
+        """A process is reported as lost. If that is wrong, it will say so."""
         if name not in self.there:
             return False
         self.there.discard(name)
@@ -55,7 +57,7 @@ class Succession:
         return True
 
     def gone(self) -> list[int]:
-        """Units of which no copy is left: all that took part in their last live epoch have begun another life."""
+        """Units of which no copy is left: all processes of their last live epoch have restarted."""
         if not self._backups:
             return []
         return [unit for unit, names in self.live.items() if all(name.life < self.lives[name.address] for name in names)]
@@ -70,7 +72,7 @@ class Succession:
         self.version += 1
 
     def _reconsider(self) -> bool:
-        """Change configurations where a process is lost, or a backup is missing and can be added."""
+        """Change the configuration of units that have lost a process, or that lack a backup which can be added."""
         before = self.version
         if not self.configurations and len(self.there) < self._processes:
             return False
@@ -90,7 +92,7 @@ class Succession:
         return self.version != before
 
     def _choose(self, unit: int, found: Configuration | None) -> tuple[Name, ...] | None:
-        """A primary and its backups; None: nobody may run the unit now."""
+        """A primary and its backups, or None if no process may run the unit now."""
         first = self._primary(unit, found)
         if first is None:
             return None

@@ -107,13 +107,13 @@ def processor_s() -> float:
     return total
 
 
-def peak_worker_bytes() -> int:
-    """The most that any Python process which Spark started for us has held."""
+def peak_worker_bytes(program: str = "python") -> int:
+    """The most that any process of this program has held which Spark started for us, or which is Spark itself."""
     most = 0
     for pid in _processes():
         with suppress(OSError, KeyError):
             fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-            if "python" in fields["Name"]:
+            if program in fields["Name"]:
                 most = max(most, int(fields["VmHWM"].split()[0]) * 1024)
     return most
 

@@ -138,13 +138,13 @@ def measure(directory: Path, small: Path, *, on_cluster: bool, scratch: Path) ->
         run = Timed(run_on(spark, audit_job()))
         before = processor_s()
         found = audit_with(run, directory)
-        cpu_s, worker_bytes = processor_s() - before, peak_worker_bytes()
+        cpu_s, held = processor_s() - before, (peak_worker_bytes(), peak_worker_bytes("java"))
     assert found.verdict is Verdict.HOLDS, found.checks
-    _show(found, run, idle.wall_s / idle.jobs, cpu_s, worker_bytes)
+    _show(found, run, idle.wall_s / idle.jobs, cpu_s, held)
 
 
-def _show(found: Audit, run: Timed, job_s: float, cpu_s: float, worker_bytes: int) -> None:
-    """`job_s` is what a job takes in which there is next to nothing to do."""
+def _show(found: Audit, run: Timed, job_s: float, cpu_s: float, held: tuple[int, int]) -> None:
+    """`job_s` is what a job takes with next to nothing to do; `held` is the most memory of a worker, and of Java."""
     alone_s = found.wall_s - run.wall_s
     own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     cores = os.cpu_count() or 1
@@ -154,7 +154,8 @@ def _show(found: Audit, run: Timed, job_s: float, cpu_s: float, worker_bytes: in
     )
     print(f"{found.segments} segments, {run.tasks} tasks in {run.jobs} jobs")
     print(f"the driver alone took {alone_s:.2f} s, a job without work takes {job_s:.2f} s")
-    print(f"most memory of a worker {worker_bytes >> 20:,} MiB, of the driver {own_bytes >> 20:,} MiB")
+    worker, java = (size >> 20 for size in held)
+    print(f"most memory of a worker {worker:,} MiB, of the driver {own_bytes >> 20:,} MiB, of a Java process {java:,} MiB")
     for workers in _WORKERS:
         at_once = min(workers * _CORES_OF_A_WORKER, run.tasks / run.jobs)
         taken_s = alone_s + run.jobs * job_s + (run.wall_s - run.jobs * job_s) * cores / at_once

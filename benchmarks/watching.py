@@ -34,8 +34,13 @@ CONTENDER = "quire runs"
 MEMBERS = 3
 TARGET = 0.95
 PLAIN, OPENED, DIAGRAM = "not watched", "observed, with a page open", "observed, with the diagram in sight"
-_KEEP_THE_DIAGRAM_IN_SIGHT = "void setInterval(() => document.getElementById('space-time').scrollIntoView(), 250)"
-"""It is hidden until there is something to draw."""
+_KEEP_THE_DIAGRAM_IN_SIGHT = """
+  void setInterval(() => {
+    const diagram = document.getElementById("diagram"), { top, bottom } = diagram.getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight) diagram.scrollIntoView({ behavior: "instant", block: "center" });
+  }, 250)
+"""
+"""It is hidden until there is something to draw. A page that scrolls smoothly would draw itself sixty times a second."""
 
 
 async def move_load(seconds: float, observe: tuple[str, ...]) -> tuple[float, float]:

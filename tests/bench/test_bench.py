@@ -158,6 +158,19 @@ class TestMeasure:
         )  # fmt: skip
         assert [target.met for target in judge(results)] == [True, False, False, True, True]
 
+    def test_large_messages_through_a_sequencer_have_targets_of_their_own(self) -> None:
+        rows = [
+            Throughput(contender=name, size=1024, deliveries_per_s=1e6, cpu_s_per_million=1.0, to_zeromq=1.5)
+            for name in ("quire sequencer", "quire sequencer direct")
+        ]
+        results = Results(
+            config=Config(), cores=2, load_before=0.0, load_after=0.0, left_out="", throughput=tuple(rows), latency=()
+        )
+        assert [(target.name, target.wanted, target.met) for target in judge(results)] == [
+            ("sequencer, 1 KiB: to zmq 64", ">= 1.3", True),
+            ("sequencer direct, 1 KiB: to zmq 64", ">= 1.8", False),
+        ]
+
     @pytest.mark.parametrize(
         "wish", [{"members": 1}, {"members": 17}, {"rounds": 0}, {"sizes": (4,)}, {"seconds": 0.0}, {"messages": 0}]
     )

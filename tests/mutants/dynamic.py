@@ -9,8 +9,37 @@ STATES = "tests/live/dynamic/test_states.py"
 SECURITY = "tests/live/dynamic/test_security.py"
 SHORT = "tests/views/test_short_journals.py"
 WRITING = "tests/views/test_writing.py"
+SENDING = "tests/live/dynamic/test_sending.py"
 
 MUTATIONS = [
+    Mutation(
+        name="messages are taken without looking after the group has failed",
+        module="live/dynamic/submitting.py",
+        right="        self.end_turn()\n        self.awaited.fail(why)",
+        wrong="        self.awaited.fail(why)",
+        tests=(f"{SENDING}::test_a_message_is_refused_from_the_moment_on_when_the_group_ends_here[fails]",),
+    ),
+    Mutation(
+        name="messages that were sent by a call each come after those that were sent together later",
+        module="live/dynamic/submitting.py",
+        right="        self._gather()\n        first = self.accepted + 1",
+        wrong="        first = self.accepted + 1",
+        tests=(f"{SENDING}::test_however_messages_are_sent_they_keep_their_order_and_numbers[memory]",),
+    ),
+    Mutation(
+        name="there is always room for messages that are sent by a call each",
+        module="live/dynamic/submitting.py",
+        right="self.room = 0 if self.is_full() else SINGLES_MAX - len(self._singles)",
+        wrong="self.room = UNSETTLED_MESSAGES_MAX",
+        tests=(f"{SENDING}::test_whoever_sends_without_a_pause_lets_others_run",),
+    ),
+    Mutation(
+        name="a message that is sent by a call of its own is taken for a command",
+        module="live/dynamic/group.py",
+        right="settings.network.run_bytes_max if kept.machine is None else NO_SINGLES",
+        wrong="settings.network.run_bytes_max",
+        tests=(f"{SENDING}::test_messages_between_commands_stay_messages",),
+    ),
     Mutation(
         name="a certificate lets in whoever shows it",
         module="live/dynamic/connection.py",

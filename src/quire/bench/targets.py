@@ -8,6 +8,12 @@ import msgspec
 
 from quire.bench.measure import ALL_SEND, DURABLE_LATENCY, ONE_A_CALL, QUIRE_LATENCY, Results
 
+_SEQUENCERS = (
+    ("quire sequencer", 64, "64 B", 0.8),
+    ("quire sequencer", 1024, "1 KiB", 1.3),
+    ("quire sequencer direct", 1024, "1 KiB", 1.8),
+)
+
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     name: str
@@ -39,8 +45,9 @@ def _judge(results: Results) -> Iterator[Target]:
     for size, shown, least in ((64, "64 B", 0.75), (1024, "1 KiB", 0.65)):
         if secret := found.get(("quire secret", size)):
             yield from _ratio(f"secret, {shown}: to runs without", secret.to_runs, least)
-    if sequencer := found.get(("quire sequencer", 64)):
-        yield from _ratio("sequencer, 64 B: to zmq 64", sequencer.to_zeromq, 0.8)
+    for contender, size, shown, least in _SEQUENCERS:
+        if sequencer := found.get((contender, size)):
+            yield from _ratio(f"{contender.removeprefix('quire ')}, {shown}: to zmq 64", sequencer.to_zeromq, least)
     if runs is not None:
         yield from _ratio("runs, 64 B: to a fixed group", runs.to_fixed, 0.7)
     if fast := found.get(("quire fast", 64)):

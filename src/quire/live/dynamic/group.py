@@ -20,7 +20,7 @@ from quire.live.dynamic.recording import MemberRecording
 from quire.live.dynamic.replica import Replica
 from quire.live.dynamic.state import GivenState, GroupState
 from quire.live.dynamic.status import MemberStatus, tell
-from quire.live.dynamic.submitting import Submitting
+from quire.live.dynamic.submitting import NO_SINGLES, Submitting
 from quire.live.dynamic.unread import Unread
 from quire.live.errors import GroupClosed, NotDelivered
 from quire.live.events import Event, Listener, Reporter
@@ -67,7 +67,8 @@ class DynamicGroup(Iterated):
         self._node = Node(settings, settings.facts(kept.declaration), self, recording)
         self._inbox: Inbox[Waiting] = Inbox(settings.network.inbox_messages_max, settings.network.inbox_bytes_max)
         self._unread = Unread(self._inbox, self._node, self._report)
-        self._submitting = Submitting(settings.rules.run_max, settings.rules.run_bytes)
+        single_max = settings.network.run_bytes_max if kept.machine is None else NO_SINGLES
+        self._submitting = Submitting(settings.rules.run_max, settings.rules.run_bytes, single_max)
         self._replica = Replica(kept, self._node, self)
         self._quorum = Quorum(self._node, self._tell)
         self._delivered: dict[str, int] = {}
@@ -176,13 +177,12 @@ class DynamicGroup(Iterated):
         unknown = OutcomeUnknown(f"it is not known whether it was delivered: {why}")
         unknown.__cause__ = why
         self._ending = self._ending or str(why)
-        self._submitting.awaited.fail(unknown)
+        self._submitting.end(unknown)
         self._replica.end(unknown, why)
         self._unread.end()
         self._over.set()
         self._is_member.set()
         self._inbox.wake()
-        self._submitting.wake()
 
     def failed(self, error: QuireError) -> None:
         """This process cannot go on."""
@@ -206,8 +206,14 @@ class DynamicGroup(Iterated):
     async def multicast(self, payload: BytesLike) -> int:
         """Send a message to the group. Returns its number once it is accepted; waits while there is no room for more, and
         raises NoQuorum where that is so because no majority can be reached: then it was not accepted."""
-        # Applications call this very often: what can be accepted at once needs no second coroutine.
-        return await self.multicast_many((payload,)) if self._submitting.is_full() else self._accept((payload,)) - 1
+        submitting = self._submitting
+        # Applications call this very often: what was checked in this turn of the event loop is not checked again.
+        if submitting.room and type(payload) is bytes and len(payload) <= submitting.single_bytes_max:
+            return submitting.accept_one(payload) - 1
+        await submitting.others_turn()
+        first = await self.multicast_many((payload,))
+        submitting.make_room()
+        return first
 
     async def multicast_many(self, payloads: Sequence[BytesLike]) -> int:
         """Send several messages, in order. Returns the number of the first once all are accepted."""
@@ -237,8 +243,7 @@ class DynamicGroup(Iterated):
         return self._replica.state.sessions.name_of(caller)
 
     def _accept(self, payloads: Sequence[BytesLike]) -> int:
-        messages = as_messages(payloads, self.settings.network.run_bytes_max)
-        return self.accept(self._replica.marked(messages))
+        return self.accept(self._replica.marked(as_messages(payloads, self.settings.network.run_bytes_max)))
 
     def accept(self, messages: Messages) -> int:
         """Take operations of this process's session; returns the number of the first."""
@@ -257,6 +262,7 @@ class DynamicGroup(Iterated):
 
     def _flush(self) -> None:
         self._flush_scheduled = False
+        self._submitting.end_turn()
         if self._submitting.has_pending() and not (self._over.is_set() or self._node.paused):
             for messages in self._submitting.take():
                 self._node.submit(messages)

@@ -14,17 +14,28 @@ from quire.model.payloads import Messages
 UNSETTLED_MESSAGES_MAX = 1 << 16
 UNSETTLED_BYTES_MAX = 16 << 20
 """How many bytes of a member's own operations may be unexecuted before senders have to wait."""
+SINGLES_MAX = 1 << 12
+"""After so many calls with one message each, others get a turn."""
+SINGLE_BYTES_MAX = 1 << 12
+"""Longer messages are always checked one by one, so that what was not checked yet is never much."""
+NO_SINGLES = -1
+"""No message is so short."""
 
 
 class Submitting:
     """Operations of this process's session, numbered from 1."""
 
-    def __init__(self, run_messages_max: int, run_bytes_max: int) -> None:
+    def __init__(self, run_messages_max: int, run_bytes_max: int, message_bytes_max: int) -> None:
         self.accepted = 0
         """The number of the last operation that was accepted."""
         self.settled = 0
         """The number of the last operation that is executed."""
         self.awaited: Awaited[None] = Awaited()
+        self.single_bytes_max = min(SINGLE_BYTES_MAX, message_bytes_max)
+        self.room = 0
+        """How many short messages `accept_one` may take before anything has to be checked again."""
+        self._singles: list[bytes] = []
+        """What it has taken, newer than what is pending."""
         self._pending: Outbox[None] = Outbox(run_messages_max, run_bytes_max)
         self._sizes: deque[tuple[int, int]] = deque()
         """(number, bytes): for operations that were accepted together, the number of the last one, and their size."""
@@ -37,12 +48,49 @@ class Submitting:
 
     def accept(self, messages: Messages) -> int:
         """Accept operations; returns the number of the first."""
+        self._gather()
         first = self.accepted + 1
         self.accepted += len(messages.payloads)
+        self._add(messages)
+        return first
+
+    def accept_one(self, payload: bytes) -> int:
+        """Accept one more operation where there is room; returns its number."""
+        self.room -= 1
+        self._singles.append(payload)
+        self.accepted += 1
+        return self.accepted
+
+    def make_room(self) -> None:
+        """Until the end of this turn, short messages can be taken without more ado."""
+        self.room = 0 if self.is_full() else SINGLES_MAX - len(self._singles)
+
+    def end_turn(self) -> None:
+        """Whether there is room has to be checked again."""
+        self.room = 0
+        self._gather()
+
+    def end(self, why: Exception) -> None:
+        """Nothing more is sent, and it is not known what becomes of the messages that are awaited."""
+        self.end_turn()
+        self.awaited.fail(why)
+        self.wake()
+
+    async def others_turn(self) -> None:
+        """A sender that never waits must not keep others from running."""
+        if len(self._singles) >= SINGLES_MAX:
+            await asyncio.sleep(0)
+
+    def _gather(self) -> None:
+        if self._singles:
+            singles, self._singles = self._singles, []
+            self._add(Messages.of(singles))
+
+    def _add(self, messages: Messages) -> None:
+        """These are the last of what was accepted."""
         self._pending.accept(messages)
         self._bytes += messages.size
         self._sizes.append((self.accepted, messages.size))
-        return first
 
     def take(self) -> Iterator[Messages]:
         """Take out the operations to pass to the process now, in runs that can be sent as they are."""
@@ -51,7 +99,7 @@ class Submitting:
             yield Messages(run.payloads, run.lengths, run.bytes)
 
     def has_pending(self) -> bool:
-        return len(self._pending) > 0
+        return len(self._pending) > 0 or len(self._singles) > 0
 
     def is_full(self) -> bool:
         return self.accepted - self.settled > UNSETTLED_MESSAGES_MAX or self._bytes > UNSETTLED_BYTES_MAX

@@ -19,7 +19,7 @@ from quire.pipeline.importing.values import parse_clock, parse_time
 COMPILED = [name for name, regex in PARSERS.items() if compiled_search(regex) is not None]
 PIECES = [
     "\n", "\n", " ", " {", "{", "}", "}\n", "} ", "a", "7", "12 ", "\r", "\t", "\v", "é", "x_", '"', "host {}", 'b {"b":1}',
-    "\n8 said\nc {}", "\nd {} told",
+    "\n8 said\nc {}", "\nd {} told", "}\r\n",
 ]  # fmt: skip
 
 

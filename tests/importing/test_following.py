@@ -134,6 +134,53 @@ def test_columns_of_spans_are_found_by_their_usual_names(tmp_path: Path) -> None
     assert "it names t1:77, which does not exist" in said["not there"]
 
 
+def test_of_several_events_with_a_name_the_first_is_meant(tmp_path: Path) -> None:
+    text = (
+        "id,after,host,time,text\n"
+        "x,,B,40,first in the log\nx,,A,10,elsewhere\nx,,B,20,other words\nx,,B,40,first in the log\ny,x,C,50,after it\n"
+    )
+
+    done = take_in(tmp_path, text, "events.csv")
+
+    assert {row["text"] for row in rows(tmp_path / "run") if not row["implied"]} == {"other words", "after it"}
+    assert done.defect_counts == {"contradicts another": 3}
+    assert [str(defect).split(" is ")[0].split(": ")[-1] for defect in done.defects] == ["x"] * 3
+
+
+@pytest.mark.parametrize("bucket_events", [1, 7, 1 << 17])
+def test_names_are_found_in_any_number_of_buckets_and_pieces(tmp_path: Path, bucket_events: int) -> None:
+    rng = random.Random(3)
+    events: list[dict[str, str]] = []
+    for number in range(300):
+        after = [rng.choice(events)["id"]] if events else []
+        missing = ["nobody"] if rng.random() < 0.1 else []
+        event = {"id": f"e{number}", "after": ";".join(after + missing), "host": rng.choice("ABC"), "text": f"no. {number}"}
+        events += [event] * rng.choice([1, 1, 1, 2])
+    text = "id,after,host,text\n" + "".join(",".join(event.values()) + "\n" for event in events)
+
+    done = take_in(tmp_path, text, "events.csv", bucket_events=bucket_events, chunk_bytes=1000)
+
+    once = {event["id"]: event for event in events}
+    said = {name: [cause for cause in event["after"].split(";") if cause in once] for name, event in once.items()}
+    nobody = sum("nobody" in event["after"] for event in events)
+    assert done.defect_counts == {"not there": nobody, "repeated": len(events) - 300}
+    lines = [defect.line for defect in done.defects if str(defect.kind) == "repeated"]
+    again = [line for line, event in enumerate(events, 2) if events.index(event) + 2 < line]
+    assert lines == again[: len(lines)], "the first in the file are listed"
+    found = before(follow(FOLLOW, tmp_path / "run"), places(tmp_path / "run"))
+    assert all((cause, name) in found for name, causes in said.items() for cause in causes)
+
+
+def test_events_that_follow_others_are_not_mixed_with_deliveries(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = [{"id": "1", "after": "", "host": "a"}, {"host": "b", "kind": "deliver", "message": "m"}]
+    text = lines([*events, {"id": "2", "after": "1", "host": "b"}])
+
+    with pytest.raises(
+        BadInput, match=r"log.jsonl line 2 delivers a message, but other events of the log say what they follow"
+    ):
+        take_in(tmp_path, text, "log.jsonl")
+
+
 def as_otel(*spans: tuple[str, dict[str, Any]]) -> str:
     return "".join(json.dumps(otel({service: [span]})) + "\n" for service, span in spans)
 

@@ -45,6 +45,18 @@ def imported(tmp_path: Path, *files: Path, **wanted: Any) -> Imported:
     return import_with(HERE, files, tmp_path / "run", ImportRequest(**wanted), force=True)
 
 
+def test_a_log_may_begin_with_comments_that_are_no_events(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b"# first\n\n# and second\n" + LOG)
+
+    assert imported(tmp_path, tmp_path / "log.jsonl", where="^[^#]").executions[0].events == 2
+
+    with pytest.raises(BadInput, match="is in none of the formats"):
+        imported(tmp_path, tmp_path / "log.jsonl")
+    (tmp_path / "log.jsonl").write_bytes(b"# nothing\n# else\n")
+    with pytest.raises(BadInput, match="is in none of the formats"):
+        imported(tmp_path, tmp_path / "log.jsonl", where="^[^#]")
+
+
 @pytest.mark.parametrize("how", PACKED)
 def test_packed_files_are_read_like_plain_ones(tmp_path: Path, how: str) -> None:
     (tmp_path / "log.jsonl").write_bytes(PACKED[how](LOG))
@@ -53,6 +65,20 @@ def test_packed_files_are_read_like_plain_ones(tmp_path: Path, how: str) -> None
 
     assert (done.hosts, done.events, done.messages) == (("a", "b"), 2, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.jsonl", "run"]
+
+
+@pytest.mark.parametrize("how", PACKED)
+@pytest.mark.parametrize(
+    "log",
+    [b'x\na {"a":1}\ny\nb {"a":1, "b":1}\n', b'a {"a":1}\nx\nb {"a":1, "b":1}\ny\n', b'a {"a":1} x\nb {"a":1, "b":1} y\n'],
+)
+def test_packed_logs_of_every_layout_are_read_like_plain_ones(tmp_path: Path, how: str, log: bytes) -> None:
+    (tmp_path / "log.txt").write_bytes(PACKED[how](log))
+
+    done = imported(tmp_path, tmp_path / "log.txt").executions[0]
+
+    assert (done.hosts, done.events, done.links, not done.messages) == (("a", "b"), 2, 1, False)
+    assert [row["text"] for row in rows(tmp_path / "run") if not row["implied"]] == ["x", "y"]
 
 
 def test_zstd_directories_and_pipes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from quire.trace.executions import read_executions
 from tests.causality.test_oracle import all_clocks
 from tests.importing import logs
 from tests.importing.test_formats import FOLLOW, check_causality, contents, rows, take_in
+from tests.kit.effort import runs
 
 AUDIT = run_here(audit_job())
 
@@ -85,7 +86,7 @@ def before(found: Causality, run: Path) -> set[tuple[str, str]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(runs(4, 12)))
 @pytest.mark.parametrize("make", [spans, messages])
 def test_what_happened_before_what_in_an_execution_is_the_same(tmp_path: Path, make: Any, seed: int) -> None:
     rng = random.Random(seed)
@@ -114,7 +115,7 @@ def violations(run: Path, segments: int | None = None) -> dict[str, int]:
     return {name: check.violations if name in COUNTED else check.violations > 0 for name, check in checks.items()}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(runs(5, 16)))
 def test_verdicts_are_those_of_the_executions_by_themselves(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     labels = import_both_ways(

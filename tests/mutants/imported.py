@@ -6,6 +6,7 @@ from tests.mutants.mutation import Mutation
 
 MANY = "tests/importing/test_many_executions.py"
 FOLLOWING = "tests/importing/test_following.py"
+STREAM_FOLLOWING = "tests/ordering/test_stream_following.py"
 FORMATS = "tests/importing/test_formats.py"
 CHANGES = "tests/ordering/test_change_streams.py"
 STREAM = "tests/ordering/test_stream_operator.py"
@@ -54,6 +55,20 @@ MUTATIONS = [
         tests=(f"{FOLLOWING}::test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named",),
     ),
     Mutation(
+        name="an event of a stream does not wait for one that it follows and that has not arrived",
+        module="pipeline/ordering/stream/following.py",
+        right="blocked = links.lacking if wait else links.lacking[:0]",
+        wrong="blocked = links.lacking[:0]",
+        tests=(f"{STREAM_FOLLOWING}::test_random_histories_leave_as_plain_python_says",),
+    ),
+    Mutation(
+        name="what has left a stream is only looked for in the latest names",
+        module="pipeline/ordering/stream/departed.py",
+        right="    for file in files:\n",
+        wrong="    for file in files[-1:]:\n",
+        tests=(f"{STREAM_FOLLOWING}::test_what_has_left_is_known_in_whatever_files_it_is",),
+    ),
+    Mutation(
         name="sources before the one that is still in a transaction give their part of it away",
         module="pipeline/ordering/stream/frontier.py",
         right="running.first, 0 if together else source)",
@@ -69,17 +84,38 @@ MUTATIONS = [
     ),
     Mutation(
         name="executions that share a run are mixed by time",
-        module="pipeline/importing/arranging.py",
-        right="found.depth, found.time, graph.execution))",
-        wrong="found.depth, found.time))",
+        module="pipeline/causes.py",
+        right="    if execution.any():\n",
+        wrong="    if len(execution) < 0:\n",
         tests=(f"{MANY}::test_what_happened_before_what_in_an_execution_is_the_same",),
     ),
     Mutation(
         name="a name means an event of any execution that shares the run",
-        module="pipeline/importing/keys.py",
-        right="    if not execution.any():\n        return names\n",
-        wrong="    return names\n",
+        module="pipeline/fingerprints.py",
+        right="np.int64(execution[row])",
+        wrong="np.int64(0)",
         tests=(f"{MANY}::test_what_happened_before_what_in_an_execution_is_the_same",),
+    ),
+    Mutation(
+        name="of events at the same time, an effect may come before its cause",
+        module="pipeline/causes.py",
+        right="        order[among] = those[np.lexsort((depth[those], group))]\n",
+        wrong="        order[among] = those\n",
+        tests=(f"{FOLLOWING}::test_equal_times_are_no_causes",),
+    ),
+    Mutation(
+        name="a name that was logged first elsewhere is its last sender's",
+        module="pipeline/importing/joining.py",
+        right="chosen = order[np.lexsort((row[order], elsewhere, group))[starts]]",
+        wrong="chosen = order[np.lexsort((row[order], ~elsewhere, group))[starts]]",
+        tests=(f"{FOLLOWING}::test_of_several_events_with_a_name_the_first_is_meant",),
+    ),
+    Mutation(
+        name="a version that nobody read before it was written may come before the initial state",
+        module="pipeline/importing/versions.py",
+        right="version not in placed and len(sequences) < _BRANCHES_MAX",
+        wrong="version in placed",
+        tests=("tests/audit/test_isolation.py::test_all_versions_of_a_register_come_after_its_initial_state",),
     ),
     Mutation(
         name="a clock is compared with that of the execution before",

@@ -179,3 +179,55 @@ def causal(batches: Sequence[Sequence[Row]], sources: Sequence[str]) -> Outcome:
         left.append(sorted(going, key=lambda row: (sum(row["vector"]), sources.index(row["source"]))))
         rejected.append(bad)
     return Outcome(left, rejected, waiting)
+
+
+def following(batches: Sequence[Sequence[Row]], *, end: bool) -> Outcome:
+    """By what events say that they follow: whatever follows only what has gone may go. Circles have no event in common.
+
+    With `end`, one more step: nothing is waited for any more that is not there.
+    """
+    gone: set[str] = set()
+    waiting: list[Row] = []
+    left: list[list[Row]] = []
+    rejected: list[list[tuple[Row, str]]] = []
+    for batch in [*batches, *([[]] if end else [])]:
+        complete = end and len(left) == len(batches)
+        bad = [(row, "it has no name") for row in batch if row["id"] is None]
+        arrived = [row for row in batch if row["id"] is not None]
+        bad += [(row, "an event of its name has left already") for row in arrived if row["id"] in gone]
+        keyed = [(row["id"], row) for row in (*waiting, *arrived) if row["id"] not in gone]
+        here = dict(one_of_each(keyed, "there is another event of its name", bad))
+        for name in sorted(here):
+            if name in here and (circle := _circle_of(name, here)):
+                steps = [f"{one} follows {other}" for one, other in zip(circle, [*circle[1:], circle[0]], strict=True)]
+                reason = f"{', and '.join(steps)}: a circle, so they have no order"
+                bad += [(here.pop(member), reason) for member in circle]
+        depth: dict[str, int] = {}
+        progress = True
+        while progress:
+            progress = False
+            for name, row in here.items():
+                behind = {cause for cause in row["after"] or () if cause in here or not (complete or cause in gone)}
+                if name not in depth and behind <= depth.keys():
+                    depth[name] = max((depth[cause] + 1 for cause in behind), default=0)
+                    progress = True
+        left.append([here[name] for name in sorted(depth, key=lambda name: (depth[name], name))])
+        gone |= depth.keys()
+        waiting = [row for name, row in here.items() if name not in depth]
+        rejected.append(bad)
+    return Outcome(left, rejected, waiting)
+
+
+def _circle_of(name: str, here: dict[str, Row]) -> list[str]:
+    """The circle that the event is on, beginning with it; empty if it is on none."""
+    paths = [[name]]
+    seen: set[str] = set()
+    while paths:
+        path = paths.pop()
+        for cause in here[path[-1]]["after"] or ():
+            if cause == name:
+                return path
+            if cause in here and cause not in seen:
+                seen.add(cause)
+                paths.append([*path, cause])
+    return []

@@ -37,13 +37,13 @@ def test_the_same_command_goes_on_and_says_what_it_did(command: CliRunner, tmp_p
     events, out = tmp_path / "in", tmp_path / "out"
     lines(events, "1", '{"source": "a", "clock": 1}', '{"source": "b", "clock": 4}', "not JSON")
     assert order(command, events, out, *TOTAL) == {
-        "out": str(out), "left": 1, "waiting": 1, "rejected": 1, "omitted": 0, "micro_batches": 1,
+        "out": str(out), "left": 1, "waiting": 1, "rejected": 1, "omitted": 0, "missing": 0, "micro_batches": 1,
     }  # fmt: skip
 
     lines(events, "2", '{"source": "a", "clock": 3}', '{"source": "a", "clock": 9}', '{"source": "b", "clock": 4}')
     said = order(command, events, out, *TOTAL, "--end")
 
-    assert said == {"out": str(out), "left": 4, "waiting": 0, "rejected": 2, "omitted": 0, "micro_batches": 2}
+    assert said == {"out": str(out), "left": 4, "waiting": 0, "rejected": 2, "omitted": 0, "missing": 0, "micro_batches": 2}
     parts = [pq.read_table(path) for path in sorted(out.glob("part-*"))]
     assert [clock for part in parts for clock in part["clock"].to_pylist()] == [1, 3, 4, 9]
     rejected = [row for path in sorted(out.glob("_rejected/part-*")) for row in pq.read_table(path).to_pylist()]

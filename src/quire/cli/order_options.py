@@ -118,8 +118,6 @@ class OrderRequest(msgspec.Struct, frozen=True):
         """Refuse what does not go together, whatever the events are like."""
         self.result.check_format()
         if self.streaming.stream:
-            if self.keys.id is not None or self.keys.after is not None:
-                raise BadInput("--id and --after need all events at once, so they do not go with --stream")
             if self.result.force:
                 raise BadInput("--force cannot be combined with --stream, which continues an existing order")
             if self.streaming.end and not self.streaming.once:

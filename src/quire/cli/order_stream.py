@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from quire.pipeline.ordering.reading import Format
     from quire.pipeline.ordering.stream.ledger import State
-    from quire.pipeline.ordering.stream.options import CausalOrder, Idle, OrderOptions, TotalOrder
+    from quire.pipeline.ordering.stream.options import CausalOrder, FollowingOrder, Idle, OrderOptions, TotalOrder
 
 _LOOK_S = 1
 _CORRUPT = "_corrupt_record"
@@ -63,9 +63,11 @@ def _format(path: Path) -> str:
 
 
 def _order_options(request: OrderRequest, path: Path, form: str) -> OrderOptions:
-    sources = _sources(request.keys, path, form)
     if not request.omission.omit_superseded and request.omission.within is not None:
         raise BadInput("--within is for --omit-superseded")
+    if request.keys.id is not None or request.keys.after is not None:
+        return _following(request)
+    sources = _sources(request.keys, path, form)
     return _causal(request, sources) if request.keys.causal else _total(request, sources, form)
 
 
@@ -81,9 +83,28 @@ def _sources(keys: KeyOptions, path: Path, form: str) -> tuple[str | int, ...]:
     return sources
 
 
+def _following(request: OrderRequest) -> FollowingOrder:
+    from quire.pipeline.ordering.following import check_following
+    from quire.pipeline.ordering.stream.options import FollowingOrder
+
+    keys = request.keys
+    check_following(keys.id, keys.after, keys.source, keys.vector)
+    if keys.clock is not None or keys.sources is not None:
+        raise BadInput("with --stream, --id and --after need neither --clock nor --sources: events leave as soon as they may")
+    _check_causal(request)
+    assert keys.id is not None
+    assert keys.after is not None
+    return FollowingOrder(id=keys.id, after=keys.after)
+
+
 def _causal(request: OrderRequest, sources: tuple[str | int, ...]) -> CausalOrder:
     from quire.pipeline.ordering.stream.options import CausalOrder
 
+    _check_causal(request)
+    return CausalOrder(sources=sources, source=request.keys.source or "source", vector=request.keys.vector or "vector")
+
+
+def _check_causal(request: OrderRequest) -> None:
     streaming = request.streaming
     of_total = (streaming.idle, streaming.heartbeat, streaming.transaction, streaming.transaction_position)
     if any(option is not None for option in of_total):
@@ -96,7 +117,6 @@ def _causal(request: OrderRequest, sources: tuple[str | int, ...]) -> CausalOrde
             "with --stream, --omit-superseded needs total order: in causal order, which of two writes is the "
             "later one would depend on when they arrive"
         )
-    return CausalOrder(sources=sources, source=request.keys.source or "source", vector=request.keys.vector or "vector")
 
 
 def _total(request: OrderRequest, sources: tuple[str | int, ...], form: str) -> TotalOrder:
@@ -194,6 +214,7 @@ def _summary(state: State | None, out: Path) -> dict[str, object]:
         "waiting": state.waiting_events() if state else 0,
         "rejected": state.rejected if state else 0,
         "omitted": state.omitted if state else 0,
+        "missing": state.missing if state else 0,
         "micro_batches": state.batch + 1 if state else 0,
     }
 
@@ -203,4 +224,6 @@ def _sentence(state: State | None, out: Path) -> str:
         return f"no event is released yet: {out}"
     rejected = f", {state.rejected:,} rejected (in {out}/_rejected, with the reason)" if state.rejected else ""
     omitted = f", {state.omitted:,} superseded writes left out" if state.omitted else ""
+    if state.missing:
+        omitted += f", {state.missing:,} × an event follows one that is not there"
     return f"{state.left:,} events in order, {state.waiting_events():,} waiting{omitted}{rejected}: {out}"

@@ -27,6 +27,7 @@ with imported_when_used(globals(), extra="spark"):
     from quire.pipeline.ordering.significance import Significance as Significance
     from quire.pipeline.ordering.significance import omit_superseded as omit_superseded
     from quire.pipeline.ordering.stream.options import CausalOrder as CausalOrder
+    from quire.pipeline.ordering.stream.options import FollowingOrder as FollowingOrder
     from quire.pipeline.ordering.stream.options import TotalOrder as TotalOrder
     from quire.pipeline.ordering.stream.query import close_order as close_order
     from quire.pipeline.ordering.stream.query import order_progress as order_progress

@@ -25,9 +25,36 @@ class Arranged(NamedTuple):
 def arrange(effect: np.ndarray, cause: np.ndarray, time: np.ndarray) -> Arranged:
     """Place events, given the pairs (effect, cause) as event indices, and each event's own time."""
     events = len(time)
-    by_cause = np.argsort(cause, kind="stable")
     waiting = np.bincount(effect, minlength=events).astype(np.int64)
-    return Arranged(*spread_times(begins(cause, events), effect[by_cause].astype(np.int64), waiting, time.astype(np.int64)))
+    begin = begins(cause, events)
+    return Arranged(*spread_times(begin, _group(cause, effect, begin), waiting, time.astype(np.int64)))
+
+
+@compiled
+def _group(cause: np.ndarray, effect: np.ndarray, begin: np.ndarray) -> np.ndarray:
+    """The effects, grouped by their causes."""
+    end, grouped = begin.copy(), np.empty(len(effect), np.int64)
+    for pair in range(len(effect)):
+        grouped[end[cause[pair]]] = effect[pair]
+        end[cause[pair]] += 1
+    return grouped
+
+
+def in_order(execution: np.ndarray, time: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """The order of events by execution, time and depth. (Times come nearly sorted, depths do not, and few times are equal; so
+    only events with equal times are sorted by depth.)"""
+    if execution.any():
+        order = np.lexsort((time, execution))
+        tied = (np.diff(time[order]) == 0) & (np.diff(execution[order]) == 0)
+    else:
+        order = np.argsort(time, kind="stable")
+        tied = np.diff(time[order]) == 0
+    if tied.any():
+        among = np.concatenate((tied, [False])) | np.concatenate(([False], tied))
+        group = np.concatenate(([0], np.cumsum(~tied)))[among]
+        those = order[among]
+        order[among] = those[np.lexsort((depth[those], group))]
+    return order
 
 
 def begins(numbers: np.ndarray, count: int) -> np.ndarray:

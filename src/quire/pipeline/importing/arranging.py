@@ -21,11 +21,12 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.causes import arrange as arrange_graph
-from quire.pipeline.causes import begins, circle, lanes, news
+from quire.pipeline.causes import begins, circle, in_order, lanes, news
 from quire.pipeline.importing.defects import KEPT_MAX, DefectKind, Defects
 from quire.pipeline.importing.gathering import DefectReporter, Source
 from quire.pipeline.importing.mapping import NOWHERE
-from quire.pipeline.importing.scratch import EDGES, Scratch, save_table
+from quire.pipeline.importing.scratch import EDGES, Scratch, save_table, sort_edges
+from quire.trace.kinds import DELIVER, VIEW
 
 LANES_MAX = 10_000
 _VECTORS_MAX = 400_000_000
@@ -84,7 +85,7 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
     found = arrange_graph(graph.effect, graph.cause, graph.time)
     if (found.depth < 0).any():
         raise BadInput(_explain(task, graph, circle(graph.effect, graph.cause, found.depth)))
-    order = np.lexsort((found.depth, found.time, graph.execution))
+    order = in_order(graph.execution, found.time, found.depth)
     order = order[graph.kept[order]]
     done = ArrangedRecords(Defects([], {}), list(task.hosts), [], int((~graph.kept).sum()))
     if task.hosts != (NOWHERE,):
@@ -102,7 +103,7 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
         done.hosts = _name_lanes(task, lane, used)
     members = len(done.hosts)
     # Number the records of each process, in the common order.
-    by_process = order[np.argsort(process[order], kind="stable")]
+    by_process = order[np.argsort(process[order].astype(np.uint16), kind="stable")]
     sizes = np.bincount(process[by_process], minlength=members)
     first = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     number = np.zeros(len(graph.time), np.int64)
@@ -139,6 +140,10 @@ def _read(task: ArrangeTask) -> _Graph:
     for process in task.active:
         local = task.scratch.load("local", task.run, process)
         sizes[process] = local.num_rows
+        kind = np.asarray(local["kind"])
+        if others := np.flatnonzero((kind == DELIVER) | (kind == VIEW)).tolist():
+            where = DefectReporter(task.source, task.hosts[process], local, Defects([], {})).where(others[0])
+            raise BadInput(f"{where} delivers a message, but other events of the log say what they follow; import them apart")
         executions.append(np.asarray(local["execution"]))
         column = local["order"]
         known.append(np.asarray(column.is_valid()))
@@ -195,20 +200,23 @@ def _compare_clocks(task: ArrangeTask, graph: _Graph, done: ArrangedRecords) -> 
         one, other = int(effect[pair]), int(cause[pair])
         early = f"it began {-int(took[pair]):,} ns before {_where(task, graph, other)}, which it follows"
         _reporter(task, graph, one, done.defects).report(_row(graph, one), DefectKind.EARLY, early)
-    if len(early_pairs):
-        done.defects.counts[DefectKind.EARLY] = len(early_pairs)
+    if not len(early_pairs):
+        return
+    done.defects.counts[DefectKind.EARLY] = len(early_pairs)
+    # Only the ways on which something was early matter, and the ways back.
     hosts = len(task.hosts)
-    way = graph.process[cause] * hosts + graph.process[effect]
-    ways, inverse = np.unique(way, return_inverse=True)
+    way, back = graph.process[cause] * hosts + graph.process[effect], graph.process[effect] * hosts + graph.process[cause]
+    chosen = np.flatnonzero(np.isin(way, way[early_pairs]) | np.isin(back, way[early_pairs]))
+    ways, inverse = np.unique(way[chosen], return_inverse=True)
     least = np.full(len(ways), np.iinfo(np.int64).max)
-    np.minimum.at(least, inverse, took)
-    early_counts = np.bincount(inverse, weights=took < 0, minlength=len(ways)).astype(np.int64)
+    np.minimum.at(least, inverse, took[chosen])
+    early_counts = np.bincount(inverse, weights=took[chosen] < 0, minlength=len(ways)).astype(np.int64)
     shortest = dict(zip(ways.tolist(), least.tolist(), strict=True))
     for index, both in enumerate(ways.tolist()):
         ahead, behind = divmod(both, hosts)
         if least[index] < 0 and ahead != behind:
-            back = shortest.get(behind * hosts + ahead)
-            estimate = None if back is None else max(-int(least[index]), (back - int(least[index])) // 2)
+            returned = shortest.get(behind * hosts + ahead)
+            estimate = None if returned is None else max(-int(least[index]), (returned - int(least[index])) // 2)
             done.skews.append(
                 Skew(task.hosts[behind], task.hosts[ahead], int(early_counts[index]), -int(least[index]), estimate)
             )
@@ -220,14 +228,13 @@ def _write(
     effect: np.ndarray, cause: np.ndarray,
 ) -> None:  # fmt: skip
     """Write the records of each process in their new order, and their causes."""
-    tables = [task.scratch.load("local", task.run, active) for active in task.active]
+    records = pa.concat_tables([task.scratch.load("local", task.run, active) for active in task.active])
     sizes = np.diff(graph.start)
-    at = np.full(len(graph.time), -1, np.int64)
-    at[np.flatnonzero(np.isin(graph.process, task.active))] = np.arange(int(sizes.sum()))
-    records = pa.concat_tables(tables)
+    place = np.empty(len(graph.time), np.int64)
+    place[by_process] = np.arange(len(by_process))
+    edge_order = sort_edges(place[effect], process[cause], number[cause])
+    effect, cause = effect[edge_order], cause[edge_order]
     of = process[effect]
-    edge_order = np.lexsort((number[cause], process[cause], number[effect], of))
-    effect, cause, of = effect[edge_order], cause[edge_order], of[edge_order]
     bounds = np.searchsorted(of, np.arange(len(first)))
     nothing = EDGES.empty_table()
     for own in range(len(first) - 1):
@@ -235,7 +242,7 @@ def _write(
         if not len(mine) and own not in task.active:
             continue
         if task.lanes or len(mine) != sizes[own] or (mine != graph.start[own] + np.arange(len(mine))).any():
-            _replace(task, "local", own, records.take(pa.array(at[mine])))
+            _replace(task, "local", own, records.take(pa.array(mine)))
         edges = slice(bounds[own], bounds[own + 1])
         columns = [
             pa.array(number[effect[edges]]), pa.array(process[cause[edges]].astype(np.int32)), pa.array(number[cause[edges]])

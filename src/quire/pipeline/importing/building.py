@@ -81,13 +81,34 @@ def number(task: NumberTask) -> Numbered:
     for process, flags in named.items():
         if not task.clocked:
             flags[_sources(task.scratch, "again", task.run, process)[0]] = False
-        numbers = np.where(flags, np.cumsum(flags) - 1, -1).astype(np.int64)
+        numbers = np.where(flags, np.cumsum(flags) - 1, -1)
         task.scratch.save_numbers("numbers", task.run, process, values=numbers)
         messages += int(flags.sum())
     return Numbered(messages)
 
 
-def lay_rows(scratch: Scratch, run: int, process: int, clocked: bool) -> Rows:
+class Numbers:
+    """The numbers of the messages that the records of a run sent; -1 for those that sent none."""
+
+    def __init__(self, scratch: Scratch, run: int) -> None:
+        self._scratch, self._run = scratch, run
+        self._of: dict[int, np.ndarray] = {}
+
+    def of(self, process: int) -> np.ndarray:
+        if process not in self._of:
+            self._of[process] = self._scratch.load_numbers("numbers", self._run, process)
+        return self._of[process]
+
+    def messages(self, source: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The numbers of the messages that these records sent; a message that nobody sent keeps its hashed name."""
+        seq = index.copy()
+        for process in np.flatnonzero(np.bincount(source[source >= 0])).tolist():
+            chosen = np.flatnonzero(source == process)
+            seq[chosen] = self.of(process)[index[chosen]]
+        return seq
+
+
+def lay_rows(scratch: Scratch, run: int, process: int, clocked: bool, numbers: Numbers) -> Rows:
     """The rows of a process, in local order."""
     kinds = np.asarray(scratch.load("local", run, process)["kind"])
     row, source, index = _sources(scratch, "edges", run, process)
@@ -96,23 +117,23 @@ def lay_rows(scratch: Scratch, run: int, process: int, clocked: bool) -> Rows:
     record = np.repeat(np.arange(len(kinds)), sizes)
     rank = np.arange(len(record)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_delivery = rank < deliveries[record]
-    numbers = scratch.load_numbers("numbers", run, process)
-    own = numbers[record]
+    own = numbers.of(process)[record]
     # A transaction's read names the write that it saw, as a delivery names its message, but implies no order.
     heard = np.where(kinds[record] == VIEW, VIEW, DELIVER)
     kind = np.where(is_delivery, heard, np.where(own >= 0, SEND, LOCAL)).astype(np.int8)
     origin, seq = np.full(len(record), process, np.int32), own.astype(np.int64)
-    origin[is_delivery], seq[is_delivery] = source, _messages(scratch, run, source, index)
+    origin[is_delivery], seq[is_delivery] = source, numbers.messages(source, index)
     if not clocked:
         again, first, where = _sources(scratch, "again", run, process)
         at = np.cumsum(sizes)[again] - 1
-        kind[at], origin[at], seq[at] = SEND, first, _messages(scratch, run, first, where)
+        kind[at], origin[at], seq[at] = SEND, first, numbers.messages(first, where)
     return Rows(kind, origin, seq, record, rank)
 
 
 def stamp(task: StampTask) -> Stamped:
     scratch, run = task.scratch, task.run
-    laid = {process: lay_rows(scratch, run, process, task.clocked) for process in task.active}
+    numbers = Numbers(scratch, run)
+    laid = {process: lay_rows(scratch, run, process, task.clocked, numbers) for process in task.active}
     nothing = Rows(
         np.empty(0, np.int8), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     )
@@ -124,7 +145,7 @@ def stamp(task: StampTask) -> Stamped:
     kind, origin, seq = (np.concatenate([getattr(its, name) for its in rows]) for name in ("kind", "origin", "seq"))
     new = np.zeros(len(rows), np.int64)
     for process in task.active:
-        new[process] = (scratch.load_numbers("numbers", run, process) >= 0).sum()
+        new[process] = (numbers.of(process) >= 0).sum()
     executions = [_executions(task, process) for process in range(len(task.hosts))]
     execution = np.concatenate([those[its.record] for those, its in zip(executions, rows, strict=True)])
     times = None if any(its is None for its in given) else np.concatenate([its for its in given if its is not None])
@@ -204,15 +225,6 @@ def _explain_cycle(task: StampTask, laid: dict[int, Rows], cycle: list[CycleStep
             f"{task.hosts[step.member]} learned of {task.hosts[step.delivered[0]]} at {heard} before its own event at {said}"
         )
     return f"the log contradicts itself in a cycle: {', and '.join(steps)}"
-
-
-def _messages(scratch: Scratch, run: int, source: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """The numbers of the messages that these records sent; a message that nobody sent keeps its hashed name."""
-    seq = index.copy()
-    for process in np.flatnonzero(np.bincount(source[source >= 0])).tolist():
-        chosen = source == process
-        seq[chosen] = scratch.load_numbers("numbers", run, process)[index[chosen]]
-    return seq
 
 
 def _sources(scratch: Scratch, stage: str, run: int, process: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -50,7 +50,7 @@ class JsonRows(NamedTuple):
 
 def csv_rows(data: np.ndarray, separator: str, columns: int) -> CsvRows | None:
     """The records; None if quotes or line ends do not follow RFC 4180."""
-    most = int((data == _NEWLINE).sum()) + 1
+    most = np.count_nonzero(data == _NEWLINE) + 1
     row, lines, odd = np.empty((most, 2), np.int64), np.empty(most, np.int64), np.zeros(most, np.bool_)
     cells, doubled = np.zeros((most, columns, 2), np.int64), np.zeros((most, columns), np.int32)
     rows = _split_csv(data, ord(separator), columns, row, lines, odd, cells, doubled)
@@ -58,8 +58,8 @@ def csv_rows(data: np.ndarray, separator: str, columns: int) -> CsvRows | None:
 
 
 def json_rows(data: np.ndarray) -> JsonRows:
-    most = int((data == _NEWLINE).sum()) + 1
-    room = int((data == _COLON).sum()) + 1
+    most = np.count_nonzero(data == _NEWLINE) + 1
+    room = np.count_nonzero(data == _COLON) + 1
     row, lines, first = np.empty((most, 2), np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     shape, cells, holds = np.empty(most, np.int32), np.empty((room, 2), np.int64), np.empty(room, np.int8)
     names, shapes = np.empty((NAMES_MAX, 2), np.int64), np.empty((SHAPES_MAX, KEYS_MAX), np.int32)

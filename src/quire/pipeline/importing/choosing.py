@@ -10,7 +10,7 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import decode_text
 from quire.pipeline.importing.formats import registry
-from quire.pipeline.importing.formats.contract import Format, Likeness, Log, first_line
+from quire.pipeline.importing.formats.contract import Format, Likeness, Log, compile_where, first_line
 from quire.pipeline.importing.formats.registry import FORMATS, Entry
 from quire.pipeline.importing.inputs import Input
 from quire.pipeline.importing.request import AUTO, OPTIONS, ImportRequest
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
 def choose(files: Sequence[Input], request: ImportRequest) -> Choice:
     """Decide how to read all the files. Raises BadInput, with a message of one sentence, if that is not possible."""
     logs = [Log(file, _read_head(file)) for file in files]
-    entry = _named(request) or _recognise(logs)
+    entry = _named(request) or _recognise(logs, request.where)
     _check_options(entry, files[0].name, request)
     format_ = entry.load()
     return Choice(entry.name, format_, format_.settle(logs, request))
@@ -54,11 +54,11 @@ def _named(request: ImportRequest) -> Entry | None:
     return next((entry for entry in FORMATS if any(getattr(request, option) for option in entry.implied_by)), None)
 
 
-def _recognise(logs: Sequence[Log]) -> Entry:
+def _recognise(logs: Sequence[Log], where: str | None) -> Entry:
     """The common format of all the logs."""
-    first = _looks_like(logs[0])
+    first = _looks_like(logs[0], where)
     for log in logs[1:]:
-        other = _looks_like(log)
+        other = _looks_like(log, where)
         if other != first:
             raise BadInput(
                 f"{logs[0].file.name} is {first.name}, but {log.file.name} is {other.name}; import one format at a time"
@@ -66,15 +66,25 @@ def _recognise(logs: Sequence[Log]) -> Entry:
     return first
 
 
-def _looks_like(log: Log) -> Entry:
-    likeness = {entry: entry.load().recognise(log) for entry in FORMATS}
-    most = max(likeness.values())
-    if most == Likeness.NONE:
-        decode_text(first_line(log.head), log.file.name, 1)
-        raise BadInput(
-            f"{log.file.name} is in none of the formats {registry.names()}; choose one with --format, and --regex or --map"
-        )
-    return next(entry for entry, found in likeness.items() if found == most)
+def _looks_like(log: Log, where: str | None) -> Entry:
+    # A log may begin with lines that are no events, like comments; a header need not match either.
+    for seen in (log, _without_others(log, where)):
+        likeness = {entry: entry.load().recognise(seen) for entry in FORMATS}
+        most = max(likeness.values())
+        if most != Likeness.NONE:
+            return next(entry for entry, found in likeness.items() if found == most)
+    decode_text(first_line(log.head), log.file.name, 1)
+    raise BadInput(
+        f"{log.file.name} is in none of the formats {registry.names()}; choose one with --format, and --regex or --map"
+    )
+
+
+def _without_others(log: Log, where: str | None) -> Log:
+    """The log from its first line on that is an event."""
+    wanted, head = compile_where(where), log.head
+    while wanted is not None and head and not wanted.search(first_line(head)):
+        _, _, head = head.partition(b"\n")
+    return Log(log.file, head or log.head)
 
 
 def _check_options(entry: Entry, name: str, request: ImportRequest) -> None:

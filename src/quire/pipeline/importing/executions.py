@@ -95,7 +95,7 @@ def _share(parsed: Sequence[Parsed], spread: Sequence[Sequence[int]], scratch: S
     """The hosts of all executions together; the executions' numbers are saved for the tasks that read the chunks."""
     hosts: _Hosts = {}
     for chunk, (result, numbers) in enumerate(zip(parsed, spread, strict=True)):
-        scratch.save_numbers("executions", chunk, values=np.array(numbers, np.int32))
+        scratch.save_numbers("executions", chunk, values=np.array(numbers, np.int64))
         rows: dict[str, tuple[int, int]] = {}
         for part in sorted(result.slices, key=lambda part: part.first_line):
             rows[part.host] = part.batch, rows.get(part.host, (0, 0))[1] + part.rows

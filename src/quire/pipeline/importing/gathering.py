@@ -55,6 +55,7 @@ class GatherTask(msgspec.Struct, tag="gather"):
     """Whether several executions share the run, one after the other. Each chunk then has a file with its executions'
     numbers."""
     buckets: int
+    secret: int
 
 
 class Gathered(msgspec.Struct):
@@ -72,7 +73,7 @@ def gather(task: GatherTask) -> Gathered:
         else:
             if not _is_sorted(table):
                 table = table.take(pc.sort_indices(table, [(name, "ascending") for name in _LOCAL_ORDER]))
-            save_keys(task.scratch, task.run, member.process, table, task.buckets)
+            save_keys(task.scratch, task.run, member.process, table, task.buckets, task.secret)
         task.scratch.save("local", task.run, member.process, table)
         rows += table.num_rows
     return Gathered(defects, rows)
@@ -89,10 +90,10 @@ def _load(task: GatherTask, part: Part, strangers: dict[str, int]) -> pa.RecordB
             numbers[name] if name in numbers else strangers.setdefault(name, len(task.hosts) + len(strangers)) for name in names
         ]
         batch = rename_hosts(batch, np.array(spread, np.int32))
-    execution = np.zeros(part.rows, np.int32)
+    execution = np.zeros(part.rows, np.int64)
     if task.together:
         execution = task.scratch.load_numbers("executions", part.chunk)[np.asarray(batch["execution"])]
-    return batch.set_column(batch.schema.get_field_index("execution"), "execution", pa.array(execution, pa.int32()))
+    return batch.set_column(batch.schema.get_field_index("execution"), "execution", pa.array(execution.astype(np.int32)))
 
 
 def _is_sorted(table: pa.Table) -> bool:

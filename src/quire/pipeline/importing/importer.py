@@ -12,6 +12,7 @@ from quire.files.errors import writing
 from quire.files.replacing import Staging, scratch_for
 from quire.model.errors import BadInput
 from quire.pipeline.codec import encode
+from quire.pipeline.fingerprints import new_secret
 from quire.pipeline.importing.arranging import ArrangeTask, Skew
 from quire.pipeline.importing.building import TIME_END, NumberTask, Stamped, StampTask
 from quire.pipeline.importing.choosing import Choice, choose
@@ -21,7 +22,7 @@ from quire.pipeline.importing.defects import FATAL, Defect, DefectKind, Defects,
 from quire.pipeline.importing.executions import Runs, find_runs
 from quire.pipeline.importing.gathering import GatherTask, Member, Source
 from quire.pipeline.importing.inputs import Input, plain_files, unpacked_files
-from quire.pipeline.importing.keys import CollectTask, JoinTask
+from quire.pipeline.importing.joining import CollectTask, JoinTask
 from quire.pipeline.importing.mapping import NOWHERE
 from quire.pipeline.importing.parsing import Counts, CountTask, Parsed, ParseTask
 from quire.pipeline.importing.request import ImportRequest
@@ -99,6 +100,8 @@ class _Import:
         self.defects: list[Defects] = []
         self.skews: list[Skew] = []
         self.chunks: list[Chunk] = []
+        self.buckets = 1
+        """How many buckets the names of a run are cut into."""
 
     def perform(self, out: Path, made: Path) -> Imported:
         """Create the run or runs in `made`; reports refer to them as being in `out`."""
@@ -112,6 +115,8 @@ class _Import:
         if not runs.hosts:
             raise BadInput(f"{self.source.files[0]} holds no events that {self.choice.name} finds")
         clocked = any(result.clocked for result in parsed)
+        events = sum(part.rows for result in parsed for part in result.slices)
+        self.buckets = min(self.request.tasks_max, 1 + events // len(runs.hosts) // self.request.bucket_events)
         rows = self._gather(runs, clocked)
         caused = not clocked and any(result.caused for result in parsed)
         stride = self._causes(runs, rows, clocked, caused)
@@ -199,9 +204,10 @@ class _Import:
         return (f"there are {hosts} hosts, but no message, clock or cause links one with another{columns}",)
 
     def _gather(self, runs: Runs, clocked: bool) -> list[int]:
+        secret = new_secret()
         tasks = [
             GatherTask(
-                self.scratch, self.source, run, runs.hosts[run], chosen, clocked, bool(runs.together), self.request.tasks_max
+                self.scratch, self.source, run, runs.hosts[run], chosen, clocked, bool(runs.together), self.buckets, secret
             )
             for run, its in enumerate(runs.members) for chosen in self._split(its)
         ]  # fmt: skip
@@ -226,13 +232,13 @@ class _Import:
             return stride if small and not runs.together else 0
         joins = [
             JoinTask(self.scratch, self.source.files, self.source.unit, run, runs.hosts[run], runs.active(run), bucket, caused)
-            for run in range(len(runs.hosts)) for bucket in range(self.request.tasks_max)
+            for run in range(len(runs.hosts)) for bucket in range(self.buckets)
         ]  # fmt: skip
         run_tasks = self._near(sum(rows))
         self.defects += [result.defects for result in run_tasks(joins)]
         self._stop_if_unusable()
         run_tasks([
-            CollectTask(self.scratch, run, tuple(member.process for member in chosen), self.request.tasks_max)
+            CollectTask(self.scratch, run, tuple(member.process for member in chosen), self.buckets)
             for run, its in enumerate(runs.members) for chosen in self._split(its)
         ])  # fmt: skip
         return 0

@@ -15,7 +15,7 @@ from quire.pipeline.compiled import compiled, piece
 
 PARSERS = {
     "two-lines": r"(?<event>.*)\n(?<host>\S*) (?<clock>\{.*\})",
-    "clock-first": r"(?<host>\S*) (?<clock>\{.*\})\n(?<event>.*)",
+    "clock-first": r"(?<host>\S*) (?<clock>\{.*\})\r?\n(?<event>.*)",
     "one-line": r"^(?<host>\S+) (?<clock>\{[^}]*\}) (?<event>.*)$",
     "timed": r"(?<timestamp>\d+) (?<event>.*)\n(?<host>\w+) (?<clock>\{.*\})",
     "akka": r"\[\w+\] \[(?<date>[^ ]+ [^ ]+)\] [^ ]+ \[akka://[^/]*/user/(?<host>\w+)\] (?<clock>\{.*\}) (?<event>.*)",
@@ -26,7 +26,7 @@ START, END, HOST, CLOCK, EVENT, TIME = 0, 1, 2, 4, 6, 8
 """The columns of a match: its begin and end, and two columns for each group, the begin and end of its bytes."""
 COLUMNS = 10
 
-_NEWLINE, _SPACE, _OPEN, _CLOSE = 10, 32, 123, 125
+_NEWLINE, _RETURN, _SPACE, _OPEN, _CLOSE = 10, 13, 32, 123, 125
 
 
 def compiled_search(regex: str) -> Any:
@@ -121,18 +121,19 @@ def clock_first(data: np.ndarray, first: int, own: int, found: np.ndarray) -> in
         end = _line_end(data, at, stop)
         if end == stop:
             break
-        if end > at and data[end - 1] == _CLOSE:
+        last = end - int(end > at and data[end - 1] == _RETURN)
+        if last > at and data[last - 1] == _CLOSE:
             space = at
-            while space < end - 2 and not (data[space] == _SPACE and data[space + 1] == _OPEN):
+            while space < last - 2 and not (data[space] == _SPACE and data[space + 1] == _OPEN):
                 space += 1
-            if space < end - 2:
+            if space < last - 2:
                 begin = space
                 while begin > at and _word_end(data, begin - 1, begin) == begin:
                     begin -= 1
                 if begin >= own:
                     break
                 text_end = _line_end(data, end + 1, stop)
-                _keep(found, row, (begin, text_end), (begin, space), (space + 1, end))
+                _keep(found, row, (begin, text_end), (begin, space), (space + 1, last))
                 _keep_event(found, row, (end + 1, text_end), (0, 0))
                 at = text_end
                 row += 1

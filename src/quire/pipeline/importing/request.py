@@ -12,6 +12,9 @@ TASKS_MAX = 16
 SEPARATE_MAX = 1_000
 """If there are more executions than this, they share one run."""
 
+BUCKET_EVENTS = 1 << 17
+"""About how many events' names are joined at once."""
+
 AUTO = "auto"
 
 
@@ -34,6 +37,7 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How many lines to skip at the beginning of each file."""
     chunk_bytes: int = CHUNK_BYTES
     tasks_max: int = TASKS_MAX
+    bucket_events: int = BUCKET_EVENTS
     separate_max: int = SEPARATE_MAX
 
 

@@ -31,13 +31,12 @@ class Scratch(msgspec.Struct, frozen=True):
     def load(self, stage: str, run: int, process: int) -> pa.Table:
         return load_table(self.path(stage, run, process))
 
+    # Without NumPy's own header, which is read by parsing Python: in CPython 3.11 two threads that do so at once may fail.
     def save_numbers(self, stage: str, *numbers: int, values: np.ndarray) -> None:
-        with open(self.path(stage, *numbers), "wb") as file:
-            np.save(file, values, allow_pickle=False)
+        values.astype(np.int64, copy=False).tofile(self.path(stage, *numbers))
 
     def load_numbers(self, stage: str, *numbers: int) -> np.ndarray:
-        loaded: np.ndarray = np.load(self.path(stage, *numbers), mmap_mode="r", allow_pickle=False)
-        return loaded
+        return np.fromfile(self.path(stage, *numbers), np.int64)
 
 
 def save_table(path: str, table: pa.Table) -> None:
@@ -66,3 +65,14 @@ def load_batch(path: str, number: int) -> pa.RecordBatch:
 EDGES = pa.schema([("row", pa.int64()), ("source", pa.int32()), ("index", pa.int64())])
 """The record at `row` of a process happened after the record at `index` of the process `source`. If the source is -1, nobody
 sent the message, and the index is its hashed name."""
+
+
+def sort_edges(row: np.ndarray, source: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The order of edges by row, and by what comes before it if a row has several."""
+    counts = np.bincount(row)
+    if counts.max(initial=0) > 1:
+        return np.lexsort((index, source, row))
+    at = np.empty(len(counts), np.int64)
+    at[row] = np.arange(len(row))
+    found: np.ndarray = at[counts > 0]
+    return found

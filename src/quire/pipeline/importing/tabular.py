@@ -19,7 +19,7 @@ from quire.pipeline.importing.clock_texts import read_clocks
 from quire.pipeline.importing.formats.contract import Event, Found
 from quire.pipeline.importing.mapping import NOWHERE, names_in
 from quire.pipeline.importing.records import KINDS, Block, as_batch, as_block, as_lists, is_name, join_blocks
-from quire.pipeline.importing.texts import read_times
+from quire.pipeline.importing.texts import join_texts, read_times
 from quire.trace.kinds import DELIVER, LOCAL, SEND
 
 _WHOLE = r"^-?[0-9]{1,18}$"
@@ -112,20 +112,17 @@ def as_part(rows: np.ndarray, lines: np.ndarray, fields: Mapping[str, Any]) -> t
 
 def _follow(reader: _Reader, columns: dict[str, Any]) -> None:
     """Set the columns of events with a name and the name of at most one cause."""
-    scope = reader.filled("scope")
-
-    def within(names: Any) -> Any:
-        joined = names if scope.null_count == len(scope) else pc.binary_join_element_wise(scope, names, ":")
-        return reader.names(pc.coalesce(joined, names) if scope.null_count else joined)
-
-    columns["kind"] = np.full(len(scope), LOCAL, np.int8)
-    columns["key"] = within(reader.text("id"))
-    after = reader.filled("after")
-    if after.null_count < len(after):
-        reader.reject(pc.and_(pc.is_valid(after), pa.array(~single_names(*bytes_of(after)))))
-    causes = within(after).drop_null()
-    columns["causes"] = _lists(np.asarray(pc.is_valid(after)).astype(np.int64), causes)
-    if columns["order"].null_count == len(scope):
+    scope = pc.fill_null(reader.filled("scope"), "")
+    own, after = reader.text("id"), reader.filled("after")
+    columns["kind"] = np.full(len(own), LOCAL, np.int8)
+    columns["key"] = reader.names(join_texts(scope, own))
+    follows = np.asarray(pc.is_valid(after))
+    named = after.drop_null()
+    given = np.flatnonzero(follows)
+    causes = join_texts(scope.take(pa.array(given)), named)
+    reader.odd[given[~(single_names(*bytes_of(named)) & plain_names(*bytes_of(causes)))]] = True
+    columns["causes"] = _lists(follows.astype(np.int64), causes)
+    if columns["order"].null_count == len(own):
         columns["order"] = columns["time_ns"]
     else:
         columns["order"] = pc.coalesce(columns["order"], columns["time_ns"])
@@ -236,11 +233,12 @@ def plain_names(letters: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         if fine:
             head = letters[begin]
             fine = head != 61 and head != 43 and head != 45 and head != 64
-        for at in range(begin, end):
+        bad, before = False, np.uint8(0)  # There are no branches in the loop.
+        for at in range(np.uint64(begin), np.uint64(end)):
             letter = letters[at]
-            if letter < 32 or letter == 127 or (letter == 46 and at > begin and letters[at - 1] == 46):
-                fine = False
-        good[row] = fine
+            bad |= (letter < 32) | (letter == 127) | ((letter == 46) & (before == 46))
+            before = letter
+        good[row] = fine and not bad
     return good
 
 

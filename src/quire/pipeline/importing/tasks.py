@@ -6,7 +6,7 @@ from quire.pipeline.importing.arranging import ArrangedRecords, ArrangeTask, arr
 from quire.pipeline.importing.building import Numbered, NumberTask, Stamped, StampTask, number, stamp
 from quire.pipeline.importing.clocks import Resolved, ResolveTask, resolve
 from quire.pipeline.importing.gathering import Gathered, GatherTask, gather
-from quire.pipeline.importing.keys import Collected, CollectTask, Joined, JoinTask, collect, join
+from quire.pipeline.importing.joining import Collected, CollectTask, Joined, JoinTask, collect, join
 from quire.pipeline.importing.parsing import Counts, CountTask, Parsed, ParseTask, count, parse
 from quire.pipeline.importing.writing import WriteTask, Written, write
 from quire.pipeline.tasks import job_of

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire.pipeline.compiled import compiled
+from quire.pipeline.hashing import bytes_of
 from quire.pipeline.importing.values import parse_time
 
-_QUOTE = ord('"')
+_QUOTE, _COLON = ord('"'), ord(":")
 _WHOLE = r"^([0-9]{1,18}|[0-8][0-9]{18})$"
 _ISO = r"^(1[7-9]|2[01])[0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]:[0-9][0-9](\.[0-9]{1,9})?Z?$"
 
@@ -46,9 +47,43 @@ def cut_cells(data: np.ndarray, spans: np.ndarray, doubled: np.ndarray) -> Any:
     return _as_texts(offsets, letters)
 
 
+def join_texts(first: Any, second: Any) -> Any:
+    """The first text, a colon and the second one; only the second one where the first is empty. There must be no nulls."""
+    offsets = np.empty(len(first) + 1, np.int32)
+    _lay_joined(bytes_of(first)[1], bytes_of(second)[1], offsets)
+    letters = np.empty(offsets[-1], np.uint8)
+    _join(*bytes_of(first), *bytes_of(second), offsets, letters)
+    return _as_texts(offsets, letters)
+
+
 def _as_texts(offsets: np.ndarray, letters: np.ndarray) -> Any:
     buffers: list[Any] = [None, *(pa.py_buffer(cast(Any, values)) for values in (offsets, letters))]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+@compiled
+def _lay_joined(first: np.ndarray, second: np.ndarray, offsets: np.ndarray) -> None:
+    offsets[0] = 0
+    for row in range(len(first) - 1):
+        before = first[row + 1] - first[row]
+        offsets[row + 1] = offsets[row] + before + (before > 0) + second[row + 1] - second[row]
+
+
+@compiled
+def _join(
+    first: np.ndarray, first_offsets: np.ndarray, second: np.ndarray, second_offsets: np.ndarray, offsets: np.ndarray,
+    letters: np.ndarray,
+) -> None:  # fmt: skip
+    for row in range(len(offsets) - 1):
+        to, before, after = np.uint64(offsets[row]), np.uint64(first_offsets[row]), np.uint64(second_offsets[row])
+        length = np.uint64(first_offsets[row + 1]) - before
+        for at in range(length):
+            letters[to + at] = first[before + at]
+        if length > 0:
+            letters[to + length] = _COLON
+            to += length + np.uint64(1)
+        for at in range(np.uint64(second_offsets[row + 1]) - after):
+            letters[to + at] = second[after + at]
 
 
 @compiled
@@ -67,9 +102,10 @@ def _copy_once(data: np.ndarray, begin: np.ndarray, end: np.ndarray, offsets: np
 @compiled
 def _copy(data: np.ndarray, begin: np.ndarray, offsets: np.ndarray, letters: np.ndarray) -> None:
     for row in range(len(begin)):
-        first = offsets[row]
-        for at in range(offsets[row + 1] - first):
-            letters[first + at] = data[begin[row] + at]
+        # Indices without a sign: as none can count from the end, whole texts are copied at once.
+        start, first = np.uint64(begin[row]), np.uint64(offsets[row])
+        for at in range(np.uint64(offsets[row + 1]) - first):
+            letters[first + at] = data[start + at]
 
 
 def read_times(texts: Any) -> Any:

@@ -145,7 +145,11 @@ def _branches_of_lists(
     return found
 
 
-def _branches_of_registers(operations: Iterable[Operation], lists: Mapping[str, object]) -> dict[str, Sequences]:
+_BRANCHES_MAX = 8
+"""With so many versions of unknown order, the order of a register is not known, whatever others there are."""
+
+
+def _branches_of_registers(operations: Sequence[Operation], lists: Mapping[str, object]) -> dict[str, Sequences]:
     """Chains of versions, each written by a transaction that had read the previous one."""
     followers: dict[str, dict[str | None, list[tuple[int, str]]]] = {}
     for operation in operations:
@@ -161,7 +165,16 @@ def _branches_of_registers(operations: Iterable[Operation], lists: Mapping[str, 
         for key, version in last.items():
             if key in before:
                 followers.setdefault(key, {}).setdefault(before[key], []).append((operation.number, version))
-    return {key: _chains(followers[key]) for key in followers}
+    found = {key: _chains(followers[key]) for key in followers}
+    placed = {version for sequences in found.values() for _, sequence in sequences for version in sequence}
+    for operation in operations:
+        # Whatever else is not known of a version, it came after the initial state.
+        last = {key: version_of(key, value) for did, key, value in operation.steps if did == "w" and key not in lists}
+        for key, version in last.items():
+            sequences = found.setdefault(key, [])
+            if operation.type == "ok" and version not in placed and len(sequences) < _BRANCHES_MAX:
+                sequences.append((operation.number, [version]))
+    return found
 
 
 def _chains(followers: Mapping[str | None, list[tuple[int, str]]]) -> Sequences:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire.pipeline.columns import flags, kinds
-from quire.pipeline.importing.building import clock_times, lay_rows
+from quire.pipeline.importing.building import Numbers, clock_times, lay_rows
 from quire.pipeline.importing.gathering import Source
 from quire.pipeline.importing.scratch import Scratch
 from quire.trace.kinds import DELIVER, KINDS, LOCAL, SEND
@@ -45,9 +45,9 @@ class Written(msgspec.Struct):
 
 
 def write(task: WriteTask) -> Written:
-    done = Written(0, 0, 0)
+    done, numbers = Written(0, 0, 0), Numbers(task.scratch, task.run)
     for process in task.processes:
-        table = _table(task, process)
+        table = _table(task, process, numbers)
         with open_trace(Path(task.out) / f"p{process:05d}.parquet", IMPORTED) as file:
             write_rows(file, table)
         done.rows += table.num_rows
@@ -57,17 +57,17 @@ def write(task: WriteTask) -> Written:
     return done
 
 
-def _table(task: WriteTask, process: int) -> pa.Table:
+def _table(task: WriteTask, process: int, numbers: Numbers) -> pa.Table:
     records = task.scratch.load("local", task.run, process)
-    rows = lay_rows(task.scratch, task.run, process, task.clocked)
+    rows = lay_rows(task.scratch, task.run, process, task.clocked, numbers)
     count = len(rows.kind)
     if task.stride:
         lamport = clock_times(task.scratch, task.run, process, rows, task.stride)
     else:
         lamport = task.scratch.load_numbers("times", task.run, process)
-    taken = records.take(pa.array(rows.record))
     # An implied delivery, which stands for a cause of its event, has no text of its own.
-    is_whole = (rows.kind != DELIVER) | (np.asarray(taken["kind"]) == DELIVER)
+    is_implied = (rows.kind == DELIVER) & (np.asarray(records["kind"])[rows.record] != DELIVER)
+    every, own = pa.array(rows.record), pa.array(rows.record, mask=is_implied)
     known = rows.kind != LOCAL
     columns: dict[str, Any] = {
         "run": _word(np.zeros(count, np.int32), [task.run_id]),
@@ -76,41 +76,41 @@ def _table(task: WriteTask, process: int) -> pa.Table:
         "kind": _word(rows.kind, KINDS),
         "origin": pa.array(rows.origin, pa.int32(), mask=~known),
         "seq": pa.array(rows.seq, pa.int64(), mask=~known),
-        "dests": _dests(task, taken, rows.kind),
+        "dests": _dests(task, records["dests"], rows.kind, every),
         "lamport": pa.array(np.asarray(lamport), pa.int64()),
-        "time_ns": taken["time_ns"],
-        EVENT: pa.array(rows.record, pa.int64()),
-        IMPLIED: pa.array(~is_whole, pa.bool_()),
-        TEXT: _only(taken["text"], is_whole),
-        LINE: taken["line"],
-        FILE: _word(np.asarray(taken["file"]), task.source.files),
+        "time_ns": records["time_ns"].take(every),
+        EVENT: every,
+        IMPLIED: pa.array(is_implied, pa.bool_()),
+        TEXT: records["text"].take(own),
+        LINE: records["line"].take(every),
+        FILE: _word(np.asarray(records["file"])[rows.record], task.source.files),
     }
     if not task.clocked:
-        columns[MESSAGE] = _only(_messages(records).take(pa.array(rows.record)), is_whole)
+        columns[MESSAGE] = _messages(records).take(own)
     for name in WORD_COLUMNS:
-        columns[name] = _only(taken[name], is_whole).dictionary_encode()
+        if records[name].null_count < records.num_rows:
+            columns[name] = records[name].take(own).combine_chunks().dictionary_encode()
     arrays = [_cast(columns.get(field.name), field.type, count) for field in IMPORTED]
     return pa.table(arrays, schema=IMPORTED)
 
 
 def _messages(records: pa.Table) -> Any:
     """The log's name for the message of each record; a delivery names it as its cause."""
+    key = records["key"].combine_chunks()
+    if not key.null_count:
+        return key
     causes = records["causes"].combine_chunks()
     counts = np.asarray(pc.list_value_length(causes).fill_null(0))
     first = pa.array(np.cumsum(counts) - counts, pa.int64(), mask=counts == 0)
-    return pc.coalesce(records["key"].combine_chunks(), pc.list_flatten(causes).take(first))
+    return pc.coalesce(key, pc.list_flatten(causes).take(first))
 
 
 def _word(codes: np.ndarray, words: Sequence[str]) -> Any:
     """A dictionary column from codes, with only the values that occur."""
-    used, indices = np.unique(codes, return_inverse=True)
-    vocabulary = pa.array([words[code] for code in used.tolist()], pa.string())
+    used = np.bincount(codes, minlength=1) > 0
+    indices = (np.cumsum(used) - 1)[codes]
+    vocabulary = pa.array([words[code] for code in np.flatnonzero(used).tolist()], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), vocabulary)
-
-
-def _only(column: Any, wanted: np.ndarray) -> Any:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return pc.if_else(pa.array(wanted), whole, pa.scalar(None, column.type))
 
 
 def _cast(column: Any, kind: Any, count: int) -> Any:
@@ -121,12 +121,12 @@ def _cast(column: Any, kind: Any, count: int) -> Any:
     return column if column.type == kind else column.cast(kind)
 
 
-def _dests(task: WriteTask, taken: pa.Table, kind: np.ndarray) -> Any:
-    if taken["dests"].null_count == taken.num_rows:
-        return pa.nulls(taken.num_rows, SCHEMA.field("dests").type)
+def _dests(task: WriteTask, dests: Any, kind: np.ndarray, record: Any) -> Any:
+    if dests.null_count == len(dests):
+        return pa.nulls(len(record), SCHEMA.field("dests").type)
     numbers = {host: process for process, host in enumerate(task.hosts)}
     lists = [
         None if names is None or code != SEND else sorted({numbers[name] for name in names})
-        for names, code in zip(taken["dests"].to_pylist(), kind.tolist(), strict=True)
+        for names, code in zip(dests.take(record).to_pylist(), kind.tolist(), strict=True)
     ]
     return pa.array(lists, SCHEMA.field("dests").type)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from quire.files.replacing import Staging, check_replaceable, scratch_for
 from quire.model.errors import BadInput
 from quire.pipeline.ordering.columns import quoted
-from quire.pipeline.ordering.following import PLACE, FollowTask, Placed, names_and_causes, with_places
+from quire.pipeline.ordering.following import PLACE, FollowTask, Placed, check_following, names_and_causes, with_places
 from quire.pipeline.ordering.keys import KEYS, LOGICAL_TIME, NUMBER, SOURCE, VECTOR, with_causal_keys, with_total_keys
 from quire.pipeline.ordering.reading import Format, about_input, read_frame
 from quire.pipeline.ordering.significance import Significance, omit_superseded
@@ -51,10 +51,7 @@ class BatchOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Refuse options that contradict each other."""
-        if (self.id is None) != (self.after is None):
-            raise BadInput("--id and --after go together: what events are called, and which others they follow")
-        if self.id is not None and (self.vector is not None or self.source is not None):
-            raise BadInput("--id and --after say what happened before what, so --vector and --source do not go with them")
+        check_following(self.id, self.after, self.source, self.vector)
 
 
 class Ordered(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from quire.pipeline.causes import arrange, circle
 from quire.pipeline.ordering.columns import column, quoted, type_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 ID, AFTER, TIME, PLACE = "quire_id", "quire_after", "quire_time", "quire_place"
 _UNTIMED = -(1 << 62)
@@ -42,23 +42,38 @@ class Placed(msgspec.Struct, frozen=True):
     missing_first: str
 
 
+def check_following(own: str | None, after: str | None, source: str | None, vector: str | None) -> None:
+    """Refuse names of columns that do not go together."""
+    if (own is None) != (after is None):
+        raise BadInput("--id and --after go together: what events are called, and which others they follow")
+    if own is not None and (vector is not None or source is not None):
+        raise BadInput("--id and --after say what happened before what, so --vector and --source do not go with them")
+
+
 def names_and_causes(frame: DataFrame, own: str, after: str, time: str | None) -> DataFrame:
     """The columns of the events that the task needs. Raises BadInput if they are not suitable."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    follows = column(frame, after)
-    kind = type_of(frame, follows)
-    if kind == "string":
-        inner = F.regexp_replace(follows, r'[\[\]"]', " ")
-        follows = F.filter(F.split(inner, r"[\s;,]+"), lambda name: name != "")
-    elif not kind.startswith("array<"):
-        raise BadInput(f"column {after!r} must hold names, or arrays of them, but is {kind}")
     when = F.lit(None) if time is None else column(frame, time)
     if time is not None and type_of(frame, when) not in ("tinyint", "smallint", "int", "bigint"):
         raise BadInput(f"column {time!r} must hold whole numbers, but is {type_of(frame, when)}")
     return frame.select(
-        column(frame, own).cast("string").alias(ID), follows.cast("array<string>").alias(AFTER), when.cast("long").alias(TIME)
+        column(frame, own).cast("string").alias(ID), followed(frame, after).alias(AFTER), when.cast("long").alias(TIME)
     )
+
+
+def followed(frame: DataFrame, after: str) -> Column:
+    """The names of the events that an event follows, as an array. Raises BadInput if the column holds something else."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = column(frame, after)
+    kind = type_of(frame, names)
+    if kind == "string":
+        inner = F.regexp_replace(names, r'[\[\]"]', " ")
+        return F.filter(F.split(inner, r"[\s;,]+"), lambda name: name != "")
+    if not kind.startswith("array<"):
+        raise BadInput(f"column {after!r} must hold names, or arrays of them, but is {kind}")
+    return F.filter(names.cast("array<string>"), lambda name: name.isNotNull())
 
 
 def with_places(frame: DataFrame, places: DataFrame, own: str) -> DataFrame:
@@ -93,7 +108,7 @@ def place(task: FollowTask) -> Placed:
     own_time = np.asarray(events[TIME].fill_null(pa.scalar(_UNTIMED, pa.int64())))
     found = arrange(effect, cause, own_time)
     if (found.depth < 0).any():
-        raise BadInput(_explain([names[event].as_py() for event in circle(effect, cause, found.depth)]))
+        raise BadInput(explain_circle([names[event].as_py() for event in circle(effect, cause, found.depth)]))
     in_order = np.lexsort((np.arange(len(names)), found.depth, found.time))
     place_of = np.empty(len(names), np.int64)
     place_of[in_order] = np.arange(len(names))
@@ -101,6 +116,7 @@ def place(task: FollowTask) -> Placed:
     return Placed(len(names), len(lacking), missing)
 
 
-def _explain(names: list[str]) -> str:
+def explain_circle(names: list[str]) -> str:
+    """Why events that follow each other in a circle cannot be ordered."""
     steps = [f"{one} follows {other}" for one, other in zip(names, [*names[1:], names[0]], strict=True)]
     return f"{', and '.join(steps)}: a circle, so they have no order"

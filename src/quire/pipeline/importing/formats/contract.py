@@ -24,6 +24,10 @@ Event = tuple[int, str, str, dict[str, Any]]
 """Line, label of the execution, host, and the known columns of `RECORDS`."""
 
 
+_ROWS_MAX = 1 << 16
+"""How many events are kept as objects, which take many times the memory of columns."""
+
+
 class Likeness(IntEnum):
     """How much a file looks like a format; the format with the highest value is chosen."""
 
@@ -102,9 +106,12 @@ class Found:
             self.untimed.append((line, host, text))
         self._hosts.append(host)
         self._rows.append(record)
-        self.dests.update((execution, dest) for dest in record.get("dests") or ())
+        if dests := record.get("dests"):
+            self.dests.update((execution, dest) for dest in dests)
         self.clocked = self.clocked or "clock_hosts" in record
         self.caused = self.caused or (record["kind"] == LOCAL and "key" in record)
+        if len(self._rows) == _ROWS_MAX:
+            self._close()
 
     def add_block(self, block: Block) -> None:
         """Add many events, in columns. The caller must set the attributes that `add` derives from an event."""

@@ -88,11 +88,10 @@ class Csv(Format[CsvSettings]):
             return
         lines = first + rows.lines
         chosen = np.flatnonzero(~rows.odd & (lines != settings.header_line))
+        whole = len(chosen) == len(lines)
+        cells, doubled = (rows.cells, rows.doubled) if whole else (rows.cells[chosen], rows.doubled[chosen])
         at = {name: number for number, name in enumerate(settings.header)}
-        fields = {
-            field: cut_cells(letters, rows.cells[chosen, at[name]], rows.doubled[chosen, at[name]])
-            for field, name in columns.items()
-        }
+        fields = {field: cut_cells(letters, cells[:, at[name]], doubled[:, at[name]]) for field, name in columns.items()}
         part, odd = as_part(chosen, lines[chosen], fields)
         others = np.sort(np.concatenate((np.flatnonzero(rows.odd), chosen[odd]))).tolist()
         add_parts(found, [part], (

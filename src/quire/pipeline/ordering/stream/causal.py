@@ -15,13 +15,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from quire.pipeline.compiled import compiled
 from quire.pipeline.ordering.keys import circle
 from quire.pipeline.ordering.reading import Format
-from quire.pipeline.ordering.stream.intake import KEY_CLOCK, KEY_RANK, KEY_VECTOR, KEYS, Waiting, open_waiting, write_waiting
-from quire.pipeline.ordering.stream.release import keep_one_of_each, set_apart, with_positions
+from quire.pipeline.ordering.stream.intake import KEY_CLOCK, KEY_RANK, KEY_VECTOR, Waiting, all_waiting, write_waiting
+from quire.pipeline.ordering.stream.release import keep_one_of_each, set_apart, with_positions, without_keys
 from quire.pipeline.ordering.stream.writing import write_events
 
 
@@ -76,7 +75,7 @@ def ready(rank: np.ndarray, number: np.ndarray, vectors: np.ndarray, left: np.nd
 
 
 def release_causally(task: CausalTask) -> CausallyReleased:
-    events = pa.concat_tables([open_waiting(task.directory, part) for part in task.waiting]).combine_chunks()
+    events = all_waiting(task.directory, task.waiting)
     order = np.lexsort((np.asarray(events[KEY_CLOCK]), np.asarray(events[KEY_RANK])))
     events = events.take(order)
     rank, number = np.asarray(events[KEY_RANK]), np.asarray(events[KEY_CLOCK])
@@ -93,7 +92,7 @@ def release_causally(task: CausalTask) -> CausallyReleased:
     going = np.flatnonzero(leaving)
     going = going[np.lexsort((rank[going], vectors[going].sum(axis=1)))]
     if len(going):
-        out = events.take(going).drop_columns(list(KEYS))
+        out = without_keys(events.take(going))
         write_events(with_positions(out, task.position), Path(task.out), task.format)
     staying = np.flatnonzero(~leaving)
     for found in circles(rank[staying], number[staying], vectors[staying], left):

@@ -16,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
+from quire.pipeline.ordering.stream.options import CausalOrder, FollowingOrder, OrderOptions, TotalOrder
 
 KEY_CLOCK, KEY_RANK, KEY_VECTOR = "quire_clock", "quire_rank", "quire_vector"
 """The columns of the sort key: the event's clock (or number), the index of its source, and its vector."""
-KEYS = (KEY_CLOCK, KEY_RANK, KEY_VECTOR)
+KEY_NAME, KEY_CAUSES = "quire_name", "quire_causes"
+"""Where events name what they follow: the event's name, and the names of the events that it follows."""
+KEYS = (KEY_CLOCK, KEY_RANK, KEY_VECTOR, KEY_NAME, KEY_CAUSES)
 TICK = "quire_tick"
 """Marks rows that only signal the passing of time."""
 REASON = "reason"
@@ -88,6 +90,9 @@ class _Rows:
         if not table.num_rows:
             return
         table = table.combine_chunks()
+        if isinstance(options, FollowingOrder):
+            self._absorb_names(table)
+            return
         table, rank = self._known_sources(table, options)
         if isinstance(options, TotalOrder):
             self._absorb_clocks(table, rank, options)
@@ -97,7 +102,18 @@ class _Rows:
     def done(self) -> Intake:
         return Intake(tuple(self.marks), tuple(self.open), tuple(sorted(self.heard)), tuple(self.waiting), tuple(self.rejected))
 
-    def _known_sources(self, table: pa.Table, options: OrderOptions) -> tuple[pa.Table, np.ndarray]:
+    def _absorb_names(self, table: pa.Table) -> None:
+        names, causes = table[KEY_NAME], table[KEY_CAUSES]
+        events, (kept,) = self._keep(
+            table.drop_columns([KEY_NAME, KEY_CAUSES]), (np.arange(table.num_rows),), np.asarray(names.is_valid()),
+            lambda _row, _key: "it has no name",
+        )  # fmt: skip
+        chosen = pa.array(kept)
+        events = events.append_column(KEY_NAME, names.take(chosen)).append_column(KEY_CAUSES, causes.take(chosen))
+        if events.num_rows:
+            self.waiting.append(write_waiting(self.task.directory, events))
+
+    def _known_sources(self, table: pa.Table, options: TotalOrder | CausalOrder) -> tuple[pa.Table, np.ndarray]:
         column = table[options.source]
         rank = _numbers(pc.index_in(column, pa.array(options.sources, column.type)), -1)
         table, (rank,) = self._keep(table, (rank,), rank >= 0, lambda row, _: _unknown(row[options.source]))
@@ -287,6 +303,13 @@ def open_waiting(directory: str, waiting: Waiting) -> pa.Table:
     """The waiting events, memory-mapped so that only what is used is read."""
     with pa.memory_map(str(Path(directory) / waiting.file)) as file:
         return pa.ipc.open_file(file).read_all().slice(waiting.start, waiting.rows - waiting.start)
+
+
+def all_waiting(directory: str, waiting: Iterable[Waiting]) -> pa.Table:
+    """All events of these files, which may have their columns in different orders, or more or fewer: a query that is started
+    again may find other columns in its input."""
+    tables = [open_waiting(directory, part) for part in waiting]
+    return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 
 def _as_column(values: np.ndarray) -> Any:

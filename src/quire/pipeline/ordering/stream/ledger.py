@@ -16,10 +16,12 @@ from pathlib import Path
 import msgspec
 
 from quire.model.errors import BadInput
+from quire.pipeline.fingerprints import new_secret
 from quire.pipeline.ordering.reading import Format
+from quire.pipeline.ordering.stream.departed import Names
 from quire.pipeline.ordering.stream.frontier import NEVER_HEARD
 from quire.pipeline.ordering.stream.intake import Open, Waiting
-from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
+from quire.pipeline.ordering.stream.options import FollowingOrder, OrderOptions, TotalOrder
 
 REJECTED = "_rejected"
 """The directory of rejected events, in the output directory. Spark ignores it when it reads the events."""
@@ -47,6 +49,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int = 0
     omitted: int = 0
     """How many superseded writes were omitted."""
+    missing: int = 0
+    """How many references to events that never arrived were ignored at the end."""
+    names: tuple[Names, ...] = ()
+    """Where events name what they follow: the names of all that have left."""
+    secret: int = 0
+    """Of the fingerprints of these names."""
     waiting: tuple[Waiting, ...] = ()
     written: tuple[Written, ...] = ()
     """The files that this micro-batch wrote, events first."""
@@ -58,7 +66,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 def first_state(options: OrderOptions, form: Format) -> State:
     start = NEVER_HEARD if isinstance(options, TotalOrder) else 0
     count = len(options.sources)
-    return State(batch=-1, options=options, form=form, marks=(start,) * count, open=(None,) * count)
+    secret = new_secret() if isinstance(options, FollowingOrder) else 0
+    return State(batch=-1, options=options, form=form, marks=(start,) * count, open=(None,) * count, secret=secret)
 
 
 class Ledger:
@@ -109,7 +118,7 @@ class Ledger:
 
     def tidy(self, state: State) -> None:
         """Remove the files that no later micro-batch needs, once this state is committed and published."""
-        needed = {part.file for part in state.waiting}
+        needed = {part.file for part in state.waiting} | {names.file for names in state.names}
         _remove(path for path in self.waiting.iterdir() if path.name not in needed)
         _remove(path for path in self._states.glob("*") if path.name < f"{state.batch:010d}.json")
         _remove(self.out.glob(".part-*"))
@@ -124,7 +133,7 @@ class Ledger:
 
 def _essence(options: OrderOptions) -> OrderOptions:
     """The options that must not change when an order is continued; the idle timeout may."""
-    if isinstance(options, CausalOrder) or options.idle == "wait":
+    if not isinstance(options, TotalOrder) or options.idle == "wait":
         return options
     return msgspec.structs.replace(options, idle=1.0)
 

@@ -16,10 +16,11 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.stream.causal import CausallyReleased, CausalTask, release_causally
+from quire.pipeline.ordering.stream.following import FollowingReleased, FollowingTask, release_following
 from quire.pipeline.ordering.stream.frontier import NEVER_HEARD, Key, fence, frontier
 from quire.pipeline.ordering.stream.intake import CLOCK_MAX, Intake, IntakeTask, Open, Waiting, open_waiting
 from quire.pipeline.ordering.stream.ledger import REJECTED, Ledger, State, Written, first_state
-from quire.pipeline.ordering.stream.options import OrderOptions, TotalOrder
+from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder
 from quire.pipeline.ordering.stream.release import (
     ROWS_PER_PIECE,
     Released,
@@ -35,12 +36,12 @@ from quire.pipeline.tasks import Job, Runner
 
 _ORPHAN = "an event that happened before it never arrived"
 
-Task = ReleaseTask | SignificantTask | CausalTask | RejectTask
+Task = ReleaseTask | SignificantTask | CausalTask | FollowingTask | RejectTask
 TakeIn = Callable[[IntakeTask], Sequence[Intake]]
 """Reads every partition of the micro-batch."""
 
 
-def _perform(task: Task) -> Released | SignificantlyReleased | CausallyReleased | int:
+def _perform(task: Task) -> Released | SignificantlyReleased | CausallyReleased | FollowingReleased | int:
     match task:
         case ReleaseTask():
             return release(task)
@@ -48,6 +49,8 @@ def _perform(task: Task) -> Released | SignificantlyReleased | CausallyReleased 
             return release_significant(task)
         case CausalTask():
             return release_causally(task)
+        case FollowingTask():
+            return release_following(task)
         case RejectTask():
             return write_rejected(task)
 
@@ -59,6 +62,7 @@ RELEASE = Job(
         ReleaseTask: Released,
         SignificantTask: SignificantlyReleased,
         CausalTask: CausallyReleased,
+        FollowingTask: FollowingReleased,
         RejectTask: int,
     },
 )
@@ -94,7 +98,8 @@ class Operator:
     def close(self, run: Runner) -> State:
         """Release all waiting events, because no source will send any more; whatever still arrives is late.
 
-        In a causal order, events that wait for one that never arrived are rejected.
+        In a causal order by vectors, events that wait for one that never arrived are rejected. Where events name what they
+        follow, names of events that never arrived are ignored and counted, as in a batch.
         """
         ledger = self._ledger
         before = ledger.last() or first_state(self._options, self._format)
@@ -104,6 +109,8 @@ class Operator:
         if isinstance(self._options, TotalOrder):
             state = msgspec.structs.replace(state, marks=ended, open=(None,) * len(ended))
             state, rejected = self._release(state, self._options, set(), run)
+        elif not isinstance(self._options, CausalOrder):
+            state, rejected = self._release_following(state, run, complete=True)
         else:
             directory = str(ledger.waiting)
             rejected = tuple(set_apart(directory, open_waiting(directory, part), _ORPHAN) for part in state.waiting)
@@ -124,8 +131,10 @@ class Operator:
         rejected = tuple(part for intake in intakes for part in intake.rejected)
         if isinstance(self._options, TotalOrder):
             state, more = self._release(_listened(state, intakes), self._options, self._silent(intakes, now_s), run)
-        else:
+        elif isinstance(self._options, CausalOrder):
             state, more = self._release_causally(state, run)
+        else:
+            state, more = self._release_following(state, run, complete=False)
         return self._reject(state, rejected + more, run)
 
     def _silent(self, intakes: Sequence[Intake], now_s: float) -> set[int]:
@@ -197,6 +206,19 @@ class Operator:
         state = msgspec.structs.replace(
             state, marks=result.left, left=state.left + result.rows, waiting=result.waiting,
             written=(file,) if result.rows else (),
+        )  # fmt: skip
+        return state, result.rejected
+
+    def _release_following(self, state: State, run: Runner, *, complete: bool) -> tuple[State, tuple[Waiting, ...]]:
+        if not state.waiting:
+            return state, ()
+        file = self._file(state.batch, len(state.written))
+        directory, staged = str(self._ledger.waiting), str(self._ledger.out / file.staged)
+        task = FollowingTask(directory, state.waiting, state.names, state.secret, state.left, staged, self._format, complete)
+        result: FollowingReleased = run([task])[0]
+        state = msgspec.structs.replace(
+            state, left=state.left + result.rows, names=result.names, missing=state.missing + result.missing,
+            waiting=result.waiting, written=(*state.written, file) if result.rows else state.written,
         )  # fmt: skip
         return state, result.rejected
 

@@ -57,12 +57,30 @@ class CausalOrder(msgspec.Struct, frozen=True, kw_only=True, tag="causal"):
     order of the sources, or a map from their names."""
 
 
-OrderOptions = TotalOrder | CausalOrder
+class FollowingOrder(msgspec.Struct, frozen=True, kw_only=True, tag="following"):
+    """Order events that name the events they follow: an event leaves when all events that it names have left."""
+
+    id: str
+    """The column with the event's name; no two events have the same."""
+    after: str
+    """The column with the names of the events that it follows: an array, or text with spaces, commas or semicolons between."""
+
+    @property
+    def sources(self) -> tuple[str | int, ...]:
+        """Empty: it does not matter where an event comes from."""
+        return ()
+
+
+OrderOptions = TotalOrder | CausalOrder | FollowingOrder
 
 
 def settle(options: OrderOptions, columns: Mapping[str, str]) -> OrderOptions:
     """The options with the sources sorted and converted to their column's type. Raises BadInput if the columns (name to Spark
     type) do not fit the options."""
+    if POSITION in columns:
+        raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
+    if isinstance(options, FollowingOrder):
+        return options
     names = [options.source]
     if isinstance(options, TotalOrder):
         others = (options.heartbeat, options.transaction, options.transaction_position)
@@ -72,8 +90,6 @@ def settle(options: OrderOptions, columns: Mapping[str, str]) -> OrderOptions:
     for name in names:
         if name not in columns:
             raise BadInput(f"the events have no column {name!r}, only {', '.join(columns)}")
-    if POSITION in columns:
-        raise BadInput(f"the events have a column {POSITION!r} already; rename it, because the order is written there")
     if isinstance(options, TotalOrder):
         _check_type(options.clock, columns, _WHOLE_NUMBERS, "whole numbers")
         if options.heartbeat is not None:
@@ -114,7 +130,7 @@ def _check_type(name: str, columns: Mapping[str, str], wanted: Sequence[str], wo
         raise BadInput(f"column {name!r} must hold {words}, but is {columns[name]}")
 
 
-def _settle_sources(options: OrderOptions, kind: str) -> tuple[str | int, ...]:
+def _settle_sources(options: TotalOrder | CausalOrder, kind: str) -> tuple[str | int, ...]:
     if not 1 <= len(options.sources) <= SOURCES_MAX:
         raise BadInput(f"name from 1 to {SOURCES_MAX} sources: an order is final only when every source has been heard from")
     sources: list[str | int]

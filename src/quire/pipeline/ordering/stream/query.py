@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.codec import decode, encode
+from quire.pipeline.ordering.columns import column
+from quire.pipeline.ordering.following import followed
 from quire.pipeline.ordering.keys import with_map
 from quire.pipeline.ordering.reading import Format
-from quire.pipeline.ordering.stream.intake import TICK, Intake, IntakeTask, take_in
+from quire.pipeline.ordering.stream.intake import KEY_CAUSES, KEY_NAME, TICK, Intake, IntakeTask, take_in
 from quire.pipeline.ordering.stream.ledger import Ledger, State
 from quire.pipeline.ordering.stream.operator import RELEASE, Operator
-from quire.pipeline.ordering.stream.options import CausalOrder, OrderOptions, TotalOrder, settle
+from quire.pipeline.ordering.stream.options import CausalOrder, FollowingOrder, OrderOptions, TotalOrder, settle
 from quire.pipeline.ordering.stream.writing import FORMATS
 from quire.pipeline.ordering.writing import POSITION
 from quire.pipeline.tasks import Runner, binary_column, run_here, run_on
@@ -53,6 +55,9 @@ def order_stream(
     if isinstance(by, CausalOrder) and by.vector in events.columns:
         events = with_map(events, by.vector)
     options = settle(by, {field.name: field.dataType.simpleString() for field in events.schema.fields})
+    if isinstance(options, FollowingOrder):
+        names = {KEY_NAME: column(events, options.id).cast("string"), KEY_CAUSES: followed(events, options.after)}
+        events = events.withColumns(names)
     ledger = Ledger(Path(out).absolute())
     ledger.prepare(options, form)
     if isinstance(options, TotalOrder) and options.idle != "wait":

@@ -22,6 +22,7 @@ from quire.pipeline.ordering.stream.intake import (
     KEYS,
     REASON,
     Waiting,
+    all_waiting,
     open_waiting,
     write_waiting,
 )
@@ -50,12 +51,12 @@ class Released(msgspec.Struct, frozen=True):
 
 
 def release(task: ReleaseTask) -> Released:
-    events = pa.concat_tables([open_waiting(task.directory, part) for part in task.slices]).combine_chunks()
+    events = all_waiting(task.directory, task.slices)
     rank, position, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
     order = np.lexsort((clock, rank, position))
     rank, position, clock = rank[order], position[order], clock[order]
     same = (rank[1:] == rank[:-1]) & (position[1:] == position[:-1]) & (clock[1:] == clock[:-1])
-    events = events.take(order).drop_columns([KEY_CLOCK, KEY_RANK])
+    events = without_keys(events.take(order))
     rejected: tuple[Waiting, ...] = ()
     if same.any():
         events, rejected = keep_one_of_each(events, same, task.directory, "there is another event of its source with its clock")
@@ -88,8 +89,13 @@ def first_of_each(events: pa.Table, same: np.ndarray) -> np.ndarray:
 
 def set_apart(directory: str, events: pa.Table, reason: str) -> Waiting:
     """Write events that cannot be ordered to a file, with the reason."""
-    events = events.select([name for name in events.column_names if name not in KEYS])
-    return write_waiting(directory, events.append_column(REASON, pa.array([reason] * events.num_rows, pa.string())))
+    reasons = pa.array([reason] * events.num_rows, pa.string())
+    return write_waiting(directory, without_keys(events).append_column(REASON, reasons))
+
+
+def without_keys(events: pa.Table) -> pa.Table:
+    """The events as they arrived."""
+    return events.select([name for name in events.column_names if name not in KEYS])
 
 
 def with_positions(events: pa.Table, position: int) -> pa.Table:

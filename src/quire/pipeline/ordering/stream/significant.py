@@ -22,7 +22,7 @@ from quire.pipeline.compiled import compiled
 from quire.pipeline.ordering.reading import Format
 from quire.pipeline.ordering.significance import Significance
 from quire.pipeline.ordering.stream.frontier import Key
-from quire.pipeline.ordering.stream.intake import CLOCK_MAX, KEY_CLOCK, KEY_RANK, Waiting, open_waiting
+from quire.pipeline.ordering.stream.intake import CLOCK_MAX, KEY_CLOCK, KEY_RANK, Waiting, all_waiting
 from quire.pipeline.ordering.stream.release import first_of_each, set_apart, with_positions
 from quire.pipeline.ordering.stream.writing import write_events
 
@@ -55,7 +55,7 @@ class SignificantlyReleased(msgspec.Struct, frozen=True):
 
 
 def release_significant(task: SignificantTask) -> SignificantlyReleased:
-    events = pa.concat_tables([open_waiting(task.directory, part) for part in task.slices])
+    events = all_waiting(task.directory, task.slices)
     rank, position, clock = (np.asarray(events[name]) for name in (KEY_RANK, KEY_CLOCK, task.clock))
     order = np.lexsort((clock, rank, position))
     rank, position, clock = rank[order], position[order], clock[order]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quire.pipeline.ordering.reading import Format
-from quire.pipeline.ordering.stream.intake import Waiting, open_waiting
+from quire.pipeline.ordering.stream.intake import Waiting, all_waiting
 from quire.pipeline.ordering.writing import json_line
 
 _DICTIONARY_BYTES = 1 << 16
@@ -31,7 +31,7 @@ class RejectTask(msgspec.Struct, frozen=True, tag="reject"):
 
 
 def write_rejected(task: RejectTask) -> int:
-    rows = pa.concat_tables([open_waiting(task.directory, part) for part in task.rejected])
+    rows = all_waiting(task.directory, task.rejected)
     contents = [repr(row) for row in rows.to_pylist()]
     order = np.array(sorted(range(len(contents)), key=contents.__getitem__), np.int64)
     write_events(rows.take(order), Path(task.out), task.format)

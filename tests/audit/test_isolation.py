@@ -292,6 +292,23 @@ def test_registers_do_not_tell_the_order_of_versions(tmp_path: Path) -> None:
     assert checks[Guarantee.SERIALISABLE].because == "the order of the versions of 1 objects is not known"
 
 
+def test_all_versions_of_a_register_come_after_its_initial_state(tmp_path: Path) -> None:
+    history = [ok(0, ("r", "y", None), ("w", "x", 1)), ok(1, ("r", "x", None), ("w", "y", 2))]
+
+    check = audited(tmp_path, history).checks[Guarantee.SERIALISABLE]
+
+    assert check.verdict is Verdict.VIOLATED
+
+
+def test_many_versions_of_a_register_that_nobody_read_before_take_few_hosts(tmp_path: Path) -> None:
+    history = [ok(0, ("r", "x", None)), *(ok(1, ("w", "x", value)) for value in range(100))]
+
+    check = audited(tmp_path, history).checks[Guarantee.SERIALISABLE]
+
+    assert check.verdict in (Verdict.HOLDS, Verdict.UNDECIDED)
+    assert len(list((tmp_path / "run" / "trace").glob("*.parquet"))) < 20
+
+
 def test_what_nobody_knows_committed_if_somebody_read_it(tmp_path: Path) -> None:
     seen = [ok(0, ("append", "x", 1), type_="info"), ok(1, ("r", "x", [1]))]
     unseen = [ok(0, ("append", "x", 1), type_="info"), ok(1, ("r", "x", [])), {"process": 1, "type": "invoke", "value": None}]

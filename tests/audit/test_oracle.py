@@ -70,6 +70,19 @@ def test_counts_and_first_instances_equal_brute_force_for_any_number_of_segments
     seen["parts"] += 1
 
 
+def test_where_too_much_crosses_the_boundaries_one_task_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "EXPORT_MAX", 2)
+    seen: Counter[bool] = Counter()
+    for seed in range(TRACES // PARTS):
+        rng = random.Random(seed)
+        trace = random_trace(rng)
+        if any(trace.logs):
+            found = judge(monkeypatch, trace, rng.randint(2, 6))
+            assert counts(found) == oracle.judge(trace.logs, trace.crashed), f"seed {seed}"
+            seen[found.of(Orders).segments > 1] += 1
+    assert min(seen[True], seen[False]) > 10, seen
+
+
 def first_instances(results: Results) -> tuple[object, ...]:
     found, total = results.of(Orders), results.of(DeliveriesResult).total
     firsts = (found.integrity.first, found.agreement.first, found.fifo.first, found.causal.first)

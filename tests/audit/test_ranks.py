@@ -137,6 +137,20 @@ def test_what_is_delivered_twice_or_wrongly_does_not_spoil_what_ranks_prove(
     assert min(seen[name] for name in ("proved", "compared", "violated")) >= TRACES // 40, seen
 
 
+@pytest.mark.parametrize("pieces", [2, 3, 4, 6])
+def test_what_nobody_sent_has_its_rank_in_all_segments(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    """Member 0 delivers it first, and member 1 last."""
+    own = " ".join(f"s{number}>01 d0:{number}" for number in range(6))
+    trace = plain(f"d0:99 {own} s6>0 s7>0 s8>0 d0:6 d0:7 d0:8", " ".join(f"d0:{number}" for number in range(6)) + " d0:99")
+
+    found, compared, split = judge(monkeypatch, trace, pieces)
+
+    assert found == oracle.judge(trace.logs, trace.crashed)
+    assert found.total
+    assert compared
+    assert split == pieces
+
+
 def test_a_segment_in_which_a_message_is_delivered_twice_has_no_ranks() -> None:
     """Its first deliveries are in one order all the same; but one member delivers 0:0 again, so that nothing is merged."""
     once = plain("s0>01 d0:0 s1>01 d0:1", "d0:0 d0:1")

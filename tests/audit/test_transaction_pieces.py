@@ -77,6 +77,7 @@ def test_the_verdict_is_the_same_for_every_number_of_pieces(tmp_path: Path, monk
         trace = random_transactions(random.Random(seed), stamped=seed % 2 == 0)
         write(tmp_path / str(seed), trace)
         found = []
+        monkeypatch.setattr(transaction_pieces, "ROWS_AT_ONCE", 0)
         for pieces in (1, *PIECES):
             monkeypatch.setattr(transaction_pieces, "ROWS_PER_PIECE", -(-sum(map(len, trace.logs)) // pieces))
             checks = audit_with(HERE, tmp_path / str(seed), expect=GUARANTEES).checks
@@ -84,6 +85,19 @@ def test_the_verdict_is_the_same_for_every_number_of_pieces(tmp_path: Path, monk
         assert all(other == found[0] for other in found[1:]), f"seed {seed}"
         verdicts.update(check.verdict for check in found[0])
     assert len(verdicts) == 3, verdicts
+
+
+def test_what_one_task_can_hold_is_not_judged_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every piece would read all of it, and if no order explains it, it would be judged again."""
+    write(tmp_path / "run", timed([writes("1.0", "2.0"), session(("3.1", "x", (0, 2)))]))
+    groups = lay_out(open_run(tmp_path / "run")).groups
+    counts = {}
+    for at_once in (7, 6):
+        monkeypatch.setattr(transaction_pieces, "ROWS_AT_ONCE", at_once)
+        monkeypatch.setattr(transaction_pieces, "ROWS_PER_PIECE", 3)
+        counts[at_once] = transaction_pieces.count_pieces(groups)
+
+    assert counts == {7: 1, 6: 3}
 
 
 def session(*transactions: tuple[str, str, Message | None]) -> list[Event]:

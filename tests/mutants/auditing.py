@@ -8,6 +8,7 @@ GROUPS = "tests/audit/test_groups.py"
 RANKS = "tests/audit/test_ranks.py"
 VIEWS = "tests/audit/test_views.py"
 ORACLE = "tests/audit/test_oracle.py"
+TASKS = "tests/audit/test_tasks.py"
 PLANTED = f"{ORACLE}::test_a_planted_fault_is_found_alone"
 SERIALISABLE = "tests/audit/test_serialisable.py"
 PIECES = "tests/audit/test_transaction_pieces.py"
@@ -57,24 +58,52 @@ MUTATIONS = [
     Mutation(
         name="messages may be delivered in any order of their ranks",
         module="pipeline/auditing/ranks.py",
-        right="own <= latest.get(process, BEFORE_ALL)",
-        wrong="own <= BEFORE_ALL",
+        right="(place <= before).any()",
+        wrong="(place < 0).any()",
         tests=(f"{RANKS}::test_no_disagreement_hides_behind_a_boundary",),
     ),
     Mutation(
         name="a message may have the rank of the one before",
         module="pipeline/auditing/ranks.py",
-        right="own <= latest.get(process, BEFORE_ALL)",
-        wrong="own < latest.get(process, BEFORE_ALL)",
+        right="(place <= before).any()",
+        wrong="(place < before).any()",
         tests=(RANKS,),
         harmless="Two messages never have one rank: it is the same message again, and only first deliveries have an order.",
     ),
     Mutation(
         name="a delivery of an older message may follow those of its segment",
         module="pipeline/auditing/ranks.py",
-        right="index != old.get(process, 0)",
-        wrong="index < old.get(process, 0)",
+        right="(ranks.index[old] == np.arange",
+        wrong="(ranks.index[old] >= np.arange",
         tests=(f"{RANKS}::test_no_disagreement_hides_behind_a_boundary",),
+    ),
+    Mutation(
+        name="the ranks of what is in flight are forgotten at a boundary",
+        module="pipeline/auditing/boundaries.py",
+        right="return np.asarray(~real | found)",
+        wrong="return ~real",
+        tests=(f"{RANKS}::test_no_disagreement_hides_behind_a_boundary",),
+    ),
+    Mutation(
+        name="the rank of what nobody sent is forgotten at a boundary",
+        module="pipeline/auditing/boundaries.py",
+        right="return np.asarray(~real | found)",
+        wrong="return np.asarray(found)",
+        tests=(f"{RANKS}::test_what_nobody_sent_has_its_rank_in_all_segments",),
+    ),
+    Mutation(
+        name="of deliveries that cross a boundary, those that find no room are forgotten",
+        module="pipeline/auditing/segments.py",
+        right="if judged.foreign > len(judged.found.foreign) and",
+        wrong="if judged.foreign < 0 and",
+        tests=(f"{ORACLE}::test_where_too_much_crosses_the_boundaries_one_task_judges",),
+    ),
+    Mutation(
+        name="what is packed loses the signs of its steps",
+        module="pipeline/codec.py",
+        right="return np.cumsum(steps, axis=0, dtype=dtype)",
+        wrong="return np.cumsum(np.abs(steps), axis=0, dtype=dtype)",
+        tests=(f"{TASKS}::test_packed_arrays_are_the_same",),
     ),
     Mutation(
         name="who delivers a message does not know it afterwards",
@@ -214,6 +243,13 @@ MUTATIONS = [
         right="self.apart and min(self.backward) == 0",
         wrong="self.apart",
         tests=(f"{PIECES}::test_the_verdict_is_the_same_for_every_number_of_pieces",),
+    ),
+    Mutation(
+        name="what one task can just hold is judged in pieces",
+        module="pipeline/auditing/transaction_pieces.py",
+        right="return 1 if rows <= ROWS_AT_ONCE else",
+        wrong="return 1 if rows < ROWS_AT_ONCE else",
+        tests=(f"{PIECES}::test_what_one_task_can_hold_is_not_judged_in_pieces",),
     ),
     Mutation(
         name="pieces are judged apart though a message is about objects of two",

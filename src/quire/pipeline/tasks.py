@@ -1,5 +1,6 @@
 """Runs tasks on Spark or in this process; on Spark, each task is a row in its own partition, encoded as one binary column.
 
+Tasks travel in the plan of their job, which every one of them receives whole; so tasks that carry much are divided among jobs.
 There is no shuffle, no broadcast and no use of the Spark context, so this works the same on classic Spark and over Spark
 Connect. A task that finds bad input returns the error message instead of failing, because a failed task reaches the caller as a
 page of foreign traceback, after Spark's retries.
@@ -20,6 +21,8 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.codec import decode, encode
+
+_PLAN_BYTES_MAX = 8 << 20
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,13 +76,16 @@ def run_on(spark: SparkSession, job: Job) -> Runner:
     """A runner that performs each task in its own partition, unless the tasks are alike."""
 
     def run(tasks: Sequence[Any]) -> list[Any]:
+        encoded = [encode(task) for task in tasks]
+        done = [outcome for together in _plans(encoded) for outcome in run_job(together)]
+        return [decode(outcome.result, job.results[type(task)]) for task, outcome in zip(tasks, done, strict=True)]
+
+    def run_job(tasks: Sequence[bytes]) -> list[_Done]:
         # Imported here, so that code which does not need Spark does not wait for it.
         from pyspark.sql import functions as F  # noqa: N812
 
         count = len(tasks)
-        if not count:
-            return []
-        column = F.array(*(F.lit(encode(task)) for task in tasks))
+        column = F.array(*(F.lit(task) for task in tasks))
         numbers = spark.range(count) if job.alike else spark.range(0, count, 1, count)
         frame = numbers.select("id", F.element_at(column, (F.col("id") + 1).cast("int")).alias("task"))
         rows = frame.mapInArrow(_performer(job), "id long, result binary").collect()
@@ -87,9 +93,21 @@ def run_on(spark: SparkSession, job: Job) -> Runner:
         for outcome in done:
             if outcome.bad_input is not None:
                 raise BadInput(outcome.bad_input)
-        return [decode(outcome.result, job.results[type(task)]) for task, outcome in zip(tasks, done, strict=True)]
+        return done
 
     return run
+
+
+def _plans(tasks: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """The tasks, as many of them together as one plan may hold."""
+    together: list[bytes] = []
+    for task in tasks:
+        if together and sum(map(len, together)) + len(task) > _PLAN_BYTES_MAX:
+            yield together
+            together = []
+        together.append(task)
+    if together:
+        yield together
 
 
 def _performer(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -4,7 +4,7 @@ At the end of a segment, a process's vector clock is the maximum of its vector a
 segment, and of the vectors of the senders it heard from. A sender whose message was sent in this segment knew at least what
 it knew at the segment's start. For an older message the sender's vector is that of the message, which is at hand because
 the message was still in flight. Older messages that are no longer in flight have been delivered by every process that will
-ever deliver them.
+ever deliver them. So the driver never has to hold more than what crosses one boundary, however many there are.
 
 The exact state decides what no segment can decide alone. It also bounds the part of each segment that depends on its start:
 up to the last delivery of a message that was in flight across the boundary.
@@ -20,8 +20,10 @@ import numpy as np
 from quire.model.messages import MessageId
 from quire.pipeline.auditing import kernel
 from quire.pipeline.auditing.findings import Breach, Dated, Lost
-from quire.pipeline.auditing.segments import Rows, StartState, Summary, no_rows
+from quire.pipeline.auditing.ranks import OneOrder
+from quire.pipeline.auditing.segments import Crossing, Restart, Rows, StartState, Summary, no_rows
 from quire.pipeline.auditing.settling import Bound, bound_to
+from quire.pipeline.codec import decode, pack
 from quire.pipeline.numbering import UNKNOWN
 
 
@@ -32,8 +34,10 @@ class Boundaries(msgspec.Struct, kw_only=True):
     """
 
     why: str = ""
-    starts: list[StartState | None] = []
-    """For each segment, the start state from which it must be judged again; None if its first verdict stands."""
+    starts: list[Restart | None] = []
+    """For each segment, from where it must be judged again; None if its first verdict stands."""
+    one_order: bool = False
+    """Whether the segments' ranks show that one order explains all deliveries."""
     breaches: int = 0
     first_breach: Dated[Breach] | None = None
     lost: int = 0
@@ -57,20 +61,21 @@ def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], cor
     in_flight = no_rows(members)
     alive = np.zeros(members, np.bool_)
     reached_view = np.full(members, -1, np.int32)
-    boundaries = Boundaries(starts=[])
+    boundaries, order = Boundaries(starts=[]), OneOrder(members)
     for segment, summary in enumerate(summaries):
         if not np.array_equal(summary.base[summary.new > 0], count[summary.new > 0]):
             return Boundaries(why="a process repeats a send across segments, or skips a number")
-        start = StartState(count, known, in_flight, -1)
-        status, why = _take_foreign(boundaries, segment, summary, start, totals)
+        crossing = decode(summary.crossing, Crossing)
+        start = StartState(count, known, in_flight)
+        status, stop, why = _take_foreign(boundaries, segment, summary, crossing.foreign, start, totals)
         if why:
             return Boundaries(why=why)
         # A process with no events left, or in a later view than the message's, will never deliver it, so no delivery there can
         # be out of order because of it.
         if _awaited(start.in_flight.in_view, status, alive, reached_view).any():
-            start.stop = int(UNKNOWN)
-        boundaries.starts.append(start if start.stop >= 0 else None)
-        out = summary.in_flight
+            stop = int(UNKNOWN)
+        boundaries.starts.append(Restart(pack(start), stop) if stop >= 0 else None)
+        out = crossing.in_flight
         vector = _exact(out.vector, out.origin, start)
         vector[np.arange(len(out.seq)), out.origin] = out.seq
         out = msgspec.structs.replace(out, vector=vector.astype(np.int32))
@@ -80,7 +85,18 @@ def join_segments(summaries: Sequence[Summary], later: Sequence[np.ndarray], cor
         every = _join(msgspec.structs.replace(in_flight, status=status), out)
         ended = np.logical_not(_awaited(every.in_view, every.status, alive, reached_view)).all(axis=1)
         in_flight = _settle(boundaries, every, np.asarray(ended), correct, bound)
+        order.follow(segment, crossing.ranks)
+        order.remember(_lasting(order, in_flight, totals))
+    boundaries.one_order = order.explains
     return boundaries
+
+
+def _lasting(order: OneOrder, in_flight: Rows, totals: np.ndarray) -> np.ndarray:
+    """Which messages may still be delivered: those in flight, and those that nobody ever sent."""
+    claims = (order.origin >= 0) & (order.origin < len(totals)) & (order.seq >= 0)
+    real = claims & (order.seq < totals[np.where(claims, order.origin, 0)])
+    _, found = _find(in_flight, np.where(real, order.origin, 0), np.where(real, order.seq, -1))
+    return np.asarray(~real | found)
 
 
 def _awaited(in_view: np.ndarray, status: np.ndarray, alive: np.ndarray, reached_view: np.ndarray) -> np.ndarray:
@@ -113,33 +129,33 @@ def _find(in_flight: Rows, origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndar
 
 
 def _take_foreign(
-    boundaries: Boundaries, segment: int, summary: Summary, start: StartState, totals: np.ndarray
-) -> tuple[np.ndarray, str]:  # fmt: skip
+    boundaries: Boundaries, segment: int, summary: Summary, foreign: np.ndarray, start: StartState, totals: np.ndarray
+) -> tuple[np.ndarray, int, str]:  # fmt: skip
     """Judge this segment's foreign deliveries: those of messages that were not sent in it.
 
-    Returns the status of the messages in flight after these deliveries, and the reason they cannot be judged this way, if any.
+    Returns the status of the messages in flight after these deliveries, the last of the events that deliver one (-1: none),
+    and the reason they cannot be judged this way, if any.
     """
     members = len(totals)
     status = start.in_flight.status.copy()
-    event, process, origin, seq = summary.foreign.T
+    event, process, origin, seq = foreign.T
     claims = (origin >= 0) & (origin < members) & (seq >= 0)
     source = np.where(claims, origin, 0)
     real = claims & (seq < totals[source])
     if (real & (seq >= start.base[source])).any():
-        return status, "a delivery's logical time does not follow its send's"
+        return status, -1, "a delivery's logical time does not follow its send's"
     if (claims & ~real & (summary.base[source] == UNKNOWN)).any():
-        return status, "a message from nowhere claims a sender that is silent in its segment"
+        return status, -1, "a message from nowhere claims a sender that is silent in its segment"
     rows, found = _find(start.in_flight, source, np.where(real, seq, -1))
     if (real & ~found).any():
         # Everyone who owed the message has delivered it, so this is a repetition, or a delivery by a process it was not
         # addressed to (which still learns what its sender knew). Only a task that sees the message itself can tell which.
-        return status, "a message was delivered again, or to a wrong member, after it had reached all that owed it"
+        return status, -1, "a message was delivered again, or to a wrong member, after it had reached all that owed it"
     due = np.zeros(len(seq), np.bool_)
     candidates = np.flatnonzero(real)
     _, first = np.unique(rows[candidates] * members + process[candidates], return_index=True)
     due[candidates[first]] = status[rows[candidates[first]], process[candidates[first]]] == kernel.OWED
     status[rows[due], process[due]] = kernel.DELIVERED
-    start.stop = int(event[due].max(initial=-1))
     boundaries.breaches += int((~due).sum())
     if not due.all() and boundaries.first_breach is None:
         at = int(np.argmin(due))
@@ -149,7 +165,7 @@ def _take_foreign(
             breach = kernel.REPEATED if addressed else kernel.MISADDRESSED
         message = MessageId(int(origin[at]), int(seq[at]))
         boundaries.first_breach = Dated(segment, int(event[at]), Breach(int(process[at]), message, breach))
-    return status, ""
+    return status, int(event[due].max(initial=-1)), ""
 
 
 def _join(old: Rows, new: Rows) -> Rows:

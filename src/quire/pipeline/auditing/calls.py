@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -10,6 +11,7 @@ import numpy as np
 
 from quire.model.messages import MessageId
 from quire.pipeline.auditing.conflicts import opposite_orders
+from quire.pipeline.auditing.cycles import grouped
 from quire.pipeline.auditing.group_history import first_deliveries_of
 from quire.pipeline.auditing.significance import (
     OTHER,
@@ -155,9 +157,9 @@ class Calls:
 
     def find_early(self) -> Early:
         """Judge requests by the replica where they begin, and responses by the instance that receives them."""
-        begins, received = self.what == START, self.what == RECEIVE
+        received, begun = self.what == RECEIVE, int((self.what == START).sum())
         answers = int((self.what == SEND_RESPONSE).sum())
-        nodes = len(self.index) + answers + int(begins.sum()) * self.conflicts.shape[1]
+        nodes = len(self.index) + answers + begun * self.conflicts.shape[1]
         node_of, before, label = build(
             sequence(self.start, self.turn), self.what, self.message, self.instance, self.replica, self.op,
             self.conflicts, self.kind_of_replica, self.instances,
@@ -166,11 +168,11 @@ class Calls:
         )  # fmt: skip
         all_conflict = np.full(self.instances, -1, np.int64)
         found = Early()
-        for chosen, key, kinds in (
-            (begins, self.replica, self.kind_of_replica),
-            (received & ~self.are_requests()[self.message], self.instance, all_conflict),
+        answers_received = received & ~self.are_requests()[self.message]
+        for (events, bounds), kinds in (
+            (self._begun, self.kind_of_replica),
+            (self._by(self.instance, answers_received, self.instances), all_conflict),
         ):
-            events, bounds = self._by(key, chosen, len(kinds))
             message = self.message[events]
             count, one, other = too_early(
                 bounds, message, self.op[events], kinds, self.conflicts, node_of, before, self.own[events], events
@@ -190,29 +192,33 @@ class Calls:
 
     def find_disagreeing(self) -> list[Disagreeing]:
         """Compare the order of requests at the replicas where they begin, for requests with several destinations."""
-        request = self.requests()
-        events, _ = self._by(self.replica, self.what == START, self.replicas)
+        events, bounds = self._begun
+        request = self.requests()[events]
         # A replica begins a request once; ignore further messages of the same request there.
-        _, first = np.unique(self.replica[events] * self.messages + request[events], return_index=True)
-        events = events[np.sort(first)]
-        names, small = np.unique(request[events], return_inverse=True)
-        small = small.reshape(-1).astype(np.int64)
-        shared = np.bincount(small, minlength=len(names))[small] > 1
-        events, small = events[shared], small[shared]
+        first = first_deliveries_of(bounds, np.ones(len(events), np.bool_), request, self.messages)
+        events, request = events[first], request[first]
+        counts = np.bincount(request, minlength=self.messages)
+        shared = counts[request] > 1
+        events, small = events[shared], (np.cumsum(counts > 0) - 1)[request[shared]]
         bounds = np.searchsorted(self.replica[events], np.arange(self.replicas + 1))
         found = opposite_orders(
-            bounds, small, self.op[events], self.kind_of_replica, self.conflicts, len(names), self.own[events]
+            bounds, small, self.op[events], self.kind_of_replica, self.conflicts, int((counts > 0).sum()), self.own[events]
         )
         return [
             Disagreeing(tuple(self._began(int(events[entry])) for entry in each.entries))  # type: ignore[arg-type]
             for each in found
         ]
 
+    @cached_property
+    def _begun(self) -> tuple[np.ndarray, np.ndarray]:
+        """The beginnings of requests, by the replica where they begin."""
+        return self._by(self.replica, self.what == START, self.replicas)
+
     def _by(self, key: np.ndarray, chosen: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The chosen events of correct members, sorted by key and then by time; and the index at which each key begins."""
         events = np.flatnonzero(chosen & self.judged)
-        events = events[np.argsort(key[events], kind="stable")]
-        return events, np.searchsorted(key[events], np.arange(count + 1))
+        begin, order = grouped(key[events], count)
+        return events[order], begin
 
     def _began(self, event: int) -> Began:
         at, request = int(self.index[event]), bool(self.what[event] == START)
@@ -238,7 +244,12 @@ def _instances(txn: np.ndarray, process: np.ndarray, names: int) -> tuple[np.nda
 def _dense(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int]:
     """Dense codes for the chosen pairs of values, in the pairs' order; and how many codes there are."""
     numbers = np.full(len(one), -1, np.int64)
-    names, found = np.unique(one[chosen] * (int(other.max(initial=0)) + 1) + other[chosen], return_inverse=True)
+    keys = one[chosen] * (int(other.max(initial=0)) + 1) + other[chosen]
+    if keys.min(initial=0) >= 0 and keys.max(initial=0) < len(one):
+        there = np.bincount(keys) > 0
+        numbers[chosen] = (np.cumsum(there) - 1)[keys]
+        return numbers, int(there.sum())
+    names, found = np.unique(keys, return_inverse=True)
     numbers[chosen] = found.reshape(-1)
     return numbers, len(names)
 
@@ -260,9 +271,13 @@ def _matrices(declared: Conflicts, objects: Sequence[str], operations: Sequence[
     kinds: dict[str, int] = {}
     found: list[np.ndarray] = []
     kind_of = np.zeros(max(1, len(objects)), np.int64)
+    as_written: dict[str, str] = {}
     for at, name in enumerate(objects):
         lists = declared.get(name, {})
-        key = repr(sorted((op, sorted(against)) for op, against in lists.items()))
+        written = repr(lists)
+        if written not in as_written:  # Objects are many, and few of them differ.
+            as_written[written] = repr(sorted((op, sorted(against)) for op, against in lists.items()))
+        key = as_written[written]
         if key not in kinds:
             kinds[key] = len(found)
             matrix = np.ones((len(operations), len(operations)), np.bool_)

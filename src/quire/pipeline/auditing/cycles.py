@@ -24,7 +24,7 @@ class Knots(NamedTuple):
 def find_knots(edges: np.ndarray, nodes: int, ranks: Callable[[], np.ndarray]) -> Knots:
     """Edges may come twice: the first of equal ones counts. `ranks` of the nodes are asked for if there is a cycle; it is the
     faster to find, the fewer edges go back in their order."""
-    begin, order = outgoing(edges, nodes)
+    begin, order = grouped(edges[:, 0].copy(), nodes)
     component, count = strongly_connected(begin, edges[order, 1])
     if not count:
         return Knots(0, [], component >= 0)
@@ -32,24 +32,24 @@ def find_knots(edges: np.ndarray, nodes: int, ranks: Callable[[], np.ndarray]) -
     _, first = np.unique(edges[inside, 0] * nodes + edges[inside, 1], return_index=True)
     kept = inside[first]
     inner = edges[kept]
-    begin, order = outgoing(inner, nodes)
+    begin, order = grouped(inner[:, 0].copy(), nodes)
     cycle = kept[shortest(inner, begin, order, component, ranks(), _STEPS_MAX)].tolist()
     return Knots(int(count), cycle, component >= 0)
 
 
 @compiled
-def outgoing(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The edges grouped by source: those that leave node n are `order[begin[n]:begin[n + 1]]`."""
-    begin = np.zeros(nodes + 1, np.int64)
-    for edge in range(len(edges)):
-        begin[edges[edge, 0] + 1] += 1
-    for node in range(nodes):
-        begin[node + 1] += begin[node]
-    fill = begin[:nodes].copy()
-    order = np.empty(len(edges), np.int64)
-    for edge in range(len(edges)):
-        order[fill[edges[edge, 0]]] = edge
-        fill[edges[edge, 0]] += 1
+def grouped(keys: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of each key below `count`: those of key k are `order[begin[k]:begin[k + 1]]`, in their order."""
+    begin = np.zeros(count + 1, np.int64)
+    for key in keys:
+        begin[key + 1] += 1
+    for key in range(count):
+        begin[key + 1] += begin[key]
+    fill = begin[:count].copy()
+    order = np.empty(len(keys), np.int64)
+    for place in range(len(keys)):
+        order[fill[keys[place]]] = place
+        fill[keys[place]] += 1
     return begin, order
 
 

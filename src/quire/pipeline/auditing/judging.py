@@ -21,9 +21,8 @@ from quire.pipeline.auditing.deliveries import DeliveriesTask
 from quire.pipeline.auditing.findings import Late, Orders, Tally, first_of
 from quire.pipeline.auditing.in_groups import GroupsTask
 from quire.pipeline.auditing.in_views import ViewTable, ViewTableTask, bound_in_executions
-from quire.pipeline.auditing.ranks import one_order_explains
 from quire.pipeline.auditing.results import Results
-from quire.pipeline.auditing.segments import SegmentTask, StartState, Summary
+from quire.pipeline.auditing.segments import Restart, SegmentTask, Summary
 from quire.pipeline.auditing.settling import nobody_excused
 from quire.pipeline.layout import Layout, correct_members, cut, later_members, overlapping
 from quire.pipeline.tasks import Runner
@@ -87,7 +86,7 @@ def _judge_in_segments(
     if boundaries.why:
         *compared, summary = run([*compare, whole])
         return Results([*others, *compared, _orders_of_whole(summary)])
-    if one_order_explains([summary.ranks for summary in summaries]):
+    if boundaries.one_order:
         compare = _only_named(compare) if views is None else [task for task in compare if isinstance(task, GroupsTask)]
     again = [(task, start) for task, start in zip(tasks, boundaries.starts, strict=True) if start is not None]
     resumed = run([*compare, *(_resume(task, start, summaries[task.segment]) for task, start in again)])
@@ -118,7 +117,7 @@ def _segments(
     ]  # fmt: skip
 
 
-def _resume(task: SegmentTask, start: StartState, summary: Summary) -> SegmentTask:
+def _resume(task: SegmentTask, start: Restart, summary: Summary) -> SegmentTask:
     """The task that judges the same segment again, from its exact start state, as far as that state matters."""
     high, last = task.high, start.stop >> task.block_shift
     if last < len(summary.block_end) - 1:

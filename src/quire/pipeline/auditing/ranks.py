@@ -17,24 +17,17 @@ order there, or directly follows the first, which does not change the order of f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import msgspec
 import numpy as np
 
-from quire.pipeline.auditing.total import take
+from quire.pipeline.auditing.total import identify, take
 from quire.pipeline.compiled import compiled
 from quire.pipeline.slices import Events
 from quire.trace.kinds import DELIVER
 
-
-class GlobalRank(NamedTuple):
-    segment: int
-    rank: int
-
-
-BEFORE_ALL = GlobalRank(-1, -1)
+_SEGMENT_SHIFT = 32
+"""A global rank is one number: the segment, then the rank there."""
+_BEFORE_ALL = -1
 
 
 class Ranks(msgspec.Struct):
@@ -107,25 +100,54 @@ def _number(
     return ids[:count], where[:count], bounds
 
 
-def one_order_explains(segments: Sequence[Ranks | None]) -> bool:
-    """Whether every member delivers in the order of global ranks. False does not mean that there is no total order."""
-    global_ranks: dict[tuple[int, int], GlobalRank] = {}
-    latest: dict[int, GlobalRank] = {}
-    for segment, ranks in enumerate(segments):
+class OneOrder:
+    """Whether every member delivers in the order of global ranks. That it does not, does not mean that there is no total order.
+
+    Segments are to be followed from first to last. The messages that may still be delivered are remembered.
+    """
+
+    def __init__(self, members: int) -> None:
+        self.explains = True
+        self.origin = np.empty(0, np.int64)
+        self.seq = np.empty(0, np.int64)
+        """The messages that are remembered."""
+        self._place = np.empty(0, np.int64)
+        """Their global ranks."""
+        self._latest = np.full(members, _BEFORE_ALL, np.int64)
+        """For each member, the global rank of what it delivered last."""
+
+    def follow(self, segment: int, ranks: Ranks | None) -> None:
         if ranks is None:
-            return False
-        columns = (ranks.process, ranks.index, ranks.origin, ranks.seq, ranks.rank)
-        old: dict[int, int] = {}
-        for process, index, origin, seq, rank in zip(*(column.tolist() for column in columns), strict=True):
-            own = global_ranks.setdefault((origin, seq), GlobalRank(segment, rank))
-            if own.segment == segment:
-                continue
-            # Messages of earlier segments must come before all messages of this one, and in rank order.
-            if index != old.get(process, 0) or own <= latest.get(process, BEFORE_ALL):
-                return False
-            latest[process] = own
-            old[process] = index + 1
-        for process, (last, count) in enumerate(zip(ranks.last.tolist(), ranks.counts.tolist(), strict=True)):
-            if count > old.get(process, 0):
-                latest[process] = GlobalRank(segment, last)
-    return True
+            self.explains = False
+        if ranks is None or not self.explains:
+            return
+        known = len(self.origin)
+        origin, seq = np.concatenate((self.origin, ranks.origin)), np.concatenate((self.seq, ranks.seq))
+        ids, size = identify(origin, seq)
+        begin = segment << _SEGMENT_SHIFT
+        place = np.full(size, -1, np.int64)
+        place[ids[known:]] = begin | ranks.rank.astype(np.int64)
+        place[ids[:known]] = self._place
+        self._check(begin, ranks, place[ids[known:]])
+        row = np.full(size, -1, np.int64)
+        row[ids] = np.arange(len(ids))
+        row = row[row >= 0]
+        self.origin, self.seq, self._place = origin[row], seq[row], place[ids[row]]
+
+    def _check(self, begin: int, ranks: Ranks, place: np.ndarray) -> None:
+        """Messages of earlier segments must come before all messages of this one, and in the order of their ranks."""
+        old = np.flatnonzero(place < begin)
+        process, place = ranks.process[old], place[old]
+        bounds = np.searchsorted(process, np.arange(len(self._latest) + 1))
+        has = np.flatnonzero(np.diff(bounds))
+        before = np.append(_BEFORE_ALL, place[:-1])[: len(place)]
+        before[bounds[has]] = self._latest[has]
+        first = bool((ranks.index[old] == np.arange(len(old)) - bounds[process]).all())
+        self.explains = first and not bool((place <= before).any())
+        self._latest[has] = place[bounds[has + 1] - 1]
+        more = np.flatnonzero(ranks.counts > np.diff(bounds))
+        self._latest[more] = begin | ranks.last[more].astype(np.int64)
+
+    def remember(self, kept: np.ndarray) -> None:
+        """Forget all messages but these."""
+        self.origin, self.seq, self._place = self.origin[kept], self.seq[kept], self._place[kept]

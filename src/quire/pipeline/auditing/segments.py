@@ -31,6 +31,7 @@ from quire.pipeline.auditing.in_views import (
 from quire.pipeline.auditing.ranks import Ranks, rank_deliveries
 from quire.pipeline.auditing.settling import Bound, settle
 from quire.pipeline.auditing.view_history import COLUMNS as VIEW_COLUMNS
+from quire.pipeline.codec import decode, pack
 from quire.pipeline.labels import read_labelled
 from quire.pipeline.layout import RowGroup, World, correct_members
 from quire.pipeline.merge import merge_by_lamport, rebuild
@@ -38,8 +39,9 @@ from quire.pipeline.numbering import NUMBER_END, UNKNOWN, gap, number_sends
 from quire.pipeline.slices import read_events
 from quire.trace.kinds import SEND
 
-EXPORT_MAX = 50_000
-"""With more messages in flight or foreign deliveries than this, the trace is judged in one piece instead."""
+EXPORT_MAX = 1 << 18
+"""With more messages in flight or foreign deliveries than this at a boundary, the trace is judged in one piece instead. They
+are little beside what a task holds; the driver keeps those of all boundaries packed, and looks at one after the other."""
 
 
 class Rows(msgspec.Struct):
@@ -63,8 +65,23 @@ class StartState(msgspec.Struct):
     base: np.ndarray
     known: np.ndarray
     in_flight: Rows
+
+
+class Restart(msgspec.Struct):
+    """From where, and how far, a segment is to be judged again."""
+
+    state: bytes
+    """The start state, packed."""
     stop: int
     """Judge the blocks up to the one with this event."""
+
+
+class Crossing(msgspec.Struct):
+    """What crosses the boundaries of a segment."""
+
+    in_flight: Rows
+    foreign: np.ndarray
+    ranks: Ranks | None = None
 
 
 class SegmentTask(msgspec.Struct, tag="segment"):
@@ -84,7 +101,7 @@ class SegmentTask(msgspec.Struct, tag="segment"):
     """The views of the whole trace, if it has views and they were read."""
     executions: np.ndarray | None = None
     """The logical times at which the executions that share the run begin, and at which the last one ends."""
-    start: StartState | None = None
+    start: Restart | None = None
     block_shift: int = kernel.BLOCK_SHIFT
 
 
@@ -99,8 +116,8 @@ class Summary(msgspec.Struct, kw_only=True):
     base: np.ndarray
     new: np.ndarray
     known: np.ndarray
-    in_flight: Rows
-    foreign: np.ndarray
+    crossing: bytes = b""
+    """A packed `Crossing`; empty if the segment is the whole trace, or is judged again."""
     breaches: int = 0
     first_breach: Dated[Breach] | None = None
     late: np.ndarray
@@ -117,7 +134,6 @@ class Summary(msgspec.Struct, kw_only=True):
     unordered: MessageId | None = None
     """A message with a delivery that precedes its send, which means that happened-before is not known."""
     rebuilt: bool = False
-    ranks: Ranks | None = None
     in_view: np.ndarray
     """The latest view that each process reached in this segment; -1 if none."""
 
@@ -132,14 +148,14 @@ def judge_segment(task: SegmentTask) -> Summary:
     """Read the segment's slice of every log and judge it."""
     events = read_events(task.world, task.groups, task.low, task.high, pos=task.views is not None)
     if not events.ordered and not task.whole:
-        return _unfit(task, "logical times do not ascend")
+        return _unfit("logical times do not ascend")
     if task.executions is not None:
         return judge_events(task, in_executions(events, task.executions, task.world.members))
     if task.views is not None:
         return judge_events(task, in_known_views(events, task.views))
     viewed = events.views and tells_of_views(task.world, task.groups)
     if viewed and not task.whole:
-        return _unfit(task, "who has to deliver what depends on views before the segment and after it")
+        return _unfit("who has to deliver what depends on views before the segment and after it")
     if viewed:
         rows = read_labelled(task.world, task.groups, VIEW_COLUMNS)
         return judge_events(task, in_views(events, rows, correct_members(task.world)))
@@ -155,31 +171,36 @@ def judge_events(task: SegmentTask, found_in: InViews) -> Summary:
         filled, unrecorded = with_deliverers(found_in.events, correct_members(task.world))
         found_in = msgspec.structs.replace(found_in, events=filled)
     events = found_in.events
-    base = task.start.base.copy() if task.start else np.full(task.world.members, 0 if task.whole else -1, np.int64)
+    start = decode(task.start.state, StartState) if task.start else None
+    base = start.base.copy() if start else np.full(task.world.members, 0 if task.whole else -1, np.int64)
     new, process, expected, found = number_sends(events.start, events.kind, events.origin, events.seq, base)
     if process >= 0:
         if not task.whole:
-            return _unfit(task, "a process repeats a send across segments")
+            return _unfit("a process repeats a send across segments")
         refusal = gap(process, expected, found)
         if task.sparse:
-            return msgspec.structs.replace(_unfit(task, str(refusal)), messages=int((events.kind == SEND).sum()))
+            return msgspec.structs.replace(_unfit(str(refusal)), messages=int((events.kind == SEND).sum()))
         raise refusal
     if len(base) and int((base + new)[base < UNKNOWN].max(initial=0)) >= NUMBER_END:
         raise BadInput(f"a process sends more than {NUMBER_END - 1} messages, which is more than can be audited")
-    judged = _judge(task, found_in, base, new, rebuilding=False) if events.ordered else None
+    judged = _judge(task, start, found_in, base, new, rebuilding=False) if events.ordered else None
     if judged is None and task.whole:
-        judged = _judge(task, found_in, base, new, rebuilding=True)
+        judged = _judge(task, start, found_in, base, new, rebuilding=True)
     if judged is None:
-        return _unfit(task, "a delivery's logical time does not follow its send's")
+        return _unfit("a delivery's logical time does not follow its send's")
     if judged.foreign > len(judged.found.foreign) and not task.whole and not task.start:
-        return _unfit(task, "too many messages cross the segments")
+        return _unfit("too many messages cross the segments")
     summary = _summarise(task, judged)
     if task.whole:
         summary.unrecorded = unrecorded
     if not task.start:
         in_flight = _settle(task, summary, judged, found_in.bound)
-        if task.ranked and (task.views is not None or not events.views) and not summary.why:
-            summary.ranks = rank_deliveries(events, correct_members(task.world), base, judged.messages.first_row, in_flight)
+        if not task.whole and not summary.why:
+            ranks = None
+            if task.ranked and (task.views is not None or not events.views):
+                ranks = rank_deliveries(events, correct_members(task.world), base, judged.messages.first_row, in_flight)
+            rows = _rows_in_flight(task, judged.messages, in_flight)
+            summary.crossing = pack(Crossing(rows, judged.found.foreign[: judged.foreign], ranks))
     return summary
 
 
@@ -195,7 +216,9 @@ class _Judged(NamedTuple):
     rebuilt: bool
 
 
-def _judge(task: SegmentTask, found_in: InViews, base: np.ndarray, new: np.ndarray, *, rebuilding: bool) -> _Judged | None:
+def _judge(
+    task: SegmentTask, start: StartState | None, found_in: InViews, base: np.ndarray, new: np.ndarray, *, rebuilding: bool
+) -> _Judged | None:
     """Judge the events in the order of their logical times, or in an order rebuilt from the logs; None if the logical times
     turn out to contradict happened-before."""
     events = found_in.events
@@ -206,7 +229,7 @@ def _judge(task: SegmentTask, found_in: InViews, base: np.ndarray, new: np.ndarr
         unordered = None if exists else MessageId(*stuck[stuck[:, 0] >= 0][0, :2].tolist())
     else:
         turn = merge_by_lamport(logs.start, logs.lamport)
-    members, start = task.world.members, task.start
+    members = task.world.members
     messages = _rows(start.in_flight if start else no_rows(members), base, new, viewed=len(found_in.in_view) > 0)
     wrong = kernel.register(logs, events.dest_count, events.dests, messages)
     if wrong.process >= 0:
@@ -215,8 +238,8 @@ def _judge(task: SegmentTask, found_in: InViews, base: np.ndarray, new: np.ndarr
             f"but the run has processes 0 to {members - 1}"
         )
     stop = int(logs.start[-1])
-    if start:
-        stop = min(stop, ((start.stop >> task.block_shift) + 1) << task.block_shift)
+    if task.start:
+        stop = min(stop, ((task.start.stop >> task.block_shift) + 1) << task.block_shift)
     known = start.known.astype(np.int32) if start else np.zeros((members, members), np.int32)
     state = kernel.new_state(members, messages.first_row, known)
     found = kernel.nothing_found((stop >> task.block_shift) + 1, 1 if task.whole else EXPORT_MAX)
@@ -251,7 +274,7 @@ def _summarise(task: SegmentTask, judged: _Judged) -> Summary:
         found.breaches[kernel.PHANTOM] = judged.foreign
     return Summary(
         messages=int(messages.new.sum()), base=messages.base, new=messages.new, known=judged.state.known,
-        in_flight=no_rows(task.world.members), foreign=found.foreign[: judged.foreign], breaches=int(found.breaches.sum()),
+        breaches=int(found.breaches.sum()),
         first_breach=_dated(task, found.first_breach) if found.breaches.any() else None, late=found.late,
         first_late=found.first_late, block_end=found.block_end, unrecorded=judged.unrecorded, unordered=judged.unordered,
         rebuilt=judged.rebuilt, in_view=judged.state.in_view,
@@ -259,26 +282,29 @@ def _summarise(task: SegmentTask, judged: _Judged) -> Summary:
 
 
 def _settle(task: SegmentTask, summary: Summary, judged: _Judged, bound: Bound) -> np.ndarray:
-    """Judge agreement as far as this segment can, and export the messages still in flight at its end. Returns their rows."""
+    """Judge agreement as far as this segment can. Returns which messages are still in flight at its end."""
     messages = judged.messages
     in_flight = np.zeros(len(messages.seq), np.bool_)
     settled = settle(messages, judged.state.in_view, correct_members(task.world), bound, task.later, in_flight)
     summary.lost = settled.lost
-    origins = np.repeat(np.arange(task.world.members), np.diff(messages.first_row))
     if settled.lost:
-        message = MessageId(int(origins[settled.row]), int(messages.seq[settled.row]))
+        origin = int(np.searchsorted(messages.first_row, settled.row, side="right")) - 1
+        message = MessageId(origin, int(messages.seq[settled.row]))
         lost = Lost(message, settled.process, settled.because_of)
         summary.first_lost = Dated(task.segment, int(messages.sent_at[settled.row]), lost)
     if settled.in_flight > EXPORT_MAX:
         summary.why = "too many messages cross the segments"
-        return in_flight
+    return in_flight
+
+
+def _rows_in_flight(task: SegmentTask, messages: kernel.Messages, in_flight: np.ndarray) -> Rows:
     rows = np.flatnonzero(in_flight)
+    origins = np.searchsorted(messages.first_row, rows, side="right") - 1
     segment = np.full(len(rows), task.segment, np.int64)
     view = messages.in_view[rows] if len(messages.in_view) else np.full(len(rows), -1, np.int32)
-    summary.in_flight = Rows(
-        origins[rows], messages.seq[rows], messages.status[rows], messages.vector[rows], messages.sent_at[rows], segment, view
+    return Rows(
+        origins, messages.seq[rows], messages.status[rows], messages.vector[rows], messages.sent_at[rows], segment, view
     )
-    return in_flight
 
 
 def _dated(task: SegmentTask, breach: np.ndarray) -> Dated[Breach]:
@@ -286,11 +312,9 @@ def _dated(task: SegmentTask, breach: np.ndarray) -> Dated[Breach]:
     return Dated(task.segment, event, Breach(process, MessageId(origin, seq), kind))
 
 
-def _unfit(task: SegmentTask, why: str) -> Summary:
-    members = task.world.members
+def _unfit(why: str) -> Summary:
     return Summary(
         why=why, base=np.empty(0, np.int64), new=np.empty(0, np.int64), known=np.empty((0, 0), np.int32),
-        in_flight=no_rows(members), foreign=np.empty((0, 4), np.int64),
         late=np.zeros((0, 2), np.int64), first_late=np.zeros((0, 2, 6), np.int64), block_end=np.empty(0, np.int64),
         in_view=np.empty(0, np.int32),
     )  # fmt: skip

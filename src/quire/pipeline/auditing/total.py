@@ -123,13 +123,13 @@ def judge_sequences(
 
 
 def identify(origin: np.ndarray, seq: np.ndarray) -> tuple[np.ndarray, int]:
-    """A dense number for every message, computed directly if sequence numbers are dense, as they are in a sound trace."""
+    """A dense number for every message, computed directly if sequence numbers are dense, as they are in a piece of a sound
+    trace."""
     if not len(seq):
         return np.empty(0, np.int64), 0
-    width, height = int(seq.max()) + 1, int(origin.max()) + 1
-    if seq.min() >= 0 and origin.min() >= 0 and width * height <= 4 * len(seq) + 1_000_000:
-        return (seq * height + origin).astype(np.int32 if width * height < 2**31 else np.int64), width * height
-    low, span = int(seq.min()), int(seq.max()) - int(seq.min()) + 1
+    low, span, height = int(seq.min()), int(seq.max()) - int(seq.min()) + 1, int(origin.max()) + 1
+    if origin.min() >= 0 and span * height <= 4 * len(seq) + 1_000_000:
+        return ((seq - low) * height + origin).astype(np.int32 if span * height < 2**31 else np.int64), span * height
     if int(origin.min()) * span > -(2**62) and height * span < 2**62:
         names, ids = np.unique(origin * np.int64(span) + (seq - low), return_inverse=True)
         return ids.astype(np.int64), len(names)

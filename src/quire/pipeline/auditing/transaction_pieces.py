@@ -3,6 +3,9 @@
 Every edge of the dependency graph is about one object, so each task can find the edges of its own objects. The whole graph is
 acyclic if every edge points forward in some order of the transactions; the orders tried are that of their timestamps and that
 of the logical times at which they committed. If neither agrees with all edges, one task must judge the whole graph.
+
+Every piece reads the whole trace, because the events of an object may be anywhere in it. So as long as one task can hold the
+trace, it judges it at once: that takes less than two pieces do, and nothing is ever judged again.
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
 from quire.trace.kinds import DELIVER, SEND, VIEW
 
+ROWS_AT_ONCE = 10_000_000
+"""With so many rows a task holds up to 1.5 GiB."""
 ROWS_PER_PIECE = 5_000_000
-"""Every piece reads the whole trace, and keeps its own part of it."""
+"""A piece of a longer trace holds fewer, because it also reads what is not its own, file by file."""
 
 _AS_MET = ("txn",)
 _NOWHERE = -1
@@ -96,7 +101,8 @@ def part_of(history: TransactionHistory, backward: tuple[int, int], unknown: int
 
 
 def count_pieces(groups: Sequence[RowGroup]) -> int:
-    return max(1, -(-sum(group.rows for group in groups) // ROWS_PER_PIECE))
+    rows = sum(group.rows for group in groups)
+    return 1 if rows <= ROWS_AT_ONCE else -(-rows // ROWS_PER_PIECE)
 
 
 class PieceRows(NamedTuple):

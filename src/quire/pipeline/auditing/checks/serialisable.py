@@ -51,8 +51,9 @@ from quire.pipeline.auditing.transactions import (
 from quire.pipeline.labels import Labelled, read_labelled
 from quire.pipeline.layout import RowGroup, World
 
-READ_FROM, OVERWROTE, READ_BEFORE = range(3)
-"""Why A precedes B: B read A's write; B overwrote A's write; B wrote a version that A had not seen."""
+READ_FROM, OVERWROTE, READ_BEFORE, BY_OTHERS = range(4)
+"""Why A precedes B: B read A's write; B overwrote A's write; B wrote a version that A had not seen; or by transactions in
+between, which are not known any more."""
 
 
 LAST_WRITE = -1
@@ -93,8 +94,9 @@ def judge_serialisable(task: SerialisableTask) -> SerialisableResult:
     return judge_transactions(read_labelled(task.world, task.groups, COLUMNS, times=True, as_met=("txn",)), task.versions)
 
 
-def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
-    """The part of `judge_serialisable` that needs no files, for a whole trace."""
+def judge_transactions(rows: Labelled, versions: str, by_others: np.ndarray | None = None) -> SerialisableResult:
+    """The part of `judge_serialisable` that needs no files, for a whole trace, or for what is left of it: then `by_others` are
+    pairs of transactions, of which the first precedes the second."""
     if not rows.words["txn"]:
         return SerialisableResult(named=False)
     history = find_transactions(rows)
@@ -102,7 +104,10 @@ def judge_transactions(rows: Labelled, versions: str) -> SerialisableResult:
     if missing := int((obj[history.write] < 0).sum() + (obj[history.read] < 0).sum()):
         return SerialisableResult(why=f"{missing} reads and writes do not name their object")
     sequences = version_sequences(rows, history, versions, timestamp_ranks(rows.words["txn"]))
-    edges, about = _graph(rows, history, sequences)
+    edges, about = dependencies(rows, history, sequences)
+    if by_others is not None:
+        edges = np.concatenate((edges, by_others))
+        about = np.concatenate((about, np.tile([BY_OTHERS, -1, LAST_WRITE, LAST_WRITE], (len(by_others), 1))))
     knots = find_knots(edges, len(rows.words["txn"]), lambda: commit_ranks(rows, rows.lamport))
     why = not_said(history) or say_unknown(_count_unknown(rows, history, sequences))
     cycle = tuple(_step(rows, history, edges[edge], about[edge]) for edge in knots.cycle)
@@ -119,7 +124,7 @@ def judge_piece(piece: PieceRows, versions: str, *, first: bool) -> Serialisable
     history = find_transactions(rows)
     ranks = timestamp_ranks(rows.words["txn"])
     sequences = version_sequences(rows, history, versions, ranks)
-    edges, _ = _graph(rows, history, sequences)
+    edges, _ = dependencies(rows, history, sequences)
     part = part_of(history, count_backward(piece, ranks, edges), _count_unknown(rows, history, sequences))
     return SerialisableResult(why=part.why, wrong=find_wrong(rows, history, ends=first), part=part)
 
@@ -148,7 +153,7 @@ def _count_unknown(rows: Labelled, history: TransactionHistory, versions: Versio
     return int(np.isin(np.flatnonzero(np.bincount(first, minlength=objects) > 1), read).sum())
 
 
-def _graph(rows: Labelled, history: TransactionHistory, versions: Versions) -> tuple[np.ndarray, np.ndarray]:
+def dependencies(rows: Labelled, history: TransactionHistory, versions: Versions) -> tuple[np.ndarray, np.ndarray]:
     """The edges between transactions, some of them twice, and for each: the reason, the object, and the two events (LAST_WRITE:
     the transaction's last write of the object)."""
     objects = max(1, len(rows.words["object"]))
@@ -192,6 +197,8 @@ def _matches(wanted: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _step(rows: Labelled, history: TransactionHistory, edge: np.ndarray, about: np.ndarray) -> Step:
     names, why, thing = rows.words["txn"], int(about[0]), int(about[1])
+    if why == BY_OTHERS:
+        return Step(names[int(edge[0])], names[int(edge[1])], "", why, ())
     final, did = history.write[history.final], []
     for txn, event in zip(edge.tolist(), about[2:].tolist(), strict=True):
         if event == LAST_WRITE:
@@ -216,7 +223,9 @@ def because(found: SerialisableResult) -> str:
         return because_wrong(found.wrong)
     names = [step.first for step in found.cycle]
     chain = ", and ".join(map(_because_of, found.cycle))
-    return f"{', '.join(names[:-1])} and {names[-1]} come before each other: {chain} ({anomaly(found.cycle)})"
+    known = all(step.why != BY_OTHERS for step in found.cycle)
+    called = f" ({anomaly(found.cycle)})" if known else ""
+    return f"{', '.join(names[:-1])} and {names[-1]} come before each other: {chain}{called}"
 
 
 def anomaly(cycle: Sequence[Step]) -> str:
@@ -231,6 +240,8 @@ def anomaly(cycle: Sequence[Step]) -> str:
 def _because_of(step: Step) -> str:
     if step.why == READ_FROM:
         return f"{step.second} read {step.object} as {step.first} had written it"
+    if step.why == BY_OTHERS:
+        return f"{step.first} came before {step.second} by what others did in between"
     if step.why == OVERWROTE:
         return f"{step.second} overwrote {step.object} after {step.first}"
     return f"{step.first} read {step.object} before {step.second} wrote it"

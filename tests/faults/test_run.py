@@ -18,6 +18,7 @@ from quire.cli.app import app
 from quire.cli.main import main
 from quire.model.errors import BadInput
 from quire.pipeline.auditing.auditor import audit_here
+from quire.report.run_report import report_run
 from tests.kit.patience import PATIENCE_S
 from tests.live.hosts import hosts
 
@@ -91,6 +92,10 @@ def test_clients_of_sequencers_go_on_when_these_are_killed_stopped_and_restarted
         "whoever was its backup takes over from the one that was killed"
     )
     assert (said["complete"], said["messages"]) == (True, 3 * 320)
+    report = report_run(tmp_path / "run", None)
+    section = report.partition('id="what-happened"')[2].partition("</section>")[0]
+    rows = re.findall(r"<td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td>", section)
+    assert rows == [(f"{each['at_s']:.3f}", each["what"], each["about"]) for each in said["happened"]]
 
 
 @pytest.mark.parametrize(

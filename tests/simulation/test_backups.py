@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline.auditing.auditor import audit_here
 from quire.pipeline.auditing.verdicts import Verdict
+from quire.report.run_report import report_run
 from quire.simulation.config import FaultConfig, NetworkConfig, SimulationConfig, WorkloadConfig
 from quire.simulation.simulate import SimulationResult, simulate
 
@@ -48,6 +50,18 @@ def test_clients_go_on_when_sequencers_are_killed_and_restarted(tmp_path: Path, 
     taken_over = [about for what, about in told if what == "unit 6"]
     assert taken_over
     assert not taken_over[0].startswith("run by 6")
+
+
+def test_the_report_tells_who_took_over_and_when(tmp_path: Path) -> None:
+    result = judged(config("kill 6@300ms"), tmp_path / "run")
+    section = report_run(tmp_path / "run", None).partition('id="what-happened"')[2].partition("</section>")[0]
+    rows = re.findall(r"<td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td><td[^>]*>([^<]*)</td>", section)
+    assert rows == [(f"{each.at_s:.3f}", each.what, each.about) for each in result.happened]
+    assert rows[0] == ("0.300", "kill", "6")
+    assert any(what == "unit 6" and not about.startswith("run by 6") for _, what, about in rows)
+
+    judged(config(), tmp_path / "calm")
+    assert "what-happened" not in report_run(tmp_path / "calm", None)
 
 
 def test_a_message_waits_until_the_others_have_noticed_and_no_longer(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from quire.model.orders import Guarantee
-from quire.pipeline.auditing import followed_window
+from quire.pipeline.auditing import followed_calls, followed_transactions, followed_window
 from quire.pipeline.auditing.checks.serialisable import judge_transactions
 from quire.pipeline.auditing.checks.significant import judge_calls
-from quire.pipeline.auditing.followed_window import WindowFollower, Worded, follow_words
+from quire.pipeline.auditing.followed_events import Worded, labelled
+from quire.pipeline.auditing.followed_window import WindowFollower, follow_words
 from quire.pipeline.auditing.transaction_findings import UNCOMMITTED
 from quire.trace.kinds import KINDS
 from tests.audit import memory
@@ -126,6 +127,147 @@ def test_what_may_still_commit_is_no_violation_until_it_aborts() -> None:
         follower.take(process, [], 1 << 41)
     follower.advance()
     assert "which never committed" in follower.because
+
+
+class Store:
+    """A run of transactions one after the other, by three clients, each of which reads and writes some of the objects."""
+
+    def __init__(self, rng: random.Random, objects: int) -> None:
+        self._rng = rng
+        self._things = [f"k{number}" for number in range(objects)]
+        self._now = self._txn = 0
+        self._fresh = [0, 0, 0]
+        self.logs: list[list[Worded]] = [[], [], []]
+        self.versions: dict[str, list[tuple[int, int]]] = {thing: [] for thing in (*self._things, "x", "y")}
+
+    def transact(self, stale: float) -> None:
+        """`stale`: how likely each read is one of an older version, of any age."""
+        self._txn += 1
+        me, read, wrote = self._rng.randrange(3), list[str](), list[tuple[str, tuple[int, int]]]()
+        for thing in self._rng.sample(self._things, self._rng.randint(1, min(3, len(self._things)))):
+            if self._rng.random() < 0.6:
+                read.append(thing)
+                self._read(me, thing, old=self._rng.random() < stale)
+            if self._rng.random() < 0.5:
+                wrote.append((thing, self._send(me, thing, "w")))
+        self._send(me, None, "commit")
+        for thing, message in wrote:
+            self.versions[thing].append(message)
+
+    def one(self, *reads: tuple[str, int], writes: str = "") -> None:
+        """A transaction that reads these versions of objects, by their numbers, and writes an object."""
+        self._txn += 1
+        for thing, version in reads:
+            self._read(0, thing, version=version)
+        message = self._send(0, writes, "w") if writes else None
+        self._send(0, None, "commit")
+        if message is not None:
+            self.versions[writes].append(message)
+
+    def _read(self, me: int, thing: str, *, old: bool = False, version: int = -1) -> None:
+        own = self._send(me, thing, "r")
+        known = self.versions[thing]
+        seen = self._rng.choice([own, *known]) if old else known[version] if known else own
+        self._note("view", me, *seen, thing, "r")
+
+    def _send(self, me: int, thing: str | None, op: str) -> tuple[int, int]:
+        message = me, self._fresh[me]
+        self._fresh[me] += 1
+        self._note("send", me, *message, thing, op)
+        return message
+
+    def _note(self, kind: str, me: int, origin: int, seq: int, thing: str | None, op: str) -> None:
+        self._now += 1
+        self.logs[me].append(Worded(KINDS.index(kind), origin, seq, self._now, (None, thing, op, f"{self._txn}.{me}")))
+
+
+@pytest.mark.parametrize("objects", [1, 4, 12])
+def test_what_was_forgotten_makes_no_difference(objects: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_window, "EVENTS_MAX", 60)
+    seen: Counter[bool] = Counter()
+    for seed in range(runs(25, 300)):
+        rng = random.Random(seed)
+        run = Store(rng, objects)
+        stale = rng.choice((0.0, 0.02))
+        for _ in range(150):
+            run.transact(stale)
+        whole = judge_transactions(labelled(run.logs)[0], "timestamp").violations > 0
+        cuts = sorted(rng.randrange(run.logs[0][-1].lamport) for _ in range(rng.randint(0, 30)))
+        found = follow(store(3), run.logs, cuts)
+        assert (found.count > 0) == whole, f"seed {seed}: {found.because}"
+        assert not found.beyond
+        seen[whole] += 1
+    assert min(seen[True], seen[False]) > 2, seen
+
+
+@pytest.mark.parametrize("version", [-2, 0], ids=["the last but one", "the first"])
+def test_a_transaction_that_reads_what_was_overwritten_long_ago_is_found(version: int) -> None:
+    """It reads what another wrote after that, so that each comes before the other; thousands of transactions are in between."""
+    run = Store(random.Random(1), 40)
+    for _ in range(5):
+        run.one(("x", -1), writes="x")
+    run.one(("x", -1), writes="y")
+    while sum(map(len, run.logs)) < 2 * followed_window.EVENTS_MAX:
+        run.transact(stale=0)
+    cuts = list(range(5000, run.logs[0][-1].lamport, 5000))
+    assert not follow(store(3), run.logs, cuts).count
+    run.one(("y", -1), ("x", version))
+    found = follow(store(3), run.logs, cuts)
+    assert found.count == 1
+    assert "come before each other" in found.because
+    assert sum(map(len, found._kept)) < followed_window.EVENTS_MAX
+
+
+def calls_beside_one_that_takes_long(others: int) -> list[list[Worded]]:
+    """An instance makes two calls of x, of which the second begins first; the other begins after so many calls of y."""
+    logs: list[list[Worded]] = [[], []]
+    at = [0]
+
+    def note(process: int, kind: str, origin: int, seq: int, thing: str | None, txn: str) -> None:
+        at[0] += 1
+        logs[process].append(Worded(KINDS.index(kind), origin, seq, at[0], (None, thing, "set", txn)))
+
+    def carry_out(seq: int, thing: str, called: str, answer: int, caller: str) -> None:
+        note(1, "deliver", 0, seq, thing, called)
+        note(1, "send", 1, answer, None, called)
+        note(0, "deliver", 1, answer, None, caller)
+
+    note(0, "send", 0, 0, "x", "caller")
+    note(0, "send", 0, 1, "x", "caller")
+    carry_out(1, "x", "second", 0, "caller")
+    for number in range(others):
+        note(0, "send", 0, 2 + number, "y", f"other {number}")
+        carry_out(2 + number, "y", f"called {number}", 1 + number, f"other {number}")
+    carry_out(0, "x", "first", 1 + others, "caller")
+    return logs
+
+
+def test_a_call_that_was_overtaken_long_ago_is_found() -> None:
+    logs = calls_beside_one_that_takes_long(followed_window.EVENTS_MAX // 2)
+    cuts = list(range(5000, logs[1][-1].lamport, 5000))
+    found = follow(follow_words(Guarantee.SIGNIFICANT, {"conflicts": {}}, 2), logs, cuts)
+    assert (found.count, found.beyond) == (1, "")
+    assert "before 0:0 (set), which significantly precedes it" in found.because
+
+
+def test_what_was_on_its_way_for_too_long_is_said_not_to_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_window, "EVENTS_MAX", 40)
+    monkeypatch.setattr(followed_calls, "AT_MOST", 100)
+    logs = calls_beside_one_that_takes_long(100)
+    found = follow(follow_words(Guarantee.SIGNIFICANT, {"conflicts": {}}, 2), logs, list(range(10, 400, 10)))
+    assert found.count == 0
+    assert found.beyond == "calls that were on their way for more than 100 events are not compared with earlier ones"
+    assert sum(map(len, found._kept)) <= 100 + 40
+
+
+def test_objects_beyond_so_many_are_said_to_be_judged_among_the_last_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_window, "EVENTS_MAX", 60)
+    monkeypatch.setattr(followed_transactions, "KEPT_MAX", 5)
+    run = Store(random.Random(2), 30)
+    for _ in range(300):
+        run.transact(stale=0)
+    found = follow(store(3), run.logs, list(range(20, run.logs[0][-1].lamport, 20)))
+    assert (found.count, found.beyond) == (0, "objects beyond those of 5 transactions are judged among the last events only")
 
 
 def test_only_the_last_events_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

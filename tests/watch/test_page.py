@@ -80,14 +80,63 @@ def check_the_diagram(page: Page) -> None:
     page.until(lambda page: "stands still" in page.text("diagram-lead"))
     browser.key("Escape")
     page.until(lambda page: "as they come" in page.text("diagram-lead"))
+    browser.run("scrollTo(0, 0)")  # What is out of sight is not laid out, and so has no text that could be read.
+
+
+FITS = """
+  (() => {
+    const inside = (it) => it.getBoundingClientRect().left >= 0 && it.getBoundingClientRect().right <= innerWidth;
+    const within = (it) => { const range = document.createRange(); range.selectNodeContents(it); return range; };
+    const lines = (it) => within(it).getClientRects().length;
+    const timeline = document.getElementById("timeline"), search = document.getElementById("search");
+    const now = [...timeline.querySelectorAll("text")].find((each) => each.textContent.startsWith("now"));
+    const down = [...document.querySelectorAll("#links td.bad")];
+    return Boolean(now) && inside(now) && timeline.scrollWidth <= timeline.clientWidth
+      && down.length > 0 && down.every((each) => each.textContent === "down" && lines(each) === 1)
+      && [...document.querySelectorAll("#links th, #links td")].every(inside)
+      && [...document.querySelectorAll("#links td:first-child")].every((each) => lines(each) === 1)
+      && (search.offsetParent === null || (search.offsetHeight >= 44 && parseFloat(getComputedStyle(search).fontSize) >= 16));
+  })()
+"""
+"""The timeline up to now, words in one piece, columns that fit, and a search field for a finger."""
 
 
 def check_that_it_fits(page: Page) -> None:
-    """A phone, dark: nothing is wider than the screen."""
+    """A phone, dark: nothing is wider than the screen, and all of it can be read."""
     page.open(width=390, height=844, dark=True, phone=True)
     page.until(lambda page: bool(page.cards()))
+    page.until(lambda page: not page.browser.run("document.getElementById('space-time').hidden"))
+    page.until(lambda page: page.browser.run(FITS))
     assert page.browser.run("document.documentElement.scrollWidth") <= 390
     assert page.browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 26)"
+    for theme in ("dark", "light"):
+        page.browser.run(f"document.documentElement.dataset.theme = '{theme}'")
+        assert page.browser.run(PALE) == []
+
+
+PALE = """
+  (() => {
+    const light = (colour) => {
+      const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255);
+      const [red, green, blue] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const ground = (it) => {
+      const colour = getComputedStyle(it).backgroundColor;
+      return /, 0\\)$/.test(colour) && it.parentElement ? ground(it.parentElement) : colour;
+    };
+    const says = (it) => [...it.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim());
+    const pale = new Set();
+    for (const it of document.querySelectorAll("main :not(title, .hidden)")) {
+      if (!says(it)) continue;
+      const style = getComputedStyle(it), colour = it instanceof SVGElement ? style.fill : style.color;
+      const [more, less] = [light(colour), light(ground(it))].sort((a, b) => b - a);
+      if ((more + 0.05) / (less + 0.05) < 4.5) pale.add(`${it.tagName} ${colour} on ${ground(it)}: ${it.textContent}`);
+    }
+    return [...pale];
+  })()
+"""
+"""Texts whose contrast to their ground is less than what the accessibility guidelines ask for (WCAG 2, 1.4.3)."""
 
 
 def test_a_member_whose_application_reads_nothing_is_the_one_whom_all_wait_for(browser: Browser) -> None:

@@ -67,9 +67,11 @@ class Processes:
 
 
 class Parted:
-    """Members in this process, whose network can be parted; they run in a thread of their own."""
+    """Members in this process, whose network can be parted; they run in a thread of their own. `stays_out`: the one whose
+    application reads and sends nothing, and which does not rejoin when the others have gone on without it."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, stays_out: str = "") -> None:
+        self._stays_out = stays_out
         self._members = {name: f"127.0.0.1:{7000 + number}" for number, name in enumerate(names)}
         self.observed = dict(zip(names, free_addresses(len(names)), strict=True))
         self._loop = asyncio.new_event_loop()
@@ -95,12 +97,14 @@ class Parted:
         self._groups = [
             quire.join(
                 "board", me=name, members=self._members, order="total", transport="memory", timeout_s=0.5,
-                observe=self.observed[name],
+                observe=self.observed[name], rejoin=name != self._stays_out,
             )
             for name in self._members
         ]  # fmt: skip
         await asyncio.gather(*(group.__aenter__() for group in self._groups))
-        for group in self._groups:
+        for name, group in zip(self._members, self._groups, strict=True):
+            if name == self._stays_out:
+                continue
             self._tasks += [asyncio.create_task(self._send(group)), asyncio.create_task(self._read(group))]
 
     async def _leave(self) -> None:

@@ -79,8 +79,7 @@ def run_with_faults(plan: Plan, faults: Sequence[Fault], out: Path, *, force: bo
         fleet = FaultyFleet(plan, faults, scratch.path, made, disks)
         _run_to_its_end(fleet.run, _telling(fleet), lambda: _how_far_it_came(fleet))
         with status("collecting the trace"):
-            summary = collect(scratch.path, out, observed=fleet.observed, force=force)
-        return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
+            return collect(scratch.path, out, observed=fleet.observed, happened=fleet.happened, force=force)
 
 
 def run_surviving(plan: Plan, losable: range, faults: Sequence[Fault], out: Path, *, force: bool) -> LiveSummary:
@@ -98,8 +97,7 @@ def run_surviving(plan: Plan, losable: range, faults: Sequence[Fault], out: Path
         fleet = FaultyService(plan, losable, faults, scratch.path, made)
         _run_to_its_end(fleet.run, _telling(fleet), lambda: _how_far_it_came(fleet))
         with status("collecting the trace"):
-            summary = collect(scratch.path, out, force=force)
-        return msgspec.structs.replace(summary, happened=tuple(fleet.happened))
+            return collect(scratch.path, out, happened=fleet.happened, force=force)
 
 
 def _on_hosts(plan: Plan, made: Hosts) -> Plan:

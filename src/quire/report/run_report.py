@@ -43,6 +43,7 @@ def report_run(directory: Path, audit: Audit | None, *, centre: str = "witness",
         _header(info, layout, found),
         verdicts.section(audit, drawn),
         diagram.section(shown),
+        _what_happened(info),
         costs.section(found),
         _what_ran(info),
         data=data,
@@ -90,6 +91,15 @@ def _header(info: RunInfo, layout: Layout, found: Scan) -> Html:
         tag("h1", info.run),
         tag("ul", *(tag("li", fact) for fact in facts), class_="facts"),
     )
+
+
+def _what_happened(info: RunInfo) -> Html:
+    """The faults, and the views or successors that resulted, which may be of processes that have no line in the diagram."""
+    if not info.outcome.happened:
+        return join()
+    rows: list[tuple[object, ...]] = [(f"{each.at_s:.3f}", each.what, each.about) for each in info.outcome.happened]
+    shown = table(("second", "what", "members"), rows, numeric=frozenset({0}))
+    return tag("section", tag("h2", "What happened"), shown, id="what-happened")
 
 
 def _what_ran(info: RunInfo) -> Html:

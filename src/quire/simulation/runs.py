@@ -138,7 +138,7 @@ class Run(ABC):
             settings={name: msgspec.to_builtins(getattr(config, name)) for name in ("network", "workload", "faults")}
             | self.settings(),
             versions={"quire": version("quire")},
-            outcome=self.outcome(),
+            outcome=msgspec.structs.replace(self.outcome(), happened=self.happened()),
         )
 
     def result(self, wall_s: float, out: Path | None) -> SimulationResult:

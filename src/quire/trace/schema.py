@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
+from quire.model.moments import Happened
 from quire.model.orders import Guarantee
 
 FORMAT = 1
@@ -79,6 +80,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that are exempt from agreement: they crashed, or their records do not reach the end."""
     notes: tuple[str, ...] = ()
     """Notes for readers about how the trace was made."""
+    happened: tuple[Happened, ...] = ()
+    """The faults during the run, and what resulted: views, or who took over."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

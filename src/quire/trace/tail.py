@@ -105,14 +105,15 @@ def numbered_anew(pieces: Iterable[tuple[bytes, Names]]) -> tuple[NewNames, byte
     """Renumber the names that records use, so that the excerpt can be read without what came before."""
     used, result = Names(), []
     for piece, names in pieces:
-        records, known = array("q", piece), dict[tuple[bool, int], int]()
-        numbers = zip(records[KIND::RECORD_FIELDS], records[ADDRESS::RECORD_FIELDS], strict=True)
-        for at, (kind, number) in enumerate(numbers):
-            name = kind == PACKET, number
-            if name not in known:
-                known[name] = (
-                    used.packet_type(names.packet_types[number]) if kind == PACKET else used.address(names.addresses[number])
-                )
-            records[at * RECORD_FIELDS + ADDRESS] = known[name]
+        records = array("q", piece)
+        # Without a loop in Python: a member does this for whoever follows it, and has better things to do.
+        numbers = list(zip(records[KIND::RECORD_FIELDS], records[ADDRESS::RECORD_FIELDS], strict=True))
+        known = {
+            (kind, number): used.packet_type(names.packet_types[number])
+            if kind == PACKET
+            else used.address(names.addresses[number])
+            for kind, number in dict.fromkeys(numbers)
+        }
+        records[ADDRESS::RECORD_FIELDS] = array("q", map(known.__getitem__, numbers))
         result.append(records.tobytes())
     return NewNames(tuple(used.addresses), tuple(used.packet_types)), b"".join(result)

@@ -29,6 +29,8 @@ class Judged(msgspec.Struct, kw_only=True):
     """Why judging has stopped; empty while it goes on."""
     messages: int = 0
     deliveries: int = 0
+    beyond: str = ""
+    """What of it could not be judged, as a sentence; empty if everything was."""
     violated: dict[Guarantee, tuple[int, str]] = {}
     """The violated guarantees: how often, and the first violation as a sentence."""
 

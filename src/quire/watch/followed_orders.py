@@ -8,7 +8,7 @@ import numpy as np
 
 from quire.model.orders import Guarantee, implied_by
 from quire.pipeline.auditing.followed_findings import Wrong
-from quire.pipeline.auditing.following import COLUMNS, Follower
+from quire.pipeline.auditing.following import Follower
 from quire.trace.kinds import DELIVER, SEND, VIEW
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN
@@ -47,25 +47,38 @@ class FollowedOrders:
         self._follower.awaited(self._indices[process])
 
     def take(self, heard: ProcessUpdate, began: int) -> None:
-        me = self._indices[heard.process]
+        me, records = self._indices[heard.process], heard.records
+        kind, origin = records[:, KIND], records[:, ORIGIN]
+        in_view, installed = self._views_of(me, heard)
+        sender, dests = np.full(len(records), -1), np.full(len(records), -1)
+        for number, index in self._indices.items():
+            sender[origin == number] = index
+        sends = kind == SEND
+        for number in np.unique(records[sends, ADDRESS]).tolist():
+            dests[sends & (records[:, ADDRESS] == number)] = self._address(heard.names.addresses[number].dests)
+        views = in_view if self._views else np.full(len(records), -1)
+        rows = np.column_stack((kind, sender, records[:, [FIRST, COUNT, LAMPORT]], dests, views))
+        for at in installed:
+            rows[at, 1:] = -1, 0, 1, records[at, LAMPORT], -1, in_view[at]
+        counts = (sends | (kind == DELIVER)) & (records[:, LAMPORT] >= began) & (sender >= 0)
+        counts[installed] = True
+        self._follower.take(me, rows[counts], heard.reached)
+
+    def _views_of(self, me: int, heard: ProcessUpdate) -> tuple[np.ndarray, list[int]]:
+        """The view that the process was in at each of its records, and the records that install one."""
         view, life = self._in_view.get(heard.process, (-1, ""))
-        rows = []
-        for record in heard.records.tolist():
-            kind = record[KIND]
-            if kind == VIEW and heard.names.addresses[record[ADDRESS]].op == ViewEvent.INSTALL:
-                incarnation = heard.names.addresses[record[ADDRESS]].txn or ""
+        in_view, installed = np.full(len(heard.records), view), list[int]()
+        for at in np.flatnonzero(heard.records[:, KIND] == VIEW).tolist():
+            address = heard.names.addresses[heard.records[at, ADDRESS]]
+            if address.op == ViewEvent.INSTALL:
+                incarnation = address.txn or ""
                 if view >= 0 and life == incarnation:
                     self._follower.survived(me, view)
-                view, life = record[FIRST], incarnation
-                rows.append((VIEW, -1, 0, 1, record[LAMPORT], -1, view))
-            elif kind in (SEND, DELIVER) and record[LAMPORT] >= began and record[ORIGIN] in self._indices:
-                dests = self._address(heard.names.addresses[record[ADDRESS]].dests) if kind == SEND else -1
-                in_view = view if self._views else -1
-                rows.append(
-                    (kind, self._indices[record[ORIGIN]], record[FIRST], record[COUNT], record[LAMPORT], dests, in_view)
-                )
+                view, life = int(heard.records[at, FIRST]), incarnation
+                in_view[at:] = view
+                installed.append(at)
         self._in_view[heard.process] = view, life
-        self._follower.take(me, np.array(rows, np.int64).reshape(-1, COLUMNS), heard.reached)
+        return in_view, installed
 
     def judge(self, judged: Judged) -> None:
         while self._follower.advance():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from quire.model.orders import Guarantee
-from quire.pipeline.auditing.followed_window import Worded, follow_words
+from quire.pipeline.auditing.followed_events import Worded
+from quire.pipeline.auditing.followed_window import follow_words
 from quire.trace.kinds import PACKET
 from quire.trace.parts.description import RunIdentity
 from quire.trace.records import ADDRESS, COUNT, FIRST, KIND, LAMPORT, ORIGIN
@@ -40,6 +41,7 @@ class FollowedServices:
     def judge(self, judged: Judged) -> None:
         self._window.advance()
         judged.messages, judged.deliveries = self._window.messages, self._window.deliveries
+        judged.beyond = self._window.beyond
         if self._window.count:
             judged.violated[self._judged] = self._window.count, self._window.because
 

@@ -8,6 +8,7 @@ from quire.report.page import DIAGRAM, STYLES, THEME, asset, document
 
 _OWN_SCRIPTS = ("parts.js", "sight.js", "charts.js", "waits.js", "timeline.js", "cards.js", "verdict.js", "watch.js")
 _PAUSE = ("pause", "Pause", "Let the diagram stand still, or move on (Space outside of it)")
+_VIEWS = "A bar: the member is in this view. A line: something happened, which is said above; red where a member was lost."
 
 
 def watch_page() -> str:
@@ -20,7 +21,9 @@ def watch_page() -> str:
         _section("happened", "What happened", tag("ol", id="incidents", class_="incidents", aria_live="polite")),
         _section("members", "Members", tag("div", id="cards", class_="cards")),
         _section("waiting", "Who waits for whom", tag("div", id="waits")),
-        _section("views", "Views over time", tag("div", id="timeline", class_="scroll", tabindex=0)),
+        _section(
+            "views", "Views over time", tag("p", _VIEWS, class_="lead"), tag("div", id="timeline", class_="scroll", tabindex=0)
+        ),
         _section("numbers", "Rates, latencies and queues", _spans(), tag("div", id="charts", class_="charts")),
         _section("links", "Links", tag("div", id="links-body")),
         space_time.section(f"The last events, as they come. {space_time.ADVICE}", _PAUSE),

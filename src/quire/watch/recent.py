@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import deque
 
 import msgspec
+import numpy as np
 
 from quire.trace.kinds import DELIVER, PACKET, SEND, VIEW
 from quire.trace.log import Names
@@ -95,7 +96,12 @@ class Recent:
 
     def take(self, records: Integers, rows: int, names: Names, sends: Sends) -> None:
         """Add consecutive records; `rows` is the number of rows before them."""
-        pos, measured = rows, 0
+        skipped = max(0, len(records) - _SENDS_MAX)
+        if (records[:skipped, KIND] == VIEW).any():
+            skipped = 0
+        self._skip(records[:skipped], names, sends)
+        pos, measured = rows + int(records[:skipped, COUNT].sum()), 0
+        records = records[skipped:]
         tail = len(records) - MARKS_MAX
         for index, record in enumerate(records.tolist()):
             kind = record[KIND]
@@ -116,6 +122,15 @@ class Recent:
                     )
                 )  # fmt: skip
             pos += record[COUNT]
+
+    def _skip(self, records: Integers, names: Names, sends: Sends) -> None:
+        """Learn from records of which later ones leave no more than their ends."""
+        sent, delivered = (np.flatnonzero(records[:, KIND] == kind) for kind in (SEND, DELIVER))
+        if len(sent):
+            last = records[sent[-1]].tolist()
+            sends.learn_offset(last[ORIGIN], last[FIRST], names.addresses[last[ADDRESS]].txn)
+        for at in delivered[[0, -1]] if len(delivered) else ():
+            self._delivered(int(records[at, TIME_NS]))
 
     def _measure(self, origin: int, seq: int, time_ns: int, sends: Sends) -> None:
         sent_ns = sends.when(origin, seq)

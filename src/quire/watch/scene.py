@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Protocol
 
 from quire.live.observing.feed import Observation
@@ -26,20 +27,35 @@ class Judge(Protocol):
 
 
 class Scene:
-    """Updated by the sources, in one event loop. `changed` is set by every update."""
+    """Updated by the sources, in one event loop."""
 
     def __init__(self, judge: Judge | None = None) -> None:
         self.processes: dict[str, WatchedProcess] = {}
         self.incidents = Incidents()
         self.sends = Sends()
-        self.changed = asyncio.Event()
+        self.news = 0
+        """How often something notable happened: numbers alone are not news."""
+        self._told = asyncio.Event()
         self.began_ns = time.time_ns()
         self.judge = judge
 
     def add(self, key: str) -> None:
         if key not in self.processes and len(self.processes) < PROCESSES_MAX:
             self.processes[key] = WatchedProcess(key)
-            self.changed.set()
+            self.note()
+
+    def note(self) -> None:
+        """Something notable happened."""
+        self.news += 1
+        told, self._told = self._told, asyncio.Event()
+        told.set()
+
+    async def wait_for_news(self, since: int, within_s: float) -> None:
+        """Wait until there were more news than this, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self.news == since:
+                    await self._told.wait()
 
     def expects(self) -> bool:
         """Whether some process has not been heard from yet."""
@@ -54,10 +70,12 @@ class Scene:
 
     def stands(self, key: str, status: Status) -> None:
         process = self.processes[key]
+        before, process_missing = process.status, process.missing
         process.stands(time.time(), status)
         if status.view is not None:
             self._learn_view(process, status)
-        self.changed.set()
+        if process_missing or before is None or (before.condition, before.view) != (status.condition, status.view):
+            self.note()
 
     def _learn_view(self, process: WatchedProcess, status: Status) -> None:
         """Learn the members of the current view from the status, in case watching began after the view was installed."""
@@ -71,11 +89,11 @@ class Scene:
             self.incidents.unreachable(process.name, time.time_ns(), why)
             if self.judge is not None:
                 self.judge.gone(process)
-        self.changed.set()
+            self.note()
 
     def told(self, key: str, event: Observation) -> None:
         self.incidents.told(self.processes[key].name, event)
-        self.changed.set()
+        self.note()
 
     def begin(self, key: str, description: PartDescription) -> None:
         """The trace of a process begins, possibly after a restart."""
@@ -89,6 +107,8 @@ class Scene:
         """The next part of a process's trace. `missed`: whether records before it were lost."""
         process = self.processes[key]
         process.traced(excerpt, self.sends)
+        if process.recent.installs or process.recent.pauses_ns or process.recent.happened:
+            self.note()
         for number, members, time_ns, _ in process.recent.installs:
             self.incidents.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
         for number, pause_ns in process.recent.pauses_ns.items():
@@ -101,4 +121,3 @@ class Scene:
         process.recent.happened.clear()
         if self.judge is not None:
             self.judge.take(excerpt, missed=missed)
-        self.changed.set()

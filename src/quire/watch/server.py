@@ -1,4 +1,5 @@
-"""The web server of the live page, for browsers on this machine. It sends updates to every open page twice a second."""
+"""The web server of the live page, for browsers on this machine. It sends updates to every open page once a second, and news at
+once."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ from quire.watch.snapshot import history, snapshot
 from quire.watch.sources import Source
 from quire.watch.verdict import LiveJudge
 
-PAGE_S = 0.5
-"""The minimum time between two updates of a page, so that many changes cost no more than few."""
+PAGE_S = 1.0
+"""The time between two updates of a page if nothing notable happens."""
+LEAST_S = 0.1
+"""The least time between two updates, so that many news cost no more than few."""
 
 
 class Watching:
@@ -51,7 +54,7 @@ class Watching:
 
     def _violated(self, name: str, because: str) -> None:
         self.scene.incidents.broken(name, time.time_ns(), because)
-        self.scene.changed.set()
+        self.scene.note()
 
     def snapshot(self) -> dict[str, object]:
         return snapshot(self.scene, self.judge.findings)
@@ -60,15 +63,15 @@ class Watching:
 class Made:
     """A value for pages, encoded once for all of them."""
 
-    def __init__(self, make: Callable[[], object]) -> None:
-        self._make = make
-        self._at, self._made = 0.0, b""
+    def __init__(self, scene: Scene, make: Callable[[], object]) -> None:
+        self._scene, self._make = scene, make
+        self._at, self._news, self._made = 0.0, 0, b""
 
     def latest(self) -> bytes:
-        """The value, made anew where it is as old as two updates are apart."""
+        """The value, made anew where it is as old as two updates are apart, or older than the last news."""
         now = asyncio.get_running_loop().time()
-        if not self._made or now - self._at >= PAGE_S * 0.9:
-            self._at, self._made = now, msgspec.json.encode(self._make())
+        if not self._made or now - self._at >= PAGE_S * 0.9 or self._news != self._scene.news:
+            self._at, self._news, self._made = now, self._scene.news, msgspec.json.encode(self._make())
         return self._made
 
 
@@ -79,8 +82,8 @@ class PageServer:
         self._watching = watching
         self._page = watch_page().encode()
         self._server = Server(address, self._answer)
-        self._state = Made(watching.snapshot)
-        self._diagram = Made(lambda: diagram(watching.scene))
+        self._state = Made(watching.scene, watching.snapshot)
+        self._diagram = Made(watching.scene, lambda: diagram(watching.scene))
 
     async def serve(self, ready: Callable[[HttpAddress], None]) -> None:
         """Serve until cancelled; calls `ready` once with the address. Raises BadInput if the address cannot be bound."""
@@ -107,6 +110,9 @@ class PageServer:
                 raise Refusal(404, "there is one page: /")
 
     async def _now(self) -> AsyncGenerator[bytes, None]:
+        scene = self._watching.scene
         while True:
+            news = scene.news
             yield b"data: " + self._state.latest() + b"\n\n"
-            await asyncio.sleep(PAGE_S)
+            await asyncio.sleep(LEAST_S)
+            await scene.wait_for_news(news, PAGE_S - LEAST_S)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -24,8 +24,10 @@ from quire.trace.records import COUNT
 from quire.trace.tail import Excerpt, numbered_anew
 from quire.watch.scene import Scene
 
-LOOK_S = 0.5
-"""The interval at which a process is asked for its status."""
+LOOK_S = 1.0
+"""The interval at which a process is asked for its status, if it has nothing to tell."""
+_PAUSE_S = 0.2
+"""The least time between two such requests, and how long to wait before a connection is tried again."""
 _AHEAD_MAX = 8
 """The most requests in a row for more of its trace."""
 
@@ -41,6 +43,8 @@ class ObservedProcess:
     def __init__(self, address: HttpAddress, token: str | None = None) -> None:
         self._address, self._token = address, token
         self.key = str(address)
+        self._told = asyncio.Event()
+        """Set when the process tells of something, so that its status and its trace are asked for at once."""
 
     async def follow(self, scene: Scene) -> None:
         scene.add(self.key)
@@ -51,28 +55,36 @@ class ObservedProcess:
     async def _look(self, scene: Scene) -> None:
         client = Client(self._address, self._token)
         since = incarnation = 0
-        while True:
-            try:
-                scene.stands(self.key, msgspec.json.decode(await client.get("/status"), type=Status))
-                for _ in range(_AHEAD_MAX):
-                    body = await client.get(f"/trace?since={since}")
-                    excerpt = msgspec.msgpack.decode(body, type=Excerpt)
-                    if excerpt.description is not None and excerpt.description.incarnation != incarnation:
-                        fresh = since == 0
-                        since = 0
-                        incarnation = excerpt.description.incarnation
-                        scene.begin(self.key, excerpt.description)
-                        if not fresh:
-                            continue
-                    scene.traced(self.key, excerpt, missed=excerpt.first > since)
-                    since = excerpt.until
-                    if not excerpt.ahead:
-                        break
-            except Unanswered as error:
-                scene.missing(self.key, str(error))
-            except msgspec.DecodeError:
-                scene.missing(self.key, f"{self.key} answers with something else than a process of Quire")
-            await asyncio.sleep(LOOK_S)
+        try:
+            while True:
+                try:
+                    scene.stands(self.key, msgspec.json.decode(await client.get("/status"), type=Status))
+                    for _ in range(_AHEAD_MAX):
+                        body = await client.get(f"/trace?since={since}")
+                        excerpt = msgspec.msgpack.decode(body, type=Excerpt)
+                        if excerpt.description is not None and excerpt.description.incarnation != incarnation:
+                            fresh = since == 0
+                            since = 0
+                            incarnation = excerpt.description.incarnation
+                            scene.begin(self.key, excerpt.description)
+                            if not fresh:
+                                continue
+                        scene.traced(self.key, excerpt, missed=excerpt.first > since)
+                        since = excerpt.until
+                        if not excerpt.ahead:
+                            break
+                except Unanswered as error:
+                    scene.missing(self.key, str(error))
+                except msgspec.DecodeError:
+                    scene.missing(self.key, f"{self.key} answers with something else than a process of Quire")
+                await asyncio.sleep(_PAUSE_S)
+                with suppress(TimeoutError):
+                    # Not `asyncio.wait_for`, which may forget in Python 3.11 that it was cancelled.
+                    async with asyncio.timeout(LOOK_S - _PAUSE_S):
+                        await self._told.wait()
+                self._told.clear()
+        finally:
+            client.close()
 
     async def _listen(self, scene: Scene) -> None:
         client, last_ns = Client(self._address, self._token), 0
@@ -83,9 +95,11 @@ class ObservedProcess:
                         if event.time_ns > last_ns:
                             last_ns = event.time_ns
                             scene.told(self.key, event)
+                            self._told.set()
             except (Unanswered, msgspec.DecodeError):
                 pass  # Reported by `_look`.
-            await asyncio.sleep(LOOK_S)
+            self._told.set()
+            await asyncio.sleep(_PAUSE_S)
 
 
 async def _observations(pieces: AsyncIterator[bytes]) -> AsyncIterator[Observation]:

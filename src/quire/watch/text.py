@@ -48,7 +48,8 @@ def _headline(now: dict[str, Any]) -> Text:
         text.append(verdict["verdict"], _COLOURS[verdict["verdict"]])
         broken = [check["name"] for check in verdict["checks"] if check["verdict"] == "violated" and check["expected"]]
         said = ", ".join(broken) if broken else verdict["why"] or f"{verdict['deliveries']:,} deliveries judged"
-        text.append(f" ({said}; {verdict['lag_s']:.1f} s behind)")
+        behind = [f"{verdict['lag_s']:.1f} s behind", *([f"not judged: {verdict['beyond']}"] if verdict["beyond"] else [])]
+        text.append(f" ({'; '.join([said, *behind])})")
     return text
 
 

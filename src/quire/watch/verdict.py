@@ -25,7 +25,7 @@ from quire.watch.updates import ProcessUpdate
 QUEUE_MAX = 2048
 """The most excerpts that wait; further ones are dropped, and judging starts over."""
 
-JUDGE_S = 0.5
+JUDGE_S = 1.0
 """The least time between two judgements: the processes are heard from one after the other, and a judgement after each of them
 would take as long as one after all."""
 
@@ -38,8 +38,8 @@ SAYS = {
     Guarantee.FIFO: "messages of each member were delivered in the order in which it sent them",
     Guarantee.CAUSAL: "what happened before a message was delivered before it",
     Guarantee.TOTAL: "no two members delivered two messages in different orders",
-    Guarantee.SIGNIFICANT: "conflicting requests began in their significant order, and everywhere alike, among the last events",
-    Guarantee.SERIALISABLE: "one order of the last committed transactions explains what each of them read",
+    Guarantee.SIGNIFICANT: "conflicting requests began in their significant order, and everywhere alike",
+    Guarantee.SERIALISABLE: "one order of the committed transactions explains what each of them read",
 }
 
 
@@ -55,6 +55,8 @@ class LiveFindings(msgspec.Struct, kw_only=True):
     """The time from which on everything is judged."""
     judged: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
+    beyond: str = ""
+    """What could not be judged, as a sentence; empty if everything was."""
     violated: dict[str, tuple[int, str]] = {}
     """The violated orders: how often, and the first violation as a sentence."""
 
@@ -186,7 +188,7 @@ class LiveJudge:
         found = followed.judge()
         findings.messages, findings.deliveries = found.messages, found.deliveries
         findings.why = found.why or ("" if found.deliveries else "nothing was delivered yet")
-        findings.lag_s = followed.lag_s()
+        findings.lag_s, findings.beyond = followed.lag_s(), found.beyond
         for name, (count, because) in found.violated.items():
             before = findings.violated.get(name.value)
             findings.violated = {**findings.violated, name.value: (count, because if before is None else before[1])}

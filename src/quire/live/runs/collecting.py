@@ -45,14 +45,21 @@ class LiveSummary(Summary, frozen=True, kw_only=True):
 
 
 def collect(
-    directory: Path, out: Path, *, without: Sequence[int] = (), observed: Sequence[Observed] = (), force: bool = False
+    directory: Path,
+    out: Path,
+    *,
+    without: Sequence[int] = (),
+    observed: Sequence[Observed] = (),
+    happened: Sequence[Happened] = (),
+    force: bool = False,
 ) -> LiveSummary:
     """Make a run directory from the parts of the latest run in `directory`, which stay there. `without`: processes whose parts
-    may be missing; `observed`: events of members of a changing group that another process saw. Raises BadInput where other
-    parts are missing, or where there is none at all."""
+    may be missing; `observed`: events of members of a changing group that another process saw; `happened`: what the report
+    is to tell. Raises BadInput where other parts are missing, or where there is none at all."""
     with _reading(directory):
         older = len(runs_in(directory)) - 1
-        return _write_run(RunSurvey(latest_run(directory), without), out, observed, older=older, force=force)
+        survey = RunSurvey(latest_run(directory), without)
+        return _write_run(survey, out, observed, happened, older=older, force=force)
 
 
 def latest_run(directory: Path) -> RunParts:
@@ -75,7 +82,9 @@ def _reading(directory: Path) -> Iterator[None]:
         raise BadInput(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def _write_run(survey: RunSurvey, out: Path, observed: Sequence[Observed], *, older: int, force: bool) -> LiveSummary:
+def _write_run(
+    survey: RunSurvey, out: Path, observed: Sequence[Observed], happened: Sequence[Happened], *, older: int, force: bool
+) -> LiveSummary:
     began = stopwatch_s()
     identity = survey.identity
     statistics, clock = Statistics(survey.members), _Clock(survey)
@@ -87,7 +96,7 @@ def _write_run(survey: RunSurvey, out: Path, observed: Sequence[Observed], *, ol
                 writer.write(process, piece.names, piece.records)
         ends = [each.end for each in survey.parts if each.end is not None]
         details = _details(survey, ends)
-        info = _info(survey, statistics, details)
+        info = _info(survey, statistics, details, happened)
         writer.finish(info)
     loads = [end.relay_load for end in ends if end.relay_load is not None]
     return LiveSummary(
@@ -101,6 +110,7 @@ def _write_run(survey: RunSurvey, out: Path, observed: Sequence[Observed], *, ol
         complete=info.outcome.complete,
         crashed=info.outcome.crashed,
         notes=info.outcome.notes,
+        happened=info.outcome.happened,
         older=older,
         deliveries_per_s=clock.deliveries_per_s(statistics),
         details=details,
@@ -126,7 +136,7 @@ def _details(survey: RunSurvey, ends: Sequence[PartEnd]) -> dict[str, object]:
     return service.summarise([end.details for end in ends])
 
 
-def _info(survey: RunSurvey, statistics: Statistics, details: dict[str, object]) -> RunInfo:
+def _info(survey: RunSurvey, statistics: Statistics, details: dict[str, object], happened: Sequence[Happened]) -> RunInfo:
     identity = survey.identity
     # A service that may refuse requests knows better than a count of deliveries whether everything was done; and where a
     # majority is enough, not every process delivers everything.
@@ -151,6 +161,7 @@ def _info(survey: RunSurvey, statistics: Statistics, details: dict[str, object])
             deliveries=int(statistics.delivered.sum()),
             crashed=tuple(sorted(survey.ended_early)),
             notes=tuple(survey.notes()),
+            happened=tuple(happened),
         ),
     )
 

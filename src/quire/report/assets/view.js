@@ -187,12 +187,14 @@ const makeView = (model, layout, canvas) => {
         const x = layout.xOf(mark);
         if ((mark.kind !== SEND && mark.kind !== DELIVER) || !layout.isInSight(x) || tone(mark) === null) continue;
         const below = Number(isNamedBelow(mark)), text = sayRange(mark), half = context.measureText(text).width / 2;
-        if (x - half < edges[below] + 5) continue;
-        edges[below] = x + half;
+        // Near an end of the line a name moves inwards, so that it can be read.
+        const centre = Math.max(layout.left - 5 + half, Math.min(x, layout.width - layout.right + 5 - half));
+        if (centre - half < edges[below] + 5) continue;
+        edges[below] = centre + half;
         const lit = state.chosen || state.marked.has(mark.whole);
         context.fillStyle = lit ? tone(mark) : mark.kind === DELIVER ? colours.faint : colours.soft;
         const away = mark.count > 1 ? runHeight() / 2 : radius();
-        write(text, x, below ? yOf(r) + away + 13 : yOf(r) - away - 6);
+        write(text, centre, below ? yOf(r) + away + 13 : yOf(r) - away - 6);
       }
     });
   };

@@ -4,7 +4,7 @@ const SAYS_CONDITION = {
   unread: "its application does not read", ended: "has ended", failed: "has failed", missing: "does not answer",
 };
 const SAYS_RATE = { group: "delivered a second", client: "delivered a second", objects: "delivered a second", sequencer: "numbered a second", store: "committed a second" };
-const drawCard = (process, history, now) => {
+const drawCard = (process, newest, history, now) => {
   const condition = process.missing ? "missing" : process.condition ?? "running", { last } = process;
   const why = process.missing || process.why, rows = [];
   const row = (name, value, note, extra) => rows.push(make("dt", { class: extra ? "extra" : null }, name), make("dd", { class: extra ? "extra" : null }, value, note ? make("small", {}, note) : null));
@@ -13,11 +13,11 @@ const drawCard = (process, history, now) => {
   if (kind === "group") {
     row("median latency", process.missing ? "–" : saySeconds(last.latency));
     row("sent, not delivered", sayCount(process.unsettled), null, true);
-    row("not read by the application", sayCount(process.queues?.inbox?.[0]), null, true);
+    row("delivered, not read yet", sayCount(process.queues?.inbox?.[0]), null, true);
     if (process.journal) row("in the journal", sayBytes(process.journal[1]), `${sayCount(process.journal[0])} batches`, true);
   }
   for (const [name, value, note] of process.tiles ?? []) row(name, typeof value === "number" ? sayCount(value) : value, note);
-  const label = kind !== "group" ? kind : process.view ? `view ${process.view}` : "";
+  const label = kind !== "group" ? kind : !process.view ? "" : newest && !newest.members.includes(process.name) ? `not in view ${newest.number}` : `view ${process.view}`;
   return make("article", { class: `card ${condition}`, "data-name": process.name, "data-condition": condition },
     make("h3", {}, process.name, make("small", {}, label)),
     make("p", { class: "state" }, why ? `${SAYS_CONDITION[condition]}: ${why}` : SAYS_CONDITION[condition]),
@@ -29,7 +29,7 @@ const drawLinks = (processes) => {
   if (!rows.length) return make("p", { class: "empty" }, "No links are known.");
   const order = (row) => (row[2] === "up" ? 0 : -1e12) - row[3];
   rows.sort((a, b) => order(a) - order(b));
-  const body = rows.slice(0, 40).map(([from, to, state, bytes, silent, latency]) => make("tr", {}, make("td", {}, `${from} – ${to}`), make("td", { class: state === "up" ? "" : state === "down" ? "bad" : "unsure" }, state), make("td", { class: "number" }, sayBytes(bytes)), make("td", { class: "number" }, saySeconds(silent)), make("td", { class: "number" }, saySeconds(latency))));
-  const head = ["link", "state", "not acknowledged", "last heard ago", `median latency from there`].map((text, i) => make("th", { scope: "col", class: i > 1 ? "number" : "" }, text));
+  const body = rows.slice(0, 40).map(([from, to, state, bytes, silent, latency]) => make("tr", {}, make("td", {}, `${from} – ${to}`), make("td", { class: state === "up" ? "" : state === "down" ? "bad" : "unsure" }, state), make("td", { class: "number" }, sayBytes(bytes)), make("td", { class: "number" }, silent ? `${saySeconds(silent)} ago` : "now"), make("td", { class: "number" }, saySeconds(latency))));
+  const head = ["link", "state", "unconfirmed", "last heard", "median latency from there"].map((text, i) => make("th", { scope: "col", class: i > 1 ? "number" : "" }, text));
   return make("div", { class: "scroll", tabindex: 0 }, make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)), rows.length > 40 ? make("p", { class: "empty" }, `and ${rows.length - 40} more links, which are up`) : "");
 };

@@ -58,12 +58,13 @@ const drawChart = (measure, processes, history, now, day) => {
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
   for (const share of [0, 0.5, 1]) {
     svg.append(draw("line", { class: "grid", x1: left, x2: width - 8, y1: y(most * share), y2: y(most * share) }));
-    svg.append(draw("text", { x: left - 8, y: y(most * share) + 4, "text-anchor": "end" }, say(most * share)));
+    svg.append(draw("text", { x: left - 8, y: y(most * share) + 4, "text-anchor": "end" }, share ? say(most * share) : "0"));
   }
   for (const [share, text] of [[0, day ? "24 h ago" : "5 min ago"], [0.5, day ? "12 h" : "2.5 min"], [1, "now"]]) svg.append(draw("text", { x: left + share * (width - left - 8), y: height - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" }, text));
   for (const { points, index } of lines) if (points.length > 1) svg.append(draw("path", { class: `line ${colourClass(index, lines.length) || "rest"}`, stroke: lines.length <= COLOUR_COUNT ? "currentColor" : "", d: pathOf(points, x, y) }));
   const last = lines.map(({ points }) => points[points.length - 1]?.[1]).filter((value) => value !== undefined);
-  return make("div", { class: "chart" }, make("h3", {}, title, make("small", {}, last.length ? `now ${say(Math.min(...last))}${last.length > 1 ? ` to ${say(Math.max(...last))}` : ""}` : "nothing yet")), svg);
+  const [least, largest] = [Math.min(...last), Math.max(...last)].map(say);
+  return make("div", { class: "chart" }, make("h3", {}, title, make("small", {}, last.length ? `now ${least}${largest === least ? "" : ` to ${largest}`}` : "nothing yet")), svg);
 };
 const drawKey = (processes) => (processes.length > COLOUR_COUNT ? null : make("ul", { class: "key" }, ...processes.map(({ name }, index) => {
   const swatch = draw("svg", { class: `swatch ${colourClass(index, processes.length)}`, viewBox: "0 0 14 14" }, draw("rect", { width: 14, height: 14, rx: 3, fill: "currentColor" }));

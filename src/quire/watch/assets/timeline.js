@@ -3,12 +3,13 @@ const BAD = ["lost", "excluded", "unreachable", "violated"], UNSURE = ["blocked"
 const drawTimeline = ({ views, incidents, now, processes }) => {
   const names = [...new Set([...views.flatMap(({ members }) => members), ...(views.length ? processes.map(({ name }) => name) : [])])];
   if (!views.length) return make("p", { class: "empty" }, "The members of this group do not change.");
-  const first = Math.min(...views.map(({ at }) => at)), from = Math.max(first - 2, now - DAY_S), row = names.length > 20 ? 13 : 24, left = 88, width = Math.max(480, Math.min(1180, innerWidth - 60)), top = 22;
+  const first = Math.min(...views.map(({ at }) => at)), from = Math.max(first - 2, now - DAY_S), row = names.length > 20 ? 13 : 24, top = 22;
+  const shown = (name) => (name.length > 11 ? `${name.slice(0, 10)}…` : name), left = 18 + 7 * Math.max(...names.map((name) => shown(name).length)), width = Math.min(1180, find("timeline").clientWidth);
   const x = (at) => left + ((Math.max(at, from) - from) / Math.max(now - from, 1e-3)) * (width - left - 10);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${top + names.length * row + 22}`, role: "img", "aria-label": `Views of ${names.join(", ")}` });
   names.forEach((name, index) => {
     const y = top + index * row;
-    if (row > 14 || index % 2 === 0) svg.append(draw("text", { x: left - 10, y: y + row / 2 + 4, "text-anchor": "end" }, name.length > 11 ? `${name.slice(0, 10)}…` : name));
+    if (row > 14 || index % 2 === 0) svg.append(draw("text", { x: left - 10, y: y + row / 2 + 4, "text-anchor": "end" }, shown(name)));
     svg.append(draw("line", { x1: left, x2: width - 10, y1: y + row / 2, y2: y + row / 2 }));
   });
   views.forEach(({ number, members, at }, index) => {

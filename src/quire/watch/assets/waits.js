@@ -1,6 +1,6 @@
 // Who waits for whom: an arrow from whoever waits to whoever is waited for, and the reason in words.
 const drawWaits = (members, waits) => {
-  if (!waits.length) return make("p", { class: "empty" }, "Nobody waits for anybody for longer than it takes.");
+  if (!waits.length) return make("p", { class: "empty" }, "Nobody waits for anybody: nothing is held back for longer than a second.");
   const names = [...new Set([...members, ...waits.flatMap(({ from, to }) => [from, to])])];
   const shown = names.length > 12 ? names.filter((name) => waits.some(({ from, to }) => from === name || to === name)).slice(0, 16) : names;
   const size = 320, middle = size / 2, radius = shown.length === 1 ? 0 : 112, node = 24;

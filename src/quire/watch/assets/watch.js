@@ -39,6 +39,8 @@ const show = (id, act, ...given) => {
   const made = act(...given);
   find(id).replaceChildren(...(Array.isArray(made) ? made : [made]));
 };
+const NAMES_SAID = 8;
+const sayNewest = ({ number, members }) => `view ${number}: ${members.length > NAMES_SAID ? plural(members.length, "member") : members.join(", ")}`;
 const update = (now) => {
   last = now;
   for (const process of now.processes) for (const [measure, value] of Object.entries(process.last)) history.add(process.key, measure, now.now, process.missing && measure === "delivered" ? 0 : value);
@@ -47,8 +49,8 @@ const update = (now) => {
 const render = (now) => {
   document.title = `${now.title.group} · Quire watches`;
   show("title", String, now.title.group);
-  const views = now.processes.map(({ view }) => view).filter(Boolean), view = views.length ? Math.max(...views) : null;
-  const facts = [now.title.protocol, plural(now.processes.length, "process").replace("processs", "processes"), view ? `view ${view}` : null, `watched since ${sayClock(now.began)}`].filter(Boolean);
+  const newest = now.views[now.views.length - 1];
+  const facts = [now.title.protocol, plural(now.processes.length, "process").replace("processs", "processes"), newest ? sayNewest(newest) : null, `watched since ${sayClock(now.began)}`].filter(Boolean);
   show("facts", () => facts.map((fact) => make("li", {}, fact)), facts);
   const checks = now.verdict?.checks ?? [];
   show("headline", drawHeadline, now.verdict && { verdict: now.verdict.verdict, why: now.verdict.why, checks });
@@ -56,7 +58,7 @@ const render = (now) => {
   show("checks", (each) => each.map(drawCheck), checks);
   show("incidents", drawIncidents, now.incidents);
   find("cards").classList.toggle("many", now.processes.length > 12);
-  find("cards").replaceChildren(...now.processes.map((process) => drawCard(process, history, now.now)));
+  find("cards").replaceChildren(...now.processes.map((process) => drawCard(process, newest, history, now.now)));
   show("waits", drawWaits, now.processes.map(({ name }) => name), now.waits);
   find("space-time").hidden = !now.diagram;
   showTimeline();

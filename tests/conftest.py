@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -37,9 +38,9 @@ settings.load_profile("quire")
 
 
 FIRST = (
-    "tests/cluster", "tests/cli", "tests/ordering/test_stream_killed.py", "tests/bench", "tests/packaging",
+    "tests/cluster", "tests/ordering", "tests/cli", "tests/bench", "tests/packaging",
     "tests/live/test_hosts.py", "tests/transactions", "tests/views", "tests/exhaustive", "tests/faults",
-    "tests/audit", "tests/ordering", "tests/importing", "tests/live", "tests/simulation",
+    "tests/audit", "tests/importing", "tests/live", "tests/simulation",
 )  # fmt: skip
 """What takes longest, so that no worker is left with it when the others are done. Whole files go to one worker."""
 
@@ -50,6 +51,7 @@ SESSIONS = 2
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before there are any workers, who take this over: let Java start fast."""
+    gc.disable()  # Until everything is collected: what is imported until then stays, and looking through it takes seconds.
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", default=None):
         if not use_archive(ensure_java()):
             warm_up()
@@ -64,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     return FilesAndSessions(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -75,7 +82,9 @@ class FilesAndSessions(LoadFileScheduling):  # type: ignore[misc]  # It has no t
         super().__init__(config, log)
         files = sorted(Path(__file__).parent.rglob("test_*.py"))
         on_spark = [path for path in files if re.search(r"\b(spark: SparkSession|command: CliRunner)\b", path.read_text())]
-        self._sessions = {str(path.relative_to(config.rootpath)): at % SESSIONS for at, path in enumerate(on_spark)}
+        # Areas stay together: by and large, the first half takes as long as the second.
+        turns = {path: at * SESSIONS // len(on_spark) for at, path in enumerate(on_spark)}
+        self._sessions = {str(path.relative_to(config.rootpath)): turn for path, turn in turns.items()}
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)

@@ -87,8 +87,8 @@ def interrupted(inputs: Path, tmp_path: Path) -> Callable[..., str]:
     ("moment", "group", "number"),
     cases(
         # Signals other than Ctrl-C that end a command are interruptions, too.
-        [(SHELL, True, signal.SIGINT), (JAVA, False, signal.SIGTERM), (WORKERS, False, signal.SIGHUP)],
-        [(moment, group, signal.SIGINT) for moment, group in ((SHELL, False), (JAVA, True), (JAVA, False), (WORKERS, True))],
+        [(SHELL, True, signal.SIGHUP), (JAVA, False, signal.SIGTERM)],
+        [(moment, group, signal.SIGINT) for moment in (SHELL, JAVA, WORKERS) for group in (True, False)],
     ),
     ids=lambda value: {True: "as a terminal does", False: "as kill does"}.get(value, str(value)),
 )
@@ -99,7 +99,7 @@ def test_an_audit_can_be_interrupted_from_the_start_of_java_to_the_end(
 
 
 @pytest.mark.parametrize(
-    ("name", "moment"), cases([("order", SORTING), ("import", WORKERS)], [("export", WORKERS), ("causality", WORKERS)])
+    ("name", "moment"), cases([("order", SORTING)], [(name, WORKERS) for name in ("import", "export", "causality")])
 )
 def test_nothing_is_written_unless_it_is_whole(interrupted: Callable[..., str], tmp_path: Path, name: str, moment: str) -> None:
     assert interrupted(name, moment, group=True) == SENTENCE
@@ -126,9 +126,12 @@ def test_a_stream_ends_between_two_steps(interrupted: Callable[..., str], tmp_pa
     assert said.endswith(f"the same command resumes there\n{SENTENCE}")
 
 
-def test_a_report_that_is_audited_here_can_be_interrupted(inputs: Path, tmp_path: Path) -> None:
-    """It needs no Spark for a run of this size, so it is interrupted as soon as it begins to audit."""
-    words: list[str | Path] = ["report", inputs / "run", "--out", tmp_path / "report.html"]
+@pytest.mark.parametrize("name", ["report", "import"])
+def test_what_is_done_here_can_be_interrupted(inputs: Path, tmp_path: Path, name: str) -> None:
+    """What is small needs no Spark, so it is interrupted as soon as it begins to judge or to read."""
+    (tmp_path.parent / "log.jsonl").write_text('{"host":"a"}\n')
+    what = {"report": inputs / "run", "import": tmp_path.parent / "log.jsonl"}[name]
+    words: list[str | Path] = [name, what, "--out", tmp_path / "out"]
     with Command(*words, temporary=tmp_path / "temporary", interrupted_by_import="numba") as command:
         assert command.end() == (130, "", SENTENCE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["interrupting", "temporary"]

@@ -114,7 +114,8 @@ def test_all_commands_run_where_they_are_told(spark_cluster: Cluster, inputs: Pa
         name: check["verdict"] for name, check in verdict["checks"].items() if name in verdict["expected"]
     } == dict.fromkeys(verdict["expected"], "holds")
     assert json.loads(streamed["said"]) == {
-        "out": str(tmp_path / "stream"), "left": 600, "waiting": 0, "rejected": 0, "omitted": 0, "micro_batches": 3,
+        "out": str(tmp_path / "stream"), "left": 600, "waiting": 0, "rejected": 0, "omitted": 0, "missing": 0,
+        "micro_batches": 3,
     }  # fmt: skip
     assert json.loads(ordered["said"])["events"] == 600
     for out in (tmp_path / "stream", tmp_path / "batch"):

@@ -1,4 +1,4 @@
-"""Every protocol in real processes: what each promises holds in the trace of a live group, as Spark judges it."""
+"""Every protocol in real processes: what each promises holds in the trace of a live group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,14 +14,12 @@ from quire.live.runs.fleet import Fleet, FleetFailed, free_addresses
 from quire.live.runs.plan import Plan
 from quire.live.runs.progress import Progress, Standing
 from quire.model.errors import BadInput
-from quire.pipeline import Verdict, audit
+from quire.pipeline import Verdict
+from quire.pipeline.auditing.auditor import audit_here
 from quire.protocols.registry import PROTOCOLS
 from quire.trace.statistics import MULTICASTS
 from tests.kit.patience import PATIENCE_S
 from tests.kit.variants import Variant
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 VARIANTS = [
     *(Variant(protocol, {}) for protocol in PROTOCOLS),
@@ -40,13 +37,13 @@ def run_fleet(plan: Plan, directory: Path) -> LiveSummary:
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_what_a_protocol_promises_holds_among_processes(spark: SparkSession, tmp_path: Path, variant: Variant) -> None:
+def test_what_a_protocol_promises_holds_among_processes(tmp_path: Path, variant: Variant) -> None:
     plan = Plan(
         members=free_addresses(3), protocol=variant.protocol, options=dict(variant.options), messages=1000, rate=2500, size=16
     )
 
     summary = run_fleet(plan, tmp_path)
-    judged = audit(spark, tmp_path / "run")
+    judged = audit_here(tmp_path / "run")
 
     assert judged.verdict is Verdict.HOLDS, judged.checks
     assert set(judged.expected) >= variant.promises
@@ -55,12 +52,12 @@ def test_what_a_protocol_promises_holds_among_processes(spark: SparkSession, tmp
     assert summary.packets[MULTICASTS] > 30, "messages that came one by one must not all have left together"
 
 
-def test_a_flood_of_messages_arrives_in_one_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_flood_of_messages_arrives_in_one_order(tmp_path: Path) -> None:
     plan = Plan(members=free_addresses(3), order="total", messages=100_000, size=64, senders=(0, 2))
 
     summary = run_fleet(plan, tmp_path)
 
-    assert audit(spark, tmp_path / "run").verdict is Verdict.HOLDS
+    assert audit_here(tmp_path / "run").verdict is Verdict.HOLDS
     assert (summary.messages, summary.deliveries) == (200_000, 600_000)
     assert summary.packets[MULTICASTS] < 2000, "under load messages must travel in runs"
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -25,9 +24,6 @@ from quire.pipeline.auditing.auditor import audit_here
 from quire.trace.store import open_run
 from tests.kit.patience import PATIENCE_S
 
-if TYPE_CHECKING:
-    pass
-
 QUIRE = [sys.executable, "-c", "from quire.cli.main import main; main()"]
 UNDER_WAY = rb"[1-9][\d,]* delivered"
 
@@ -37,10 +33,10 @@ def quire(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_a_person_gets_one_table_with_the_verdicts_and_what_to_type_next(command: CliRunner, tmp_path: Path) -> None:
+def test_a_person_gets_one_table_with_the_verdicts_and_what_to_type_next(tmp_path: Path) -> None:
     out = tmp_path / "run"
 
-    done = command.invoke(app, ["run", "--messages", "500", "--out", str(out)])
+    done = quire("run", "--messages", "500", "--out", out)
 
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
@@ -57,10 +53,10 @@ def test_a_person_gets_one_table_with_the_verdicts_and_what_to_type_next(command
     assert len(open_run(out).files) == 3
 
 
-def test_json_says_what_simulate_says_and_the_audit(command: CliRunner, tmp_path: Path) -> None:
+def test_json_says_what_simulate_says_and_the_audit(tmp_path: Path) -> None:
     arguments = ["--protocol", "fifo", "--members", "2", "--messages", "300", "--senders", "1", "--size", "10", "--json"]
 
-    done = command.invoke(app, ["run", *arguments, "--out", str(tmp_path / "run")])
+    done = quire("run", *arguments, "--out", tmp_path / "run")
 
     assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,15 +22,12 @@ from quire.live.services.surviving.joining import read_register
 from quire.live.services.surviving.server import SurvivingServer
 from quire.live.settings import read_address
 from quire.model.errors import BadInput
-from quire.pipeline import audit
+from quire.pipeline.auditing.auditor import audit_here
 from quire.protocols.sequencing.failover.configurations import Configuration
 from quire.protocols.sequencing.notices import Changed, Delivered
 from tests.kit.patience import PATIENCE_S
 from tests.kit.virtual_time import run_in_virtual_time
 from tests.live.running import run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COUNT = 3
 SOON_S = 1.0
@@ -332,9 +329,7 @@ def test_what_cannot_be_a_service_that_survives_is_refused() -> None:
 
 
 @pytest.mark.parametrize("backups", [0, 1])
-def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(
-    spark: SparkSession, tmp_path: Path, backups: int
-) -> None:
+def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(tmp_path: Path, backups: int) -> None:
     addresses = free_addresses(2 * COUNT)
     sequencers, register = addresses[:COUNT], addresses[COUNT:]
 
@@ -387,6 +382,6 @@ def test_processes_that_are_killed_leave_a_trace_that_proves_the_order(
             process.communicate()
     summary = collect(tmp_path / "trace", tmp_path / "run")
     assert (summary.messages, summary.complete) == (60, True)
-    proof = audit(spark, tmp_path / "run")
+    proof = audit_here(tmp_path / "run")
     assert proof.verdict == "holds", proof
     assert "memberships" in {str(each) for each in proof.expected}

@@ -13,6 +13,7 @@ import pytest
 
 from quire.protocols.sequencing.options import SequencingOptions
 from quire.simulation.network import Split
+from tests.kit.effort import runs
 from tests.sequencing.faults import FAULTS
 from tests.sequencing.kit import MS, RIGHT, TICK_MS, Action, Faults, Kinds
 from tests.sequencing.oracle import disagreements, wrong_with
@@ -115,7 +116,7 @@ def test_every_erratum_is_planted_somewhere() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_shrunk_schedule_is_right_on_any_network(name: str) -> None:
-    for seed in range(15):
+    for seed in range(runs(8, 15)):
         for loss in (0.0, 0.25, 0.45):
             assert outcome(schedule(name, seed, loss), RIGHT) is None, (seed, loss)
 

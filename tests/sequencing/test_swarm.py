@@ -14,11 +14,12 @@ import pytest
 
 from quire.protocols.sequencing.errors import Overload
 from quire.protocols.sequencing.events import JOIN, LEAVE
+from tests.kit import effort
 from tests.sequencing.kit import Service
 from tests.sequencing.oracle import disagreements, wrong_with
 from tests.sequencing.plans import Plan, random_plan, restless_plan
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "500"))
+RUNS = effort.runs(250, 500)
 SEED = os.environ.get("QUIRE_SWARM_SEED")
 DISAGREE = "two clients that disagree on messages of two groups"
 EXPECTED = {
@@ -61,7 +62,7 @@ def swarm(name: str, order: str, make: Callable[[int, str], Plan], runs: int, ex
             chosen = f"tests/sequencing/test_swarm.py::{name}[{order}]"
             pytest.fail(f"{plan}: {wrong}\nreplay: QUIRE_SWARM_SEED={seed} make test PYTEST_ARGS='{chosen}'", pytrace=False)
         signs.update(observed(plan, service))
-    if SEED is None and RUNS >= 500:
+    if SEED is None and RUNS >= 250:
         assert expected <= set(signs), signs
 
 

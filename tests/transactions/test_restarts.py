@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,7 +15,8 @@ from quire.live.network.peers import Peer
 from quire.live.runs.collecting import collect
 from quire.live.runs.fleet import free_addresses
 from quire.model.errors import NoQuorum
-from quire.pipeline import Verdict, audit
+from quire.pipeline import Verdict
+from quire.pipeline.auditing.auditor import audit_here
 from quire.protocols.transactions.quorum_replica import QuorumReplica
 from quire.wire.frames import PACKET
 from tests.kit.patience import PATIENCE_S
@@ -26,9 +26,6 @@ from tests.transactions.histories import dirty_read, wrong_order
 from tests.transactions.test_live import ACCOUNTS, REPLICAS, open_accounts
 from tests.transactions.test_outages import LOADED_S
 from tests.transactions.test_simulate import read_histories
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 TELLERS = 2
 TOTAL = f"all accounts together hold {100 * ACCOUNTS}"
@@ -284,7 +281,7 @@ def test_a_large_state_comes_to_a_new_replica_in_pieces(tmp_path: Path, monkeypa
     run(tmp_path, act)
 
 
-def test_the_trace_of_replicas_that_came_back_tells_every_transaction(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_trace_of_replicas_that_came_back_tells_every_transaction(tmp_path: Path) -> None:
     async def act(cluster: Cluster) -> None:
         for round_ in range(REPLICAS):
             adding = asyncio.gather(*(cluster.add(key) for key in "xyxyx"))
@@ -299,7 +296,7 @@ def test_the_trace_of_replicas_that_came_back_tells_every_transaction(spark: Spa
     assert len(committed) == 5 * REPLICAS
     assert wrong_order(history, committed) is None
     assert dirty_read(history, committed) is None
-    judged = audit(spark, tmp_path / "run", expect=["serialisable"])
+    judged = audit_here(tmp_path / "run", expect=["serialisable"])
     assert judged.verdict is Verdict.HOLDS
 
 

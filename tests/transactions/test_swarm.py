@@ -22,7 +22,7 @@ from tests.transactions.duels import Duel
 from tests.transactions.kept_stores import KeptStore
 from tests.transactions.stores import Plan, Store
 
-RUNS = runs(250, 500)
+RUNS = runs(125, 500)
 SEED = os.environ.get("QUIRE_SWARM_SEED")
 SHARES = {
     "full": 1.0,

@@ -58,10 +58,10 @@ AGENT: dict[str, Any] = {"ballots": {"m0": 1}, "may_crash": "m1", "heirs": ["m0"
 Case = tuple[dict[str, Any], dict[str, Any]]
 """The settings of a group, and what happens to it."""
 SMALL: dict[str, Case] = {
-    "the leader sends, and may crash": (CAUSAL, {"submissions": {"m0": 2}, "every": 20, **LEADER}),
     "the leader may crash while another sends": (CAUSAL, {"submissions": {"m2": 1}, "every": 20, **LEADER}),
 }
 LARGER: dict[str, Case] = {
+    "the leader sends, and may crash": (CAUSAL, {"submissions": {"m0": 2}, "every": 20, **LEADER}),
     "the leader may crash while two others send": (CAUSAL, {"submissions": {"m1": 1, "m2": 1}, **LEADER}),
     "the leader waits for no more than a majority": (CAUSAL, {"submissions": {"m0": 1, "m2": 1}, "hasty": True, **OTHER}),
     "a sender may crash": (CAUSAL, {"submissions": {"m2": 2}, **OTHER}),

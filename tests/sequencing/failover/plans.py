@@ -9,7 +9,7 @@ import msgspec
 from quire.protocols.sequencing.failover.options import SurvivingOptions
 from tests.kit.late import Lateness
 from tests.sequencing.failover.kit import Fault, SurvivingService
-from tests.sequencing.failover.rebuilt_kit import RebuiltService
+from tests.sequencing.failover.rebuilt_kit import LosingService, RebuiltService
 from tests.sequencing.kit import MS, TICK_MS, Action, Faults
 from tests.sequencing.plans import _spread
 
@@ -26,9 +26,11 @@ class FailoverPlan(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...]
     happens: tuple[Fault, ...]
     seed: int
+    loses: bool = False
+    """Whether all copies of a unit may be lost at once."""
 
     def play(self) -> SurvivingService:
-        kind = SurvivingService if self.options.backups else RebuiltService
+        kind = LosingService if self.loses else SurvivingService if self.options.backups else RebuiltService
         service = kind(
             self.options, self.initial, clients=self.clients, processes=self.processes, units=self.units, seed=self.seed,
             faults=self.faults, happens=self.happens,
@@ -49,6 +51,20 @@ def rebuilt_plan(seed: int, order: str, *, crashes: bool) -> FailoverPlan:
     """The same without backups, with or without crashes of clients. Few processes run few units, so that many are lost."""
     random = Random(f"rebuilt {order} {crashes} {seed}")
     return _plan(random, seed, order, (0,), processes=(2, 3), units=(1, 2), crashes=float(crashes))
+
+
+def losing_plan(seed: int, order: str) -> FailoverPlan:
+    """The same with backups, where several processes, or all, crash at once or soon after each other. Each comes back, but
+    without its state."""
+    random = Random(f"losing {order} {seed}")
+    plan = _plan(random, seed, order, (1, 1, 2), crashes=0.3)
+    at_ms = random.randint(0, 300)
+    lost = random.sample(range(plan.processes), random.randint(2, plan.processes))
+    happens = [
+        *(each._replace(for_ms=each.for_ms or 150) for each in plan.happens),
+        *(Fault(at_ms + random.choice((0, 0, 10, 100)), "crash", each, random.choice((60, 150, 600))) for each in lost),
+    ]
+    return msgspec.structs.replace(plan, happens=tuple(happens), loses=True)
 
 
 def _plan(

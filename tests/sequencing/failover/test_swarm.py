@@ -12,13 +12,14 @@ from collections import Counter
 import pytest
 
 from quire.protocols.sequencing.failover import replica
+from tests.kit.effort import runs
 from tests.sequencing.failover import rebuilt_oracle
 from tests.sequencing.failover.oracle import wrong_with
-from tests.sequencing.failover.plans import random_plan, rebuilt_plan
-from tests.sequencing.failover.rebuilt_kit import RebuiltService
+from tests.sequencing.failover.plans import losing_plan, random_plan, rebuilt_plan
+from tests.sequencing.failover.rebuilt_kit import LosingService, RebuiltService
 from tests.sequencing.failover.schedules import CASES, schedule
 
-RUNS = int(os.environ.get("QUIRE_SWARM_RUNS", "120"))
+RUNS = runs(60, 120)
 SEED = os.environ.get("QUIRE_SWARM_SEED")
 KINDS = {
     "total": {"order": "total"},
@@ -40,8 +41,7 @@ def test_no_run_with_crashes_breaks_a_promise(kind: str, late: bool, monkeypatch
     if late:
         # States are short here: this way they travel in several pieces all the same.
         monkeypatch.setattr(replica, "PIECE_BYTES", 200)
-    runs = RUNS // 2 if late else RUNS
-    for seed in range(runs) if SEED is None else [int(SEED)]:
+    for seed in range(RUNS // 2 if late else RUNS) if SEED is None else [int(SEED)]:
         plan = random_plan(seed, late=late, **KINDS[kind])  # type: ignore[arg-type]
         service = plan.play()
         found = wrong_with(service)
@@ -74,8 +74,22 @@ def test_no_run_without_backups_breaks_a_promise_to_a_group_that_is_not_lost(ord
     assert SEED is not None or shown["blank"] or RUNS < MANY, shown
 
 
+@pytest.mark.parametrize("order", ["total", "hybrid", "causal-total"])
+def test_only_groups_without_a_copy_are_lost_when_sequencers_crash_together(order: str) -> None:
+    shown: Counter[str] = Counter()
+    for seed in range(RUNS // 2) if SEED is None else [int(SEED)]:
+        service = losing_plan(seed, order).play()
+        assert isinstance(service, LosingService)
+        found = rebuilt_oracle.wrong_with(service)
+        command = f"QUIRE_SWARM_SEED={seed} .venv/bin/python -m pytest '{os.environ.get('PYTEST_CURRENT_TEST', '')}'"
+        assert found is None, f"{found}\n{command}"
+        shown["lost"] += len(service.directory.lost)
+        shown["groups"] += len(service.founders)
+    assert SEED is not None or 0 < shown["lost"] < shown["groups"], shown
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_shrunk_schedule_is_right_on_any_network(name: str) -> None:
-    for seed in range(10):
+    for seed in range(runs(5, 10)):
         found = wrong_with(schedule(name, seed).play())
         assert found is None, (seed, found)

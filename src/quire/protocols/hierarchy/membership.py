@@ -11,15 +11,14 @@ is on its way to the pivot. Then it tells everybody to flush: a site that has de
 pivot's past, and says so past all ordering. Only then is the path changed. The first phase alone would not do: what the
 pivot delivers while it waits for answers becomes part of its past.
 
-Source: the paper leaves this out (Y6 in docs/papers.md); the rules are those under which no random run violated the order
-or lost a message.
+Source: the paper leaves this out (Y6 in docs/papers.md); with these rules, no random run broke the order or lost a message.
 Assumes: changes come one at a time: the driver of the group begins one when the last is no longer `changing` anywhere.
 Guarantees: causal order and delivery of everything, across changes. What is sent to a site that left is refused.
 Departures: a site that must not send refuses with WindowFull, and its driver keeps the message; so there is no other buffer
 for what waits for a move. A new agent takes over once everybody knows of it, so that nobody meets a site on the way that
 does not. A coordinator's cluster begins anew under its successor. Leaving is a barrier, too.
-Cost: a join, of a site or with a cluster, takes a multicast and n acknowledgements; a move or a replacement three
-multicasts, n answers and 2n acknowledgements.
+Cost: a join takes a multicast and n acknowledgements; a move or a replacement takes three multicasts, n answers and 2n
+acknowledgements.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ stored (K5); leavers count until they have delivered their leave (K7); groups ar
 the directory linearises joins and moves (K9, K11) of whole strong components (K10), computed from memberships (K12); `hybrid`
 has no `tot` (K14); an acknowledgement never lowers a context (K15); ids of messages without numbers never reach clients:
 the sequencer resolves them before it numbers (K16, K17, K18); repeats are known by counters that outlive the history (K19),
-of joins and leaves too (K20); clients report periodically (K21); history moves with its group (K22); total is called what it
-is, pairwise (K23); one's own leave releases what waits for the group that was left (K24).
+of joins and leaves too (K20); clients report periodically (K21); history moves with its group (K22); total is pairwise, and
+said to be (K23); one's own leave releases what waits for the group that was left (K24).
 Cost: a message of a member takes one request and one multicast, of another client one acknowledgement more. Header: one
 number for each co-located group that shares a client, and for each group in the sender's context; never one a process.
 """
@@ -233,8 +233,7 @@ class Sequencer(Numbering):
         return [*self._has_left(state, packet.client), *self.moves.proceed()]
 
     def _has_left(self, state: GroupState, client: int) -> list[Send]:
-        """A client that leaves has delivered everything. If only members remember the group, it counts as one until they
-        have delivered its leave too: until then, nobody else may have what came earlier."""
+        """A client that leaves has delivered everything. If only members remember the group, it counts until they know."""
         if not self.options.remembered:
             return self._departed(state, client)
         state.reached[client] = state.departing[client]

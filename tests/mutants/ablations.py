@@ -1,8 +1,9 @@
-"""Every rule of the specification of views that was shown to be needed, by taking it away: the wrong rules that do so here."""
+"""Every rule that the specifications of views and of services show to be needed, by taking it away: the wrong rules that do so
+here."""
 
 from __future__ import annotations
 
-ABLATIONS: dict[str, tuple[str, ...]] = {
+VIEWS: dict[str, tuple[str, ...]] = {
     # How a view ends.
     "no freeze at a promise": ("whoever promises goes on as before",),
     "the old view is resumed on a timeout": ("a view goes on when a ballot comes to nothing",),
@@ -81,4 +82,73 @@ ABLATIONS: dict[str, tuple[str, ...]] = {
     "a read without a quorum": ("a read needs only what the reader holds",),
     "a read is answered by delivered counts": ("to a read, members say what they have delivered",),
     "frozen members answer reads": ("members between two views answer reads",),
+}
+
+SERVICES: dict[str, tuple[str, ...]] = {
+    # Sequencers with backups.
+    "output before it is replicated": ("R2: what follows from an input leaves before the backups have it",),
+    "acknowledgements out of order": ("R3: records are applied and acknowledged in the order in which they come",),
+    "a backup acknowledges an old epoch": ("R4: records of an epoch that is over are acknowledged",),
+    "promotion from an epoch that never was live": (
+        "R6: an epoch that is over becomes live",
+        "R7: a copy of an epoch that never was live becomes primary",
+    ),
+    "an excluded replica drops its state": ("R8: who is excluded forgets its state before the others have it",),
+    "a unit is split": ("a unit is split at a failover",),
+    "duplicates are not replicated": ("what a sender's messages were numbered is not replicated",),
+    "requests are not replicated": ("the last request of a client is not replicated",),
+    "suspended is not replicated": ("that a group is suspended is not replicated", "what is given away is not replicated"),
+    "incoming is not replicated": ("what is taken is not replicated",),
+    "departing is not replicated": ("who is departing is not replicated",),
+    "a source resumes by itself": ("M3: a sequencer takes back what it gives away when that takes long",),
+    "no mark of what is settled": (
+        "M5: a late transfer of a move that has ended is taken",
+        "which moves have ended is not replicated",
+    ),
+    "an entry is deleted without its request": ("J3: the directory forgets a client that has joined again",),
+    "evicted clients depart": ("E2: an evicted client is waited for as one that leaves",),
+    "no eviction after an activation": ("E2: an evicted client stays in a group that was on its way",),
+    "no fence for clients": ("E3: what an evicted client asks for is carried out",),
+    # Sequencers without backups.
+    "clients do not compare epochs": (
+        "R10: who has testified believes what comes of an earlier life of a group",
+        "R10: who testifies does not promise the epoch",
+    ),
+    "not all answer": (
+        "Z3: a unit goes on before all have testified",
+        "Z4: a group goes on without somebody who cannot testify",
+    ),
+    "acknowledged before a member has it": ("Z2: a sender is told a number before a member has the message",),
+    "mentioned numbers are not counted": ("Z5: numbers that are only mentioned are given again",),
+    # Stores.
+    "nobody ends transactions": ("T4: nobody ends what a client left behind",),
+    "an abort without the others": ("T4: a replica aborts by itself what a client left behind",),
+    "only the client decides": ("T3: a client decides alone",),
+    "what was accepted is ignored": ("T4: what may have been accepted is aborted", "the oldest accepted decision is proposed"),
+    "promises are ignored": (
+        "T4: a decision is accepted in spite of a later promise",
+        "accepting a ballot does not promise it",
+    ),
+    "no read timestamps": ("T2: nobody remembers who has read",),
+    "read timestamps are forgotten at a restart": ("T7: a restart forgets who has read", "what was read is not written"),
+    "an inherited prewrite is a vote": ("T8: a prewrite that others told of counts as a vote",),
+    "back without a transfer": ("T8: a replica that lost its disk begins with nothing",),
+    "a transfer from one": ("a replica without its disk asks one replica too few",),
+    "incarnations are not compared": ("T8: votes from before a disk was lost count",),
+    "prewrites are not transferred": ("T8: a replica that lost its disk is not told of prewrites",),
+    "promises and what was accepted are not transferred": (
+        "T8: a replica that lost its disk is not told of promises",
+        "T8: a replica that lost its disk is not told of what was accepted",
+    ),
+    "read one": ("T2: a read counts when one replica has answered it",),
+    "the own ballot is not durable": ("T4: a ballot of its own is not written",),
+    # Objects.
+    "no flush": ("what came to some of those who go on does not come to the others",),
+    "no fence": ("something is taken from a member after it was told what there is of it",),
+    "who is suspected is not waited for": ("nobody waits for the clock of a member that is suspected",),
+    "calls do not fail": ("a call waits for a host that is gone",),
+    "orphans go on": ("who has lost a caller goes on",),
+    # What is forgotten.
+    "vectors are pruned too early": ("the oldest message that waits counts as delivered",),
+    "contexts are pruned too early": ("5.2: a context forgets what not everybody has delivered",),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutation import Mutation
 
 RULES = "tests/sequencing/test_rules.py"
+GOLDEN = "tests/sequencing/test_golden.py"
 BODIES = "tests/sequencing/test_bodies.py"
 CLIENT = "tests/sequencing/test_client.py"
 HOSTILE = "tests/sequencing/test_hostile.py"
@@ -112,5 +113,20 @@ MUTATIONS = [
         right="if packet.op <= self.settled or packet.op in self.giving",
         wrong="if packet.op in self.giving",
         tests=(f"{RULES}::test_a_late_copy_of_the_opening_of_a_move_that_has_ended_takes_no_group_away",),
+    ),
+    Mutation(
+        name="5.2: a context forgets what not everybody has delivered",
+        module="protocols/sequencing/contexts.py",
+        right="if number > stable.get(group, -1)}",
+        wrong="if number > stable.get(group, -1) + 3}",
+        tests=(f"{GOLDEN}::test_what_every_member_has_delivered_is_in_no_context",),
+        swarms=("tests/sequencing/failover/test_swarm.py::test_no_run_with_crashes_breaks_a_promise[hybrid-]",),
+    ),
+    Mutation(
+        name="5.2: what somebody who leaves has not delivered counts as delivered everywhere",
+        module="protocols/sequencing/state.py",
+        right="min(self.reached.values(), default=self.seq))",
+        wrong="min((self.reached[member] for member in self.members), default=self.seq))",
+        tests=(f"{GOLDEN}::test_a_group_is_stable_as_far_as_members_and_leavers_have_delivered_it",),
     ),
 ]

@@ -11,7 +11,7 @@ import pytest
 from quire.model.messages import Run, pack
 from quire.protocols.node import Send
 from quire.protocols.sequencing import packets as wire
-from quire.protocols.sequencing.contexts import at_most, merge, restrict
+from quire.protocols.sequencing.contexts import at_most, merge, prune, restrict
 from quire.protocols.sequencing.delivery import HoldBack
 from quire.protocols.sequencing.events import JOIN, KINDS, Event
 from quire.protocols.sequencing.options import SequencingOptions
@@ -34,6 +34,20 @@ def test_contexts(case: dict[str, Any]) -> None:
     assert at_most(one, other) == case["a_le_b"]
     assert (at_most(one, other) and one != other) == case["a_lt_b"]
     assert restrict(one, {"G"}) == case["restrict_a_to_G"]
+
+
+@pytest.mark.parametrize("case", golden("og_view_gc")["dep_prune"])
+def test_what_every_member_has_delivered_is_in_no_context(case: dict[str, Any]) -> None:
+    assert prune(case["dep"], case["stable"]) == case["pruned"]
+
+
+@pytest.mark.parametrize("case", golden("og_view_gc")["group_stable"])
+def test_a_group_is_stable_as_far_as_members_and_leavers_have_delivered_it(case: dict[str, Any]) -> None:
+    members, departing = ({ord(client): 0 for client in case[who]} for who in ("members", "departing"))
+    reached = {ord(client): number for client, number in case["hi"].items()}
+    state = GroupState("G", seq=case["seq"], members=members, departing=departing, reached=reached)
+    state.collect()
+    assert state.stable == case["stable"]
 
 
 def event(arrives: dict[str, Any]) -> Event:

@@ -5,9 +5,9 @@ Random runs seldom have two ballots under way and a packet of the older one late
 
 from __future__ import annotations
 
-from quire.protocols.transactions.quorum_packets import Ended
-from quire.protocols.transactions.votes import ABORT
-from tests.transactions.by_hand import Replicas, written
+from quire.protocols.transactions.quorum_packets import Accepted, Decide, Ended, Prepare, Promised, Propose, Rejected
+from quire.protocols.transactions.votes import ABORT, FIRST
+from tests.transactions.by_hand import Replicas, at, written
 
 
 def left_behind(*, committing_at: int) -> Replicas:
@@ -49,6 +49,23 @@ def test_the_commit_that_a_client_left_behind_is_completed() -> None:
     three = left_behind(committing_at=1)
     three.end(1, ender=0, helper=1)
     assert three.outcome(1, 0) == written(1)
+
+
+def test_what_a_client_left_behind_is_ended_after_the_lease() -> None:
+    """By whichever replica is first, and as a majority has accepted it."""
+    three = left_behind(committing_at=1)
+    three.ask_to_commit(1, 2)
+    three.talk(Prepare, Promised, Propose, Accepted, Decide)
+    assert [three.outcome(1, replica) for replica in range(3)] == [written(1)] * 3
+
+
+def test_who_has_promised_a_ballot_does_not_accept_the_commit_of_a_client_any_more() -> None:
+    three = Replicas()
+    for replica in range(3):
+        assert three.grants(1, replica)
+    assert three.promise(three.begin_to_end(1, 0), by=1)
+    [answer] = three.tell(1, Propose(at(1), FIRST, written(1)))
+    assert isinstance(answer, Rejected)
 
 
 def test_two_of_four_decide_nothing() -> None:

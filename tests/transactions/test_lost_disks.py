@@ -26,6 +26,17 @@ def test_what_others_have_read_stays_read(forgetful: bool) -> None:
     assert three.grants(99, 1), "a younger one is taken"
 
 
+def test_a_prewrite_that_others_told_of_is_no_vote() -> None:
+    """Transaction 5 has read at a majority without waiting for transaction 3, which one replica alone had voted for."""
+    three = Replicas()
+    assert three.grants(3, 0)
+    for replica in (1, 2):
+        assert isinstance(three.read(5, replica), Granted)
+    three.lose_disk(1, asks=(0, 2))
+    assert three.read(7, 1) is None, "it waits for what may still be written"
+    assert not three.grants(3, 1)
+
+
 def test_a_replica_says_nothing_until_enough_others_have_told_it_what_it_may_have_said() -> None:
     """A majority may have been this replica and either of the others."""
     three = Replicas()

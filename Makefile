@@ -47,7 +47,7 @@ mutants: .venv/dev.stamp ## Plant wrong rules in a copy of the sources, each of 
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 swarm: .venv/dev.stamp ## Make ten thousand random runs of every protocol (some minutes), and of groups that change (some hours)
-	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest -n auto tests/swarm tests/hierarchy tests/sequencing/test_swarm.py tests/sequencing/failover/test_swarm.py tests/objects/test_swarm.py tests/transactions/test_swarm.py tests/views/test_swarm.py $(PYTEST_ARGS)
+	QUIRE_SWARM_RUNS=10000 $(BIN)/python -m pytest -n auto tests/swarm tests/hierarchy tests/sequencing/test_swarm.py tests/sequencing/failover/test_swarm.py tests/objects/test_swarm.py tests/objects/test_departures.py tests/objects/test_returns.py tests/transactions/test_swarm.py tests/views/test_swarm.py $(PYTEST_ARGS)
 
 vopr: .venv/dev.stamp ## Search for runs of changing groups that break a promise, for hours, until one is found or Ctrl-C
 	$(BIN)/python -m tests.views.vopr $(VOPR)

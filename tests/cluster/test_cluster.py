@@ -28,7 +28,7 @@ from quire.simulation.simulate import simulate
 from tests.causality.test_oracle import all_clocks
 from tests.cli.commands import Command
 from tests.cluster.standalone import Cluster, cluster
-from tests.importing.test_formats import contents
+from tests.importing.kit import contents
 from tests.kit.effort import cases
 from tests.kit.patience import PATIENCE_S
 

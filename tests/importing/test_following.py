@@ -20,7 +20,8 @@ from quire.pipeline.causality.times import Causality, follow
 from quire.pipeline.importing.results import Imported
 from quire.pipeline.tasks import run_here
 from tests.causality.test_oracle import all_clocks
-from tests.importing.test_formats import FOLLOW, otel, otel_span, rows, take_in
+from tests.importing.kit import FOLLOW, rows, take_in
+from tests.importing.test_spans import otel, otel_span
 
 Graph = Mapping[str, Sequence[str]]
 

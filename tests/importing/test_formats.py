@@ -17,13 +17,10 @@ from quire.model.orders import Guarantee
 from quire.pipeline.auditing.auditor import audit_with
 from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.causality.events import Event, Named, Place, parse_event
-from quire.pipeline.causality.tasks import CAUSALITY
 from quire.pipeline.causality.times import follow
 from quire.pipeline.exporting import EXPORT, export_with
 from quire.pipeline.importing.importer import import_with
 from quire.pipeline.importing.request import ImportRequest
-from quire.pipeline.importing.results import Imported
-from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.tasks import run_here
 from quire.trace.schema import ROW_GROUP_ROWS
 from tests.audit import oracle
@@ -31,38 +28,7 @@ from tests.audit.traces import Trace, random_trace
 from tests.causality import oracle as causality_oracle
 from tests.causality.test_oracle import all_clocks
 from tests.importing import logs
-
-HERE = run_here(IMPORT)
-FOLLOW = run_here(CAUSALITY)
-
-
-def take_in(tmp_path: Path, text: str | bytes, name: str = "log.txt", **wanted: Any) -> Imported:
-    path = tmp_path / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return import_with(HERE, [path], tmp_path / "run", ImportRequest(**wanted), force=True)
-
-
-def rows(run: Path) -> list[dict[str, Any]]:
-    return [row for path in sorted((run / "trace").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-
-
-def contents(run: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(run)): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
-
-
-def check_causality(run: Path, log: list[logs.Logged]) -> None:
-    """What happened before what in the trace is what the clocks of the log say."""
-    places = {row["text"]: (row["process"], row["event"]) for row in rows(run) if row["text"] is not None}
-    assert len(places) == len(log)
-    for pieces in (1, 3):
-        found = follow(FOLLOW, run, segments=pieces)
-        assert not found.rebuilt
-        clocks = all_clocks(found)
-        for one in log:
-            for other in log:
-                process, pos = places[one.text]
-                before = places[one.text] != places[other.text] and clocks[places[other.text]][process] > pos
-                assert before == logs.happened_before(one, other), (one, other)
+from tests.importing.kit import FOLLOW, HERE, check_causality, contents, rows, take_in
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -194,88 +160,6 @@ def test_csv_is_read_as_json_lines_are_even_with_line_breaks_in_quotes(tmp_path:
 def events(run: Path) -> list[dict[str, Any]]:
     """The rows, but where in which file they come from."""
     return [{name: value for name, value in row.items() if name not in ("run", "line", "file")} for row in rows(run)]
-
-
-def otel_span(span: str, start: int, parent: str = "", links: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-    return {
-        "traceId": "T", "spanId": span, "parentSpanId": parent, "name": f"do {span}", "startTimeUnixNano": str(start),
-        "links": [{"traceId": "T", "spanId": link} for link in links], **more,
-    }  # fmt: skip
-
-
-def otel(spans: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    return {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
-                "scopeSpans": [{"spans": its}],
-            }
-            for service, its in spans.items()
-        ]
-    }
-
-
-def test_spans_happen_after_their_parents_and_links(tmp_path: Path) -> None:
-    front = [otel_span("1", 10), otel_span("4", 40, links=("3",))]
-    back = [otel_span("2", 20, "1"), otel_span("3", 30, "2", status={"code": 2, "message": "lost"})]
-    document = otel({"front": front, "back": back})
-
-    imported = take_in(tmp_path, json.dumps(document, indent=1), "spans.json")
-    as_document = rows(tmp_path / "run")
-    spans = [("front", span) for span in front] + [("back", span) for span in back]
-    lines = "".join(json.dumps(otel({service: [span]})) + "\n" for service, span in spans)
-    take_in(tmp_path, lines, "spans.json", chunk_bytes=100)
-
-    assert imported.format == "otel"
-    assert [(row["process"], row["kind"], row["text"]) for row in as_document] == [
-        (0, "send", "do 1"),
-        (0, "deliver", None),
-        (0, "local", "do 4"),
-        (1, "deliver", None),
-        (1, "local", "do 2"),
-        (1, "send", "do 3 ERROR lost"),
-    ]
-    assert [row["text"] for row in rows(tmp_path / "run")] == [row["text"] for row in as_document]
-
-
-def test_jaeger_is_read_too(tmp_path: Path) -> None:
-    def span(name: str, process: str, start: int, *parents: str) -> dict[str, Any]:
-        references = [{"refType": "CHILD_OF", "traceID": "T", "spanID": parent} for parent in parents]
-        return {
-            "traceID": "T", "spanID": name, "operationName": name, "references": references,
-            "startTime": start, "processID": process, "tags": [],
-        }  # fmt: skip
-
-    trace = {
-        "traceID": "T",
-        "spans": [span("b", "p2", 7, "a"), span("a", "p1", 5)],
-        "processes": {"p1": {"serviceName": "front"}, "p2": {"serviceName": "back"}},
-    }
-
-    imported = take_in(tmp_path, json.dumps({"data": [trace]}), "spans.json")
-
-    assert imported.format == "jaeger"
-    assert imported.executions[0].hosts == ("back", "front")
-    told = [(row["kind"], row["time_ns"]) for row in rows(tmp_path / "run")]
-    assert told == [("deliver", 7000), ("local", 7000), ("send", 5000)]
-
-    alone = take_in(tmp_path, json.dumps(trace), "spans.json")
-
-    assert (alone.format, alone.executions[0].hosts) == ("jaeger", ("back", "front"))
-    assert [(row["kind"], row["time_ns"]) for row in rows(tmp_path / "run")] == told
-
-
-def test_lines_of_thousands_of_spans_are_lines(tmp_path: Path) -> None:
-    """A collector writes as many spans in a line as it had at hand: much more than is looked at to recognise the format."""
-    lines = [
-        json.dumps(otel({"front": [otel_span(f"{line}.{number}", number) for number in range(1000)]})) for line in range(3)
-    ]
-    assert len(lines[0]) > 1 << 16
-
-    for wanted in ({}, {"format": "otel"}):
-        imported = take_in(tmp_path, "\n".join(lines) + "\n", "spans.json", **wanted)
-
-        assert (imported.format, imported.executions[0].events) == ("otel", 3000)
 
 
 def test_clocks_that_a_logger_has_put_in_a_string_are_clocks(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.results import Imported
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.tasks import run_here
-from tests.importing.test_formats import rows
+from tests.importing.kit import rows
 
 HERE = run_here(IMPORT)
 LOG = b'{"host":"a","kind":"send","message":"m"}\n{"host":"b","kind":"recv","message":"m"}\n'

@@ -20,7 +20,7 @@ from quire.pipeline.tasks import run_here
 from quire.trace.executions import read_executions
 from tests.causality.test_oracle import all_clocks
 from tests.importing import logs
-from tests.importing.test_formats import FOLLOW, check_causality, contents, rows, take_in
+from tests.importing.kit import FOLLOW, check_causality, contents, rows, take_in
 from tests.kit.effort import runs
 
 AUDIT = run_here(audit_job())

@@ -8,32 +8,24 @@ import os
 import ssl
 import struct
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from quire.live import Certificates, Group, PeerMisbehaved
+from quire.live import Certificates, Group
 from quire.live.network.acceptor import LINES_PER_SECOND_MAX, STRANGERS_MAX
 from quire.live.network.authority import Authority
-from quire.live.network.handshake import NONCE_BYTES, Handshake
 from quire.live.network.transports.tcp import tls_contexts
-from quire.live.settings import Introduction, Settings, read_address
-from quire.model.messages import make_run
-from quire.protocols.single_phase import Operations
+from quire.live.settings import Introduction
 from quire.wire.frames import (
     ACKED,
-    ALIVE,
-    CLOSING,
-    DONE,
     INTRODUCTION,
     PACKET,
     REFUSED,
     WELCOME,
-    Reader,
     acked,
     control_frame,
     numbered_head,
@@ -41,108 +33,9 @@ from quire.wire.frames import (
 from tests.kit.patience import PATIENCE_S
 from tests.live.proxy import CALM, proxies
 from tests.live.running import LOOPS, SECRET, chatting, events, folders, made_of, run, trusted
+from tests.live.strangers import Addresses, Attack, Stranger, attacked, stranger
 
 __all__ = ["folders"]
-
-Addresses = Callable[[int], list[str]]
-Attack = Callable[["Stranger"], Awaitable[None]]
-
-
-class Stranger:
-    """Somebody who has connected to a member and says whatever it likes, as the `me` it claims to be."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, settings: Settings) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.settings = settings
-        self.incarnation = 42
-        self.handshake = Handshake(
-            initiator=True,
-            me=settings.me,
-            members=len(settings.members),
-            peer=0,
-            trust=settings.trust,
-            nonce=os.urandom(NONCE_BYTES),
-            secret=settings.secret,
-        )
-        self._frames = Reader()
-
-    def send(self, data: bytes) -> None:
-        self.writer.write(data)
-
-    async def shake_hands(self) -> None:
-        self.send(self.handshake.start())
-        self.send(self.handshake.receive(await self.reader.readexactly(self.handshake.wanted)))
-
-    def introduction(self, received: int = 0, **other: object) -> bytes:
-        own = Introduction(
-            self.settings.group,
-            self.settings.protocol,
-            self.settings.options_shown(),
-            tuple(map(str, self.settings.members)),
-            0,
-            self.incarnation,
-            received,
-        )
-        return control_frame(INTRODUCTION, msgspec.msgpack.encode(msgspec.structs.replace(own, **other)))
-
-    async def frame(self) -> tuple[int, bytes]:
-        """The kind and the body of the next frame that is no sign of life."""
-        while True:
-            for frame in self._frames.frames():
-                if frame.kind != ALIVE:
-                    return frame.kind, bytes(frame.body)
-            data = await self.reader.read(1 << 16)
-            if not data:
-                raise EOFError
-            self._frames.feed(data)
-
-    async def become_member(self, received: int = 0) -> None:
-        await self.shake_hands()
-        self.send(self.introduction(received) + control_frame(WELCOME))
-        assert (await self.frame())[0] == INTRODUCTION
-        assert (await self.frame())[0] == WELCOME
-
-    async def refusal(self) -> str:
-        """The reason that it is given."""
-        while True:
-            kind, body = await self.frame()
-            if kind == REFUSED:
-                return body.decode()
-
-    async def is_gone(self) -> None:
-        """Wait until the member has closed the connection."""
-        with suppress(ConnectionError):
-            while await self.reader.read(1 << 16):
-                pass
-
-    def leave(self) -> None:
-        self.writer.transport.abort()
-
-
-@asynccontextmanager
-async def stranger(settings: Settings, context: ssl.SSLContext | None = None, at: str | None = None) -> AsyncIterator[Stranger]:
-    address = settings.members[0] if at is None else read_address(at)
-    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
-    found = Stranger(reader, writer, settings)
-    try:
-        yield found
-    finally:
-        found.leave()
-
-
-def attacked(where: list[str], attack: Attack, loop: str = "asyncio", kind: str = "open", folders: Path = Path()) -> None:
-    """Let a stranger who claims to be member 2 talk to member 0 of a group that goes on, and wait until it is gone."""
-
-    async def main() -> None:
-        members = [made_of(where, me, handshake_s=0.4, **trusted(kind, folders, me)) for me in range(3)]
-        async with chatting(members) as chat, stranger(members[2]) as one:
-            await attack(one)
-            await chat.goes_on()
-            await one.is_gone()
-            await chat.goes_on()
-
-    run(main(), loop)
 
 
 async def garbage(one: Stranger) -> None:
@@ -475,143 +368,6 @@ def test_a_stranger_takes_little_memory(addresses: Addresses) -> None:
             assert sum(trace.size for trace in member_side.traces) < strangers * 16_384
 
     run(main())
-
-
-# What a member may do wrong. The test plays member 1 of a group of two, with the packets of single-phase.
-
-
-def with_member(where: list[str], act: Callable[[Group, Settings], Awaitable[None]], timeout_s: float = 3) -> None:
-    async def main() -> None:
-        own, settings = (made_of(where, me, protocol="single-phase", timeout_s=timeout_s) for me in range(2))
-        group = Group(own)
-        entering = asyncio.ensure_future(group.__aenter__())
-        while not group._mesh._acceptor._endpoints:
-            await asyncio.sleep(0)
-        try:
-            await act(group, settings)
-        finally:
-            entering.cancel()
-            with suppress(asyncio.CancelledError):
-                await entering
-            await group._mesh.stop()
-
-    run(main())
-
-
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [
-        (acked(5), "it acknowledged 5 frames, but 0 to 0 is possible"),
-        (control_frame(ACKED, b"abc"), "a count has 8 bytes, not 3"),
-        (control_frame(INTRODUCTION, b"again"), f"a frame of kind {INTRODUCTION} is not allowed here"),
-        (control_frame(WELCOME), f"a frame of kind {WELCOME} is not allowed here"),
-        (control_frame(99), "a frame of kind 99 is not allowed here"),
-        (numbered_head(PACKET, 3, 0, 0, 0), "frames 0 to 2 are missing"),
-        (numbered_head(PACKET, 0, 7, 0, 0), "a frame of epoch 7 came in epoch 0"),
-        (numbered_head(PACKET, 0, 0, 2**63, 0), "logical time"),
-        (numbered_head(PACKET, 0, 0, 0, 3) + b"\xc1\xc1\xc1", "a packet could not be read"),
-        (numbered_head(CLOSING, 0, 0, 0, 3) + b"abc", "a count has 8 bytes, not 3"),
-        (numbered_head(DONE, 0, 0, 0, 1) + b"\0", "DONE before CLOSING"),
-        (struct.pack("!I", 0), "a frame of 0 bytes is outside"),
-    ],
-)
-def test_a_member_that_breaks_the_rules_of_frames_is_told_and_may_come_again(
-    addresses: Addresses, frame: bytes, reason: str
-) -> None:
-    async def act(group: Group, settings: Settings) -> None:
-        async with stranger(settings) as one:
-            await one.become_member()
-            one.send(frame)
-            assert reason in await one.refusal()
-            await one.is_gone()
-        async with stranger(settings) as one:
-            await one.become_member()
-            assert group._mesh.peers[1].incoming.received == 0, "nothing of the wrong frame was taken"
-
-    with_member(addresses(2), act)
-
-
-def operations(number: int) -> bytes:
-    body = msgspec.msgpack.encode(Operations(number + 1, make_run(1, number, [b"x"])))
-    return numbered_head(PACKET, number, 0, 0, len(body)) + body
-
-
-def test_a_frame_spoilt_by_the_network_is_asked_for_again(addresses: Addresses) -> None:
-    async def act(group: Group, settings: Settings) -> None:
-        for _ in range(2):
-            async with stranger(settings) as one:
-                await one.become_member()
-                one.send(numbered_head(PACKET, 0, 0, 0, 3) + b"\xc1\xc1\xc1")
-                await one.is_gone()
-        async with stranger(settings) as one:
-            await one.become_member()
-            one.send(operations(0))
-            delivery = await group.runs().__anext__()
-            assert (delivery.run.origin, delivery.run.first) == (1, 0)
-
-    with_member(addresses(2), act)
-
-
-def test_a_member_that_sends_nonsense_again_and_again_ends_the_group(addresses: Addresses) -> None:
-    async def act(group: Group, settings: Settings) -> None:
-        for _ in range(3):
-            async with stranger(settings) as one:
-                await one.become_member()
-                one.send(numbered_head(PACKET, 0, 0, 0, 3) + b"\xc1\xc1\xc1")
-                await one.is_gone()
-        with pytest.raises(PeerMisbehaved, match="member 1 sent an unreadable packet"):
-            await group.runs().__anext__()
-
-    with_member(addresses(2), act)
-
-
-def test_a_member_that_breaks_the_protocol_ends_the_group(addresses: Addresses) -> None:
-    async def act(group: Group, settings: Settings) -> None:
-        async with stranger(settings) as one:
-            await one.become_member()
-            body = msgspec.msgpack.encode(Operations(1, make_run(0, 0, [b"not mine"])))
-            one.send(numbered_head(PACKET, 0, 0, 0, len(body)) + body)
-            with pytest.raises(PeerMisbehaved, match="member 1 broke the protocol"):
-                await group.runs().__anext__()
-
-    with_member(addresses(2), act)
-
-
-def test_a_half_open_connection_is_replaced_by_the_next_of_the_same_process(addresses: Addresses) -> None:
-    async def act(group: Group, settings: Settings) -> None:
-        async with stranger(settings) as old, stranger(settings) as new:
-            await old.become_member()
-            old.send(operations(0))
-            deliveries = group.runs()
-            assert (await deliveries.__anext__()).run.first == 0
-            await new.become_member(received=0)
-            await old.is_gone()
-            # What is sent again is dropped; what is new is taken.
-            new.send(operations(0) + operations(1))
-            assert (await deliveries.__anext__()).run.first == 1
-            assert group._mesh.peers[1].incoming.received == 2
-
-    with_member(addresses(2), act)
-
-
-def test_what_was_not_acknowledged_is_sent_again_on_the_next_connection(addresses: Addresses) -> None:
-    async def act(group: Group, settings: Settings) -> None:
-        async with stranger(settings) as one:
-            await one.become_member()
-            await group.multicast(b"hello")
-            kind, first = await one.frame()
-            assert kind == PACKET
-        async with stranger(settings) as one:
-            await one.become_member()
-            assert await one.frame() == (PACKET, first)
-        async with stranger(settings) as one:
-            await one.become_member(received=1)
-            await group.multicast(b"more")
-            kind, second = await one.frame()
-            assert kind == PACKET
-            assert second != first
-
-    with_member(addresses(2), act)
 
 
 def test_a_stranger_cannot_fail_a_group_that_has_started(addresses: Addresses, caplog: pytest.LogCaptureFixture) -> None:

@@ -27,7 +27,7 @@ from quire.wire.links import PIECE_BYTES, Incoming, cut
 from tests.kit.patience import PATIENCE_S
 from tests.live.proxy import CALM, proxies
 from tests.live.running import made_of, run
-from tests.live.test_hostile import stranger
+from tests.live.strangers import stranger
 
 MIB = 1 << 20
 PACKET_BYTES_MAX = 32 * MIB

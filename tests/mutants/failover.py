@@ -6,6 +6,7 @@ from tests.mutants.mutation import Mutation
 
 GOLDEN = "tests/sequencing/failover/test_golden.py"
 RULES = "tests/sequencing/failover/test_rules.py"
+CLIENT_RULES = "tests/sequencing/failover/test_client_rules.py"
 STEPS = f"{GOLDEN}::test_every_step_says_what_the_script_says"
 SWARM = "tests/sequencing/failover/test_swarm.py::test_no_run_with_crashes_breaks_a_promise"
 TOTAL = f"{SWARM}[total-]"
@@ -110,7 +111,7 @@ MUTATIONS = [
         module=CLIENT,
         right="if packet.epoch < known or",
         wrong="if packet.epoch < -1 or",
-        tests=(f"{RULES}::test_a_client_believes_nothing_of_an_epoch_that_is_over",),
+        tests=(f"{CLIENT_RULES}::test_a_client_believes_nothing_of_an_epoch_that_is_over",),
     ),
     Mutation(
         name="an acknowledgement of an earlier life counts",
@@ -214,6 +215,6 @@ MUTATIONS = [
         module=CLIENT,
         right="self._repeat(now, live) if live and not self.evicted else ()",
         wrong="()",
-        tests=(f"{RULES}::test_a_client_repeats_what_has_no_answer_when_another_runs_the_unit",),
+        tests=(f"{CLIENT_RULES}::test_a_client_repeats_what_has_no_answer_when_another_runs_the_unit",),
     ),
 ]

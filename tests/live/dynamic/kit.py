@@ -39,6 +39,8 @@ class Member:
     def __init__(self, group: quire.DynamicGroup) -> None:
         self.group = group
         self.events: list[GroupEvent] = []
+        self.view: quire.View | None = None
+        """The last that it was told of, after everything that was delivered before."""
         self.error: BaseException | None = None
         self._news = asyncio.Event()
         self.reading = asyncio.get_running_loop().create_task(self._read())
@@ -47,6 +49,7 @@ class Member:
         try:
             async for event in self.group.events():
                 self.events.append(event)
+                self.view = event if isinstance(event, quire.View) else self.view
                 self._news.set()
         except quire.QuireError as error:
             self.error = error
@@ -76,8 +79,12 @@ class Member:
         await self.until(lambda member: set(payloads) <= set(member.payloads))
 
     async def is_in(self, *names: str) -> None:
-        """Return when exactly these are in the view."""
-        await self.until(lambda member: member.group.view is not None and set(member.group.view.members) == set(names))
+        """Return when exactly these are in the view, and its application was told so."""
+
+        def is_so(member: Member) -> bool:
+            return member.view is not None and member.view == member.group.view and set(member.view.members) == set(names)
+
+        await self.until(is_so)
 
     async def told(self, kind: type) -> None:
         await self.until(lambda member: bool(member.of(kind)))

@@ -73,7 +73,7 @@ def test_with_journals_a_majority_begins_and_a_founder_that_comes_late_is_let_in
                 await c.is_in("a", "b", "c")
                 await a.is_in("a", "b", "c")
                 await c.group.execute(b"with c")
-                for member in (a, b):
+                for member in (a, b, c):
                     await member.has(b"without c", b"with c")
                 assert c.payloads == a.payloads
 

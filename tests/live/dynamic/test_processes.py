@@ -69,9 +69,9 @@ def test_a_process_that_is_stopped_for_longer_than_the_timeout_is_excluded_and_c
         for one in (a, b):
             one.is_in("a", "b")
             one.acks(50)
-        assert not c.all("excluded")
+        before = len(c.all("excluded"))  # More than none if it was stopped because the machine was busy.
         c.signal(signal.SIGCONT)
-        c.until(lambda one: bool(one.all("excluded")))
+        c.until(lambda one: len(one.all("excluded")) > before)
         for one in (a, b, c):
             one.is_in("a", "b", "c")
         c.acks(20)

@@ -18,7 +18,8 @@ from quire.pipeline.fingerprints import fingerprints
 
 
 class Names(msgspec.Struct, frozen=True):
-    """A file of fingerprints: their first halves, sorted, and then their second halves."""
+    """A file of fingerprints: their first halves, sorted, and then their second halves, as bare 64-bit numbers. (NumPy reads
+    the header of a file of its own by parsing Python, at which two threads at once may fail in CPython 3.11.)"""
 
     file: str
     count: int
@@ -35,7 +36,7 @@ def have_left(directory: str, files: Sequence[Names], wanted: np.ndarray) -> np.
     """Which of these fingerprints are in the files."""
     found = np.zeros(wanted.shape[1], np.bool_)
     for file in files:
-        known = np.load(Path(directory) / file.file, mmap_mode="r")
+        known = np.memmap(Path(directory) / file.file, np.int64, "r", shape=(2, file.count))
         begin, end = (np.searchsorted(known[0], wanted[0], side=side) for side in ("left", "right"))
         # Two names with equal first halves are hardly ever met, but all of them count.
         for step in range(int((end - begin).max(initial=0))):
@@ -50,8 +51,8 @@ def with_more(directory: str, files: Sequence[Names], more: np.ndarray) -> tuple
         return tuple(files)
     kept, parts = list(files), [more]
     while kept and kept[-1].count <= 2 * sum(part.shape[1] for part in parts):
-        parts.append(np.load(Path(directory) / kept.pop().file))
+        parts.append(np.fromfile(Path(directory) / kept.pop().file, np.int64).reshape(2, -1))
     merged = np.concatenate(parts, axis=1)
-    name = f"{uuid4().hex}.npy"
-    np.save(Path(directory) / name, merged[:, np.argsort(merged[0], kind="stable")])
+    name = uuid4().hex
+    merged[:, np.argsort(merged[0], kind="stable")].tofile(Path(directory) / name)
     return (*kept, Names(name, merged.shape[1]))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
+from quire.cli import main
 from quire.cli.app import app
+from quire.cli.legible import legible
 from quire.model.errors import BadInput
 from quire.pipeline.importing import chunks
 from quire.pipeline.importing.defects import DefectKind, Unusable
@@ -23,9 +25,6 @@ from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.tasks import run_here
 from tests.kit.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    pass
 
 HERE = run_here(IMPORT)
 
@@ -126,6 +125,22 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "too few columns": ("a.csv", b"host,event\na\n", [], "line 2 has 1 columns, but the header has 2"),
     "an open quote": ("a.csv", b'host,event\na,"b\n', [], "is not CSV"),
     "a column twice": ("a.csv", b"host,host\na,b\n", [], "names a column twice"),
+    "two columns that may be the host": (
+        "a.csv", b"Host,host\na,b\n", [], "'Host' and 'host' may both hold the host; say which with --map host=Host",
+    ),
+    "two fields that may be the host": ("a.jsonl", b'{"pod_name":"a","PodName":"b"}\n', [], "with --map host=pod_name"),
+    "two columns that may be the id": (
+        "a.csv", b"SpanID,span_id,ParentID\n1,2,3\n", [], "'SpanID' and 'span_id' may both hold the id",
+    ),
+    "an object for a host": ("a.jsonl", b'{"host":{"name":"a"}}\n', [], "line 1: the host is a JSON object, not a name"),
+    "an object for destinations": (
+        "a.jsonl", b'{"host":"a","kind":"send","message":"m","to":{"b":1}}\n', [], "a JSON object is not a list of names",
+    ),
+    "arrays for causes": ("a.jsonl", b'{"id":1,"after":[[2]]}\n', [], "line 1: the name in the list is a JSON array"),
+    "an array for a message": (
+        "a.jsonl", b'{"host":"a","kind":"send","message":["m"]}\n', [], "line 1: the message is a JSON array, not a name",
+    ),
+    "half a line of JSON": ("a.jsonl", b'{"host":"a",\n', [], "line 1 is not a JSON object"),
     "no such column": ("a.csv", b"host,event\na,b\n", ["--map", "kind=sort"], "has no column 'sort' for kind"),
     "no host": ("a.jsonl", b'{"event":"x"}\n', [], "names no host"),
     "an unknown kind": ("a.jsonl", b'{"host":"a","kind":"dance"}\n', [], "line 1: the kind 'dance' is none of"),
@@ -175,6 +190,14 @@ BAD: dict[str, tuple[str, bytes, list[str], str]] = {
     "a null byte": ("a.jsonl", b'{"host":"a"}\n{"host":"b"}\x00\n', [], "line 2 is not a JSON object"),
     "a null byte in a name": ("a.jsonl", b'{"host":"a\\u0000"}\n', [], "holds control characters"),
     "half of a gzip": ("a.jsonl.gz", gzip.compress(b'{"host":"a"}\n' * 999)[:40], [], "cannot be unpacked"),
+    "a gzip with something behind it": (
+        "a.jsonl.gz", gzip.compress(b'{"host":"a"}\n') + b"more", [], "a.jsonl.gz cannot be unpacked: Not a gzipped file",
+    ),
+    "a gzip with a hole": (
+        "a.jsonl.gz", gzip.compress(b'{"host":"a"}\n' * 999)[:20] + b"\0" * 40, [], "a.jsonl.gz cannot be unpacked",
+    ),
+    "a bzip2 with a hole": ("a.jsonl.bz2", b"BZh9" + b"\xff" * 99, [], "a.jsonl.bz2 cannot be unpacked"),
+    "a zstd with a hole": ("a.jsonl.zst", b"\x28\xb5\x2f\xfd" + b"\xff" * 99, [], "a.jsonl.zst cannot be unpacked"),
     "mixed executions": ("a.txt", shiviz(("a", {"a": 1})) * 2, [], "--delimiter separates several executions"),
     "a delimiter of many lines": (
         "a.txt", b"=\n=\n" + shiviz(("a", {"a": 1})), ["--delimiter", "=\\n="], "a delimiter is one line",
@@ -203,6 +226,20 @@ def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
     assert "\n" not in str(result.exception)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert time.monotonic() - began < PATIENCE_S
+
+
+def test_no_control_character_of_a_file_reaches_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_bytes("a\x1b[31m,b\u202e\n1,2\n".encode())
+    monkeypatch.setattr(sys, "argv", ["quire", "import", str(tmp_path / "log.csv"), "--out", str(tmp_path / "run")])
+
+    assert main._run() == main.EXIT_BAD_INPUT
+
+    said = capsys.readouterr().err
+    assert said.startswith("quire: ")
+    assert "only a\\x1b[31m, b\\u202e" in said
+    assert legible(said.rstrip("\n")) == said.rstrip("\n")
 
 
 def here_instead_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline import Verdict
-from quire.pipeline.auditing.auditor import audit_with
+from quire.pipeline.auditing.auditor import audit_here, audit_with
 from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.causality.events import Named
 from quire.pipeline.causality.times import Causality, follow
@@ -146,6 +146,13 @@ def test_of_several_events_with_a_name_the_first_is_meant(tmp_path: Path) -> Non
     assert {row["text"] for row in rows(tmp_path / "run") if not row["implied"]} == {"other words", "after it"}
     assert done.defect_counts == {"contradicts another": 3}
     assert [str(defect).split(" is ")[0].split(": ")[-1] for defect in done.defects] == ["x"] * 3
+
+
+def test_a_host_whose_only_event_contradicts_another_has_none(tmp_path: Path) -> None:
+    done = take_in(tmp_path, "id,after,host\n1,,a\n1,,a\n1,,b\n", "log.csv")
+
+    assert done.defect_counts == {"contradicts another": 1, "repeated": 1}
+    assert audit_here(tmp_path / "run").events == 1
 
 
 @pytest.mark.parametrize("bucket_events", [1, 7, 1 << 17])

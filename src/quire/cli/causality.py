@@ -146,7 +146,8 @@ class _Answer:
 
     def __init__(self, found: Causality) -> None:
         self._found = found
-        self._hosts: Sequence[str] = found.layout.hosts or [str(p) for p in range(found.layout.world.members)]
+        hosts = found.layout.hosts or [str(process) for process in range(found.layout.world.members)]
+        self._hosts: Sequence[str] = [*map(legible, hosts)]
         self.data: dict[str, Any] = {}
         self.shown: list[Table | str] = []
 
@@ -271,7 +272,7 @@ def _show_contradiction(contradiction: Any, json: bool) -> None:
         sys.stdout.buffer.write(msgspec.json.encode({"because": str(contradiction), "cycle": contradiction.cycle}) + b"\n")
         sys.stdout.buffer.flush()
     else:
-        Console(highlight=False).print(str(contradiction), soft_wrap=True)
+        Console(highlight=False, markup=False).print(legible(str(contradiction)), soft_wrap=True)
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -287,8 +288,8 @@ def _words(event: Described) -> str:
         said = [f"@{event.pos}", event.kind, event.message, event.text]
     else:
         text = event.text or " ".join(filter(None, (event.kind, event.message)))
-        said = [f"@{event.pos}", legible(text), f"({PurePath(event.file).name}:{event.line})"]
-    return " ".join(word for word in said if word)
+        said = [f"@{event.pos}", text, f"({PurePath(event.file).name}:{event.line})"]
+    return legible(" ".join(word for word in said if word))
 
 
 def _ms(nanoseconds: int | None) -> str:

@@ -173,7 +173,7 @@ def _show_defects(defects: Sequence[Defect], json: bool) -> None:
     for title in ("where", "host", "defect", "because"):
         table.add_column(title, overflow="fold")
     for defect in defects:
-        where = f"{defect.file} {defect.unit} {defect.line}"
+        where = legible(f"{defect.file} {defect.unit} {defect.line}")
         table.add_row(where, legible(defect.host), str(defect.kind), legible(defect.because))
     Console(highlight=False, markup=False).print(table)
 

@@ -60,7 +60,9 @@ def _run() -> int:
 
 
 def _complain(sentence: object, code: int) -> int:
-    print(f"quire: {sentence}", file=sys.stderr)
+    from quire.cli.legible import legible
+
+    print(f"quire: {legible(str(sentence))}", file=sys.stderr)
     return code
 
 

@@ -10,10 +10,11 @@ import msgspec
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import decode_text
 from quire.pipeline.importing.formats import registry
-from quire.pipeline.importing.formats.contract import Format, Likeness, Log, compile_where, first_line
+from quire.pipeline.importing.formats.contract import Format, Likeness, Log, compile_where, first_line, starts_like_json
 from quire.pipeline.importing.formats.registry import FORMATS, Entry
 from quire.pipeline.importing.inputs import Input
 from quire.pipeline.importing.request import AUTO, OPTIONS, ImportRequest
+from quire.pipeline.importing.values import NotJson, read_json
 
 _HEAD_BYTES = 1 << 16
 
@@ -74,9 +75,19 @@ def _looks_like(log: Log, where: str | None) -> Entry:
         if most != Likeness.NONE:
             return next(entry for entry, found in likeness.items() if found == most)
     decode_text(first_line(log.head), log.file.name, 1)
+    if starts_like_json(log):
+        _check_json(log)
     raise BadInput(
         f"{log.file.name} is in none of the formats {registry.names()}; choose one with --format, and --regex or --map"
     )
+
+
+def _check_json(log: Log) -> None:
+    """Say what is wrong with the first line of a log that looks like JSON lines."""
+    try:
+        read_json(first_line(log.head))
+    except NotJson as error:
+        raise BadInput(f"{log.file.name} line 1 is not a JSON object: {error}") from error
 
 
 def _without_others(log: Log, where: str | None) -> Log:

@@ -9,14 +9,14 @@ import bz2
 import codecs
 import gzip
 import io
-import shutil
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from quire.files.errors import writing
-from quire.model.errors import BadInput
+from quire.model.errors import BadInput, QuireError
 
 STDIN = "-"
 BOM = codecs.BOM_UTF8
@@ -66,10 +66,12 @@ def unpacked_files(files: Sequence[Path], spool: Path, skip_lines: int = 0, limi
             continue
         name = "standard input" if str(path) == STDIN else str(path)
         try:
-            with sys.stdin.buffer if str(path) == STDIN else path.open("rb") as source, writing(spool):
+            with sys.stdin.buffer if str(path) == STDIN else path.open("rb") as source:
                 _unpack(source, spool / f"{number:05d}", limit)
-        except (EOFError, gzip.BadGzipFile, pa.ArrowException, UnicodeDecodeError, ValueError) as error:
-            raise BadInput(f"{name} cannot be unpacked: {error}") from error
+        except QuireError:
+            raise
+        except (EOFError, OSError, zlib.error, pa.ArrowException, ValueError) as error:
+            raise BadInput(f"{name} cannot be unpacked: {str(error) or type(error).__name__}") from error
         found.append(Input(spool / f"{number:05d}", name, _beginning(spool / f"{number:05d}", skip_lines)))
     return found
 
@@ -122,18 +124,29 @@ def _unpack(source: Any, target: Path, limit: int | None) -> None:
     reader = source if isinstance(source, io.BufferedReader) else io.BufferedReader(source)
     while (kind := _kind(reader.peek(4)[:4])) in _COMPRESSED.values():
         reader = _decompress(reader, kind)
-    with target.open("wb") as out:
-        if limit is not None:
-            data = reader.read(limit)
-            text = data.decode("utf-16", "ignore").encode() if kind else data
-            out.write(text if len(data) < limit else text[: text.rfind(b"\n") + 1])
-            return
-        if not kind:
-            shutil.copyfileobj(reader, out, _PIECE)
-            return
-        decoded = codecs.getreader("utf-16")(cast(BinaryIO, reader))
-        while piece := decoded.read(_PIECE):
-            out.write(piece.encode())
+    pieces = _beginning_of(reader, kind, limit) if limit is not None else _pieces(reader, kind)
+    with writing(target):
+        out = target.open("wb")
+    with out:
+        for piece in pieces:  # Whether reading or writing fails are two things.
+            with writing(target):
+                out.write(piece)
+
+
+def _pieces(reader: io.BufferedReader, kind: str) -> Iterator[bytes]:
+    if not kind:
+        while plain := reader.read(_PIECE):
+            yield plain
+        return
+    decoded = codecs.getreader("utf-16")(cast(BinaryIO, reader))
+    while text := decoded.read(_PIECE):
+        yield text.encode()
+
+
+def _beginning_of(reader: io.BufferedReader, kind: str, limit: int) -> Iterator[bytes]:
+    data = reader.read(limit)
+    text = data.decode("utf-16", "ignore").encode() if kind else data
+    yield text if len(data) < limit else text[: text.rfind(b"\n") + 1]
 
 
 def _decompress(reader: io.BufferedReader, kind: str) -> io.BufferedReader:

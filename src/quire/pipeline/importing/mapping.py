@@ -68,32 +68,32 @@ class Columns(msgspec.Struct, frozen=True):
         host = value("host")
         if host in (None, "") and (not follows or "host" in self.columns):
             raise BadInput(f"{where}: the event has no {self.columns.get('host', 'host')}")
-        host = NOWHERE if host in (None, "") else check_name(str(host), "host", where)
+        host = NOWHERE if host in (None, "") else _name(host, "host", where)
         record: dict[str, Any] = {
             "order": whole_number(value("order"), "order", where),
             "lamport": whole_number(value("lamport"), "logical time", where),
             "time_ns": parse_time(value("time")),
-            "text": None if value("event") is None else str(value("event")),
+            "text": None if value("event") is None else _text(value("event")),
         }
         if record["time_ns"] is None and value("time") not in (None, ""):
             record["untimed"] = str(value("time"))
         for field in _NAMES:
             if value(field) not in (None, ""):
-                record[field] = check_name(str(value(field)), field, where)
+                record[field] = _name(value(field), field, where)
         if follows:
             self._follow(record, value("id"), value("after"), value("scope"), where)
         else:
             self._causality(record, value("kind"), value("message"), value("clock"), value("dests"), where)
         execution = value("execution")
-        return "" if execution is None else str(execution), host, record
+        return "" if execution is None else _text(execution), host, record
 
     def _follow(self, record: dict[str, Any], own: Any, after: Any, scope: Any, where: str) -> None:
         """Set the event's name and the names of the events that it follows."""
         prefix = "" if scope in (None, "") else f"{scope}:"
         record["kind"] = LOCAL
-        record["key"] = check_name(f"{prefix}{own}", "id", where)
+        record["key"] = _name(own, "id", where, prefix)
         named = [] if after in (None, "") else names_in(after, where)
-        record["causes"] = [check_name(f"{prefix}{name}", "id", where) for name in dict.fromkeys(named)]
+        record["causes"] = [_name(name, "id", where, prefix) for name in dict.fromkeys(named)]
         if record["order"] is None:
             record["order"] = record["time_ns"]
 
@@ -111,14 +111,27 @@ class Columns(msgspec.Struct, frozen=True):
             return
         if message in (None, ""):
             raise BadInput(f"{where}: a send or a delivery must name its message; map the column with --map message=COLUMN")
-        name = check_name(str(message), "message", where)
+        name = _name(message, "message", where)
         if record["kind"] == DELIVER:
             record["causes"] = [name]
             return
         assert record["kind"] == SEND
         record["key"] = name
         if dests not in (None, ""):
-            record["dests"] = [check_name(name, "destination", where) for name in names_in(dests, where)]
+            record["dests"] = [_name(name, "destination", where) for name in names_in(dests, where)]
+
+
+def _name(value: Any, what: str, where: str, prefix: str = "") -> str:
+    """A valid name. Raises BadInput if the value is none, like the object that holds it."""
+    if isinstance(value, dict | list):
+        kind = "object" if isinstance(value, dict) else "array"
+        raise BadInput(f"{where}: the {what} is a JSON {kind}, not a name; a field in an object is mapped as COLUMN.FIELD")
+    return check_name(prefix + _text(value), what, where)
+
+
+def _text(value: Any) -> str:
+    """A value as the log has it."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def look_up(row: Mapping[str, Any], column: str) -> Any:
@@ -139,19 +152,15 @@ def names_in(value: Any, where: str) -> list[str]:
         except NotJson as error:
             raise BadInput(f"{where}: the names are not a JSON array: {error}") from error
     if isinstance(value, list):
-        return [str(name) for name in value]
-    return [name for name in re.split(r"[\s;,]+", str(value)) if name]
+        return [_name(name, "name in the list", where) for name in value]
+    if isinstance(value, dict):
+        raise BadInput(f"{where}: a JSON object is not a list of names")
+    return [name for name in re.split(r"[\s;,]+", _text(value)) if name]
 
 
 def usual_columns(names: Sequence[str], given: Mapping[str, str]) -> Columns:
     """The columns by field: as given, or by their usual names."""
-    columns = dict(given)
-    plain = _plain(names)
-    for field, usual in FIELDS.items():
-        found = next((plain[name] for name in usual if name in plain), None)
-        if field not in (*_FOLLOWING, *columns) and found is not None and found not in columns.values():
-            columns[field] = found
-    return Columns(columns)
+    return Columns(_found(names, given, [field for field in FIELDS if field not in _FOLLOWING]))
 
 
 def with_following(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -159,20 +168,29 @@ def with_following(names: Sequence[str], given: Mapping[str, str]) -> dict[str, 
     event alone, because the first event follows none."""
     if "after" in given and "id" not in given:
         raise BadInput("--after says what events follow, so --id must say what they are called")
-    plain = _plain(names)
-    columns = dict(given)
-    for field in _FOLLOWING:
-        found = next((plain[name] for name in FIELDS[field] if name in plain), None)
-        if field not in columns and found is not None and found not in columns.values():
-            columns[field] = found
-    sends = any(name in plain for name in FIELDS["kind"]) and "id" not in given
+    columns = _found(names, given, _FOLLOWING)
+    sends = any(name in FIELDS["kind"] for name in map(_plain, names)) and "id" not in given
     follows = "id" in given or ("id" in columns and "after" in columns and not sends)
     return columns if follows else dict(given)
 
 
-def _plain(names: Sequence[str]) -> dict[str, str]:
-    """The names by their normalised form; the first of several with the same form."""
-    plain: dict[str, str] = {}
+def _found(names: Sequence[str], given: Mapping[str, str], fields: Sequence[str]) -> dict[str, str]:
+    """The given mapping, plus the columns of these fields by their usual names. Raises BadInput if two could be meant."""
+    plain: dict[str, list[str]] = {}
     for name in names:
-        plain.setdefault(re.sub(r"[_\-\s]", "", name).lower(), name)
-    return plain
+        plain.setdefault(_plain(name), []).append(name)
+    columns = dict(given)
+    for field in fields:
+        usual = next((plain[name] for name in FIELDS[field] if name in plain), [])
+        free = [] if field in columns else [name for name in usual if name not in columns.values()]
+        if len(free) > 1:
+            raise BadInput(
+                f"the columns {free[0]!r} and {free[1]!r} may both hold the {field}; say which with --map {field}={free[0]}"
+            )
+        if free:
+            columns[field] = free[0]
+    return columns
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[_\-\s]", "", name).lower()

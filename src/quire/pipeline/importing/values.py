@@ -85,7 +85,8 @@ def parse_time(value: Any) -> int | None:
         return None
     whole = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).replace(microsecond=0).timestamp())
     finer = _FINER.search(text)
-    return whole * 1_000_000_000 + (int(finer[1][:9].ljust(9, "0")) if finer else moment.microsecond * 1000)
+    found = whole * 1_000_000_000 + (int(finer[1][:9].ljust(9, "0")) if finer else moment.microsecond * 1000)
+    return found if abs(found) < _INT64 else None
 
 
 def _moment(text: str) -> datetime | None:
@@ -94,7 +95,7 @@ def _moment(text: str) -> datetime | None:
     for form in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             return form(plain.replace(",", ".") if form is datetime.fromisoformat else plain)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             continue
     for pattern in _FORMS:
         try:

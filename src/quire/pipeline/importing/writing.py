@@ -48,6 +48,8 @@ def write(task: WriteTask) -> Written:
     done, numbers = Written(0, 0, 0), Numbers(task.scratch, task.run)
     for process in task.processes:
         table = _table(task, process, numbers)
+        if not table.num_rows:
+            continue  # All its records repeat those of others.
         with open_trace(Path(task.out) / f"p{process:05d}.parquet", IMPORTED) as file:
             write_rows(file, table)
         done.rows += table.num_rows

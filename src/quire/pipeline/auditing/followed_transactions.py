@@ -3,8 +3,9 @@
 A later transaction is drawn into a cycle only by what it reads or overwrites. So of each object the last two versions are kept,
 with the transactions that wrote them. The order that forgotten transactions gave those that are kept remains, as pairs. The
 many that read a last version become one reader of it, which all precede that had to precede one of them: the next writer comes
-after it. Whoever later reads an older version, which is forgotten, comes before the oldest that is kept. The cycles of what is
-left are therefore those of the whole run, except where a transaction slips a version in between older ones.
+after it. The cycles of what is left are therefore those of the whole run, except where a transaction slips a version in between
+older ones, or reads one that is forgotten. The latter is known to come before the oldest version that is kept, so most of its
+cycles are found nevertheless; as others might not be, `beyond` says so.
 
 This needs versions in the order of timestamps. For others, and for objects beyond those of KEPT_MAX transactions, what is
 forgotten is forgotten.
@@ -22,6 +23,7 @@ from quire.pipeline.auditing.followed_events import ENDS, OBJECT, OP, TXN, Logs,
 from quire.pipeline.auditing.transactions import DELIVERED, find_transactions, timestamp_ranks, version_sequences
 from quire.trace.kinds import SEND, VIEW
 
+OLD_READS = "versions that were overwritten long before they were read are compared with the last versions only"
 KEPT_MAX = 4096
 """The most transactions that are kept for the sake of later ones."""
 _READERS = 10**15
@@ -42,6 +44,8 @@ class FollowedTransactions:
         """Of each object of which versions are forgotten, the transaction that wrote the oldest that is kept."""
         self._forgotten: dict[int, tuple[int, int]] = {}
         """The numbers of each origin's messages of which some are forgotten, and all others known: the first and the last."""
+        self._forgot_at = 0
+        """The logical time that had been reached when something was last forgotten."""
         self._numbers = count(_READERS)
         self._stand_for: dict[str, str] = {}
 
@@ -103,6 +107,8 @@ class FollowedTransactions:
                 first, last = self._forgotten.get(event.origin, (0, -1))
                 old = first <= event.seq <= last and (event.origin, event.seq) not in sent
                 if event.kind == VIEW and old and reader in committed and oldest not in (None, reader):
+                    if event.lamport > self._forgot_at:
+                        self.beyond = self.beyond or OLD_READS
                     pairs.add((reader or "", oldest or ""))
         return known, pairs
 
@@ -160,6 +166,7 @@ class FollowedTransactions:
     def _note_forgotten(self, logs: Logs, kept: set[str]) -> None:
         for log in logs:
             for event in log:
+                self._forgot_at = max(self._forgot_at, event.lamport)
                 if event.kind == SEND and event.words[TXN] not in kept:
                     first, last = self._forgotten.get(event.origin, (event.seq, event.seq))
                     self._forgotten[event.origin] = min(first, event.seq), max(last, event.seq)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutation import Mutation
 
+PROCESS_LINKS = "tests/views/test_process_links.py"
 PROCESS = "tests/views/test_process.py"
 LINKS = "tests/wire/test_links.py"
 ANSWERS = "tests/views/test_answers.py"
@@ -17,7 +18,7 @@ OVER_CONNECTIONS = [
         right="ended = others if self.decides else others & self._passed_over",
         wrong="ended = others",
         tests=(
-            f"{PROCESS}::TestConnections::test_whoever_does_not_ends_none_because_the_other_may_be_chosen_yet",
+            f"{PROCESS_LINKS}::TestConnections::test_whoever_does_not_ends_none_because_the_other_may_be_chosen_yet",
             "tests/live/dynamic/test_changing.py::test_members_that_all_lost_each_other_in_the_same_moment_come_together_again",
         ),
     ),
@@ -47,28 +48,30 @@ OVER_CONNECTIONS = [
         module="views/peers.py",
         right="[(connection, frame) for frame in self.outgoing.resume(received)]",
         wrong="[(connection, frame) for frame in list(self.outgoing.resume(received))[:0]]",
-        tests=(f"{PROCESS}::TestLinks::test_nothing_is_lost_or_changes_when_connections_break_and_lose_what_was_written",),
+        tests=(
+            f"{PROCESS_LINKS}::TestLinks::test_nothing_is_lost_or_changes_when_connections_break_and_lose_what_was_written",
+        ),
     ),
     Mutation(
         name="a connection that is there is used, though the other side has made a new one",
         module="views/peers.py",
         right="        if self.decides:\n",
         wrong="        if self.decides and self.connection is None:\n",
-        tests=(f"{PROCESS}::TestLinks::test_a_connection_that_one_side_has_lost_is_replaced_before_the_other_notices",),
+        tests=(f"{PROCESS_LINKS}::TestLinks::test_a_connection_that_one_side_has_lost_is_replaced_before_the_other_notices",),
     ),
     Mutation(
         name="both sides decide which connection is used",
         module="views/peers.py",
         right="        if self.decides:\n",
         wrong="        if True:\n",
-        tests=(f"{PROCESS}::TestLinks::test_of_two_connections_that_cross_both_sides_keep_the_same_one",),
+        tests=(f"{PROCESS_LINKS}::TestLinks::test_of_two_connections_that_cross_both_sides_keep_the_same_one",),
     ),
     Mutation(
         name="what is sent to a member that was never met is lost",
         module="views/peers.py",
         right="(self._ahead if self.is_ready else self._waiting).append(",
         wrong="(self._ahead if self.is_ready else []).append(",
-        tests=(f"{PROCESS}::TestLinks::test_what_is_sent_to_a_member_that_was_never_met_waits_for_it",),
+        tests=(f"{PROCESS_LINKS}::TestLinks::test_what_is_sent_to_a_member_that_was_never_met_waits_for_it",),
     ),
     Mutation(
         name="what is on its way to a life is never for the one that takes its place",
@@ -76,7 +79,7 @@ OVER_CONNECTIONS = [
         right="for packet in (*self._ahead, *self._waiting) if packet.addressee]",
         wrong="for packet in self._waiting if packet.addressee]",
         tests=(
-            f"{PROCESS}::TestLinks::test_what_is_sent_to_a_new_incarnation_is_not_lost_with_the_life_that_still_seems_to_be_connected",
+            f"{PROCESS_LINKS}::TestLinks::test_what_is_sent_to_a_new_incarnation_is_not_lost_with_the_life_that_still_seems_to_be_connected",
         ),
     ),
     Mutation(
@@ -84,7 +87,9 @@ OVER_CONNECTIONS = [
         module="views/peers.py",
         right="                self.outgoing.abandon()\n",
         wrong="                pass\n",
-        tests=(f"{PROCESS}::TestLinks::test_nothing_is_kept_for_who_is_in_no_view_any_more_and_its_link_goes_on_all_the_same",),
+        tests=(
+            f"{PROCESS_LINKS}::TestLinks::test_nothing_is_kept_for_who_is_in_no_view_any_more_and_its_link_goes_on_all_the_same",
+        ),
     ),
     Mutation(
         name="after something was abandoned a link goes on with the numbers that it had",
@@ -98,21 +103,21 @@ OVER_CONNECTIONS = [
         module="views/process.py",
         right="            if not repeated or peer.has_room():\n",
         wrong="            if True:\n",
-        tests=(f"{PROCESS}::TestLinks::test_nothing_is_kept_for_who_is_away_that_will_be_said_again",),
+        tests=(f"{PROCESS_LINKS}::TestLinks::test_nothing_is_kept_for_who_is_away_that_will_be_said_again",),
     ),
     Mutation(
         name="every message is answered by itself",
         module="views/process.py",
         right="hasty=self.hasty, more=True)",
         wrong="hasty=self.hasty)",
-        tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
+        tests=(f"{PROCESS_LINKS}::test_what_comes_together_is_answered_once",),
     ),
     Mutation(
         name="what waits for the end of a turn is not said then",
         module="views/process.py",
         right="        return self._done(now, self.member.end_turn(may_wait=may_wait))\n",
         wrong="        return self._done(now, [])\n",
-        tests=(f"{PROCESS}::test_what_comes_together_is_answered_once",),
+        tests=(f"{PROCESS_LINKS}::test_what_comes_together_is_answered_once",),
     ),
     Mutation(
         name="whoever goes on after its own message answers the others before",
@@ -210,14 +215,14 @@ OVER_CONNECTIONS = [
         module="views/process.py",
         right="            peer.acknowledge(out, at_once=True)\n",
         wrong="            peer.acknowledge(out, at_once=False)\n",
-        tests=(f"{PROCESS}::TestLinks::test_what_has_arrived_is_not_kept",),
+        tests=(f"{PROCESS_LINKS}::TestLinks::test_what_has_arrived_is_not_kept",),
     ),
     Mutation(
         name="a process that has ended takes the place of a later one that is not connected",
         module="views/peers.py",
         right="        return self._doubts[theirs.life] <= _DOUBTS_MAX\n",
         wrong="        return False\n",
-        tests=(f"{PROCESS}::TestLives::test_an_introduction_that_comes_late_changes_nothing",),
+        tests=(f"{PROCESS_LINKS}::TestLives::test_an_introduction_that_comes_late_changes_nothing",),
     ),
     Mutation(
         name="a process takes the place of one that was started later",
@@ -306,7 +311,7 @@ SUSPICION = [
         module="views/process.py",
         right="        if peer.spoilt >= _SPOILT_MAX:\n",
         wrong="        if False:\n",
-        tests=(f"{PROCESS}::TestLinks::test_whoever_sends_what_cannot_be_read_again_and_again_is_suspected",),
+        tests=(f"{PROCESS_LINKS}::TestLinks::test_whoever_sends_what_cannot_be_read_again_and_again_is_suspected",),
     ),
 ]
 

@@ -71,6 +71,10 @@ class Browser:
     def __enter__(self) -> Browser:
         return self
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.terminate()
         try:

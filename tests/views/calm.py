@@ -8,6 +8,7 @@ from quire.simulation.membership.network import End
 from quire.simulation.membership.processes import ProcessWorld
 from quire.views.core import GroupSettings
 from quire.views.effects import Effect, ProcessEffect, Report
+from quire.views.introductions import Introduction
 from quire.views.view import Participant
 
 
@@ -115,3 +116,20 @@ class Calm(ProcessWorld):
         return len({self.member(name).core.view.epoch for name in names}) == 1 and all(
             self.view(name) == wanted for name in names
         )
+
+
+def group(founders: str = "abc", others: str = "", **changes: object) -> Calm:
+    """A group that is in its first real view."""
+    world = Calm(founders, others, None, **changes)
+    world.until(lambda: world.agree(founders), 1.0)
+    return world
+
+
+def everywhere(world: Calm, names: str, count: int) -> bool:
+    """Whether all of these have delivered so many operations, and the same."""
+    logs = [world.processes[name].log for name in names]
+    return all(len(log) == count and log == logs[0] for log in logs)
+
+
+def introduction(life: int, incarnation: int | None = None) -> Introduction:
+    return Introduction(group="g", name="c", life=life, incarnation=incarnation or life, address="c:1", facts="", addresses={})

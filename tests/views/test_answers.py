@@ -10,8 +10,7 @@ import pytest
 from quire.model.errors import ProtocolViolation
 from quire.views.packets import Known
 from tests.kit.effort import runs
-from tests.views.calm import Calm
-from tests.views.test_process import everywhere, group
+from tests.views.calm import Calm, everywhere, group
 
 OPTIONS = [
     {"lookahead": 0}, {"lookahead": 8}, {"ids": "rotating"}, {"batches": "run-length"},

@@ -10,8 +10,8 @@ import pytest
 from quire.views.effects import ProcessEffect
 from quire.views.peers import Peer
 from tests.kit.effort import runs
+from tests.views.calm import everywhere, group, introduction
 from tests.views.test_answers import arrive_in_any_order
-from tests.views.test_process import everywhere, group, introduction
 
 
 def test_a_choice_that_comes_late_is_not_followed() -> None:

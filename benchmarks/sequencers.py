@@ -6,11 +6,12 @@ kill   the sequencer that numbers the group is killed with SIGKILL while the cli
        longest pause of deliveries at any client in the second after that. Then it is started again, and the next round begins
 kill 0 the same without backups
 stop   the same with SIGSTOP, where nothing ends the connection: it is noticed by silence, after the timeout of 1 s
+restart  the sequencers are ended with SIGTERM and started again, one after the other
 
 `before` is the longest pause in as long a time before each fault: what the machine does to everybody. All sequencers and
 clients are processes of their own, on loopback. Only processes that were started here are killed or stopped.
 
-    python -m benchmarks.sequencers [--rounds 3] [--seconds 3] [--kills 10] [--stops 3] [--rate 1000] [--json]
+    python -m benchmarks.sequencers [--rounds 3] [--seconds 3] [--kills 10] [--stops 3] [--restarts 6] [--rate 1000] [--json]
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ TIMEOUT_S = 1.0
 SPEED_RATIO = 0.6
 KILL_MS, MARGIN_MS = 500.0, 500.0
 GROUP = "bench"
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "restart": signal.SIGTERM}
 
 
 class Part:
@@ -184,22 +186,27 @@ async def faults(rounds: int, rate: int, kind: str, backups: int) -> dict[str, A
     pauses, before = [], []
     observed_s = OBSERVED_S + (TIMEOUT_S if kind == "stop" else 0.0)
     async with Service(backups, rate) as service:
-        for _ in range(rounds):
+        for number in range(rounds):
             await asyncio.sleep(observed_s + CALM_S)
             at = time.monotonic()
-            victim = (await service.between(at, at))[0]["runs"]
+            runs = (await service.between(at, at))[0]["runs"]
+            victim = number % SEQUENCERS if kind == "restart" else runs
             process = service.sequencers[victim]
             at = time.monotonic()
-            process.send_signal(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+            process.send_signal(SIGNALS[kind])
+            if kind == "restart":
+                await process.wait()
+                await service.start(victim)
             await asyncio.sleep(observed_s)
             before.append(await service.longest(at - observed_s, at))
-            pauses.append(await service.longest(at, at + observed_s))
-            # Whoever stood still comes back by itself; it is replaced like one that was killed, to begin from the same.
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-            await service.start(victim)
-    limit_ms = KILL_MS if kind == "kill" else TIMEOUT_S * 1e3 + MARGIN_MS
+            pauses.append(await service.longest(at, time.monotonic()))
+            if kind != "restart":
+                # Whoever stood still comes back by itself; it is replaced like one that was killed, to begin from the same.
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+                await service.start(victim)
+    limit_ms = TIMEOUT_S * 1e3 + MARGIN_MS if kind == "stop" else KILL_MS
     return figures(pauses, before, limit_ms, limit_ms)
 
 
@@ -208,7 +215,11 @@ async def main(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if arguments.rounds:
         found["speed"] = await speed(arguments.rounds, arguments.seconds)
         found["speed"]["met"] = found["speed"]["ratio"] >= SPEED_RATIO
-    for name, rounds, backups in (("kill", arguments.kills, 1), ("kill 0", arguments.kills, 0), ("stop", arguments.stops, 1)):
+    planned = {
+        "kill": (arguments.kills, 1), "kill 0": (arguments.kills, 0), "stop": (arguments.stops, 1),
+        "restart": (arguments.restarts, 1),
+    }  # fmt: skip
+    for name, (rounds, backups) in planned.items():
         if rounds:
             found[name] = await faults(rounds, arguments.rate, name.partition(" ")[0], backups)
     return found
@@ -221,10 +232,10 @@ def shown(name: str, row: dict[str, Any]) -> str:
             f"{row['without']:,.0f} if it does not survive, {row['rebuilt']:,.0f} without backups: {row['ratio_rebuilt']:.2f}, "
             f"{row['one_backup']:,.0f} with one backup: {row['ratio']:.2f}"
         )
-        return f"{name:<6} {row['rounds']:>3} rounds  deliveries a second {rates} (target {SPEED_RATIO}: {met})"
+        return f"{name:<7} {row['rounds']:>3} rounds  deliveries a second {rates} (target {SPEED_RATIO}: {met})"
     pause = f"longest pause p50 {row['p50_ms']:,.0f} ms, p99 {row['p99_ms']:,.0f} ms"
     calm = f"before p50 {row['before_p50_ms']:,.0f} ms, worst {row['before_worst_ms']:,.0f} ms"
-    return f"{name:<6} {row['rounds']:>3} rounds  {pause}; {calm} ({met})"
+    return f"{name:<7} {row['rounds']:>3} rounds  {pause}; {calm} ({met})"
 
 
 if __name__ == "__main__":
@@ -233,6 +244,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--stops", type=int, default=3)
+    parser.add_argument("--restarts", type=int, default=6)
     parser.add_argument("--rate", type=int, default=1000)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--part", help=argparse.SUPPRESS)

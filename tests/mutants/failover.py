@@ -160,7 +160,10 @@ MUTATIONS = [
         module="protocols/sequencing/moves.py",
         right="if packet.op <= self.settled or self.suspended(packet.state.group):",
         wrong="if self.suspended(packet.state.group):",
-        tests=(f"{GOLDEN}::test_a_move_is_committed_by_the_register_and_a_late_transfer_of_it_is_ignored",),
+        tests=(
+            f"{GOLDEN}::test_a_move_is_committed_by_the_register_and_a_late_transfer_of_it_is_ignored",
+            "tests/sequencing/test_rules.py::test_what_comes_late_of_a_move_that_has_ended_brings_no_group_back",
+        ),
     ),
     Mutation(
         name="J3: the directory forgets a client that has joined again",

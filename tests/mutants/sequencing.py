@@ -101,13 +101,6 @@ MUTATIONS = [
         tests=(f"{RULES}::test_a_group_is_not_given_by_another_move_before_the_end_of_the_last_is_known",),
     ),
     Mutation(
-        name="a group is taken by a move that has ended",
-        module="protocols/sequencing/moves.py",
-        right="if packet.op <= self.settled or self.suspended(packet.state.group):",
-        wrong="if self.suspended(packet.state.group):",
-        tests=(f"{RULES}::test_what_comes_late_of_a_move_that_has_ended_brings_no_group_back",),
-    ),
-    Mutation(
         name="a group is given by a move that has ended",
         module="protocols/sequencing/moves.py",
         right="if packet.op <= self.settled or packet.op in self.giving",

@@ -42,8 +42,9 @@ def test_the_tests_that_must_catch_them_are_there() -> None:
 
 
 def test_no_two_wrong_rules_are_one() -> None:
-    counts = Counter(mutation.name for mutation in MUTATIONS)
-    assert [name for name, count in counts.items() if count > 1] == []
+    for key in (lambda one: one.name, lambda one: (one.module, one.right, one.wrong)):
+        counts = Counter(map(key, MUTATIONS))
+        assert [found for found, count in counts.items() if count > 1] == []
 
 
 # Four rows of the second table of views repeat rows of the first: closure, voting before holding, and what is told too early.

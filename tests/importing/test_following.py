@@ -9,16 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from quire.cli.app import app
 from quire.model.errors import BadInput
 from quire.model.orders import Guarantee
 from quire.pipeline import Verdict
 from quire.pipeline.auditing.auditor import audit_here, audit_with
 from quire.pipeline.auditing.registry import audit_job
 from quire.pipeline.causality.events import Named
+from quire.pipeline.causality.executions import each_with
 from quire.pipeline.causality.times import Causality, follow
+from quire.pipeline.importing import lanes as lanes_module
+from quire.pipeline.importing.lanes import LANES_FEW
 from quire.pipeline.importing.results import Imported
 from quire.pipeline.tasks import run_here
+from quire.trace.schema import BY_TIMES, LOCAL_ORDER
 from tests.causality.test_oracle import all_clocks
 from tests.importing.kit import FOLLOW, rows, take_in
 from tests.importing.test_spans import otel, otel_span
@@ -88,7 +94,7 @@ def test_with_hosts_causes_come_first_whatever_their_clocks_say_and_nothing_is_c
         for name, causes in graph.items()
     ]
 
-    take_in(tmp_path, lines(rng.sample(spans, len(spans))), "log.jsonl", columns={"id": "SpanID"})
+    take_in(tmp_path, lines(rng.sample(spans, len(spans))), "log.jsonl", columns={"id": "SpanID"}, lanes=False)
 
     where = places(tmp_path / "run")
     found = before(follow(FOLLOW, tmp_path / "run"), where)
@@ -224,7 +230,9 @@ def test_clocks_that_differ_are_estimated_from_both_ways(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named(tmp_path: Path, seed: int) -> None:
+def test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seed: int
+) -> None:
     rng = random.Random(seed)
     graph = random_graph(rng)
     hosts = {name: rng.choice(("a", "b", "a~2")) for name in graph}
@@ -233,7 +241,10 @@ def test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named(tmp_pat
         for name, causes in graph.items()
     ]
 
-    done = take_in(tmp_path, lines(rng.sample(spans, len(spans))), "log.jsonl", columns={"id": "SpanID"}, lanes=True)
+    wanted = (None, True)[seed % 2]
+    if wanted:  # They are too many for vectors that tell who follows whom through others.
+        monkeypatch.setattr(lanes_module, "LANES_FEW", 0)
+    done = take_in(tmp_path, lines(rng.sample(spans, len(spans))), "log.jsonl", columns={"id": "SpanID"}, lanes=wanted)
 
     where = places(tmp_path / "run")
     named = {name: done.executions[0].hosts[where[f"t:{name}"][0]] for name in graph}
@@ -243,6 +254,59 @@ def test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named(tmp_pat
         assert found == {(f"t:{one}", f"t:{other}") for one, other in reaches(graph)}
     checks = audit_with(run_here(audit_job()), tmp_path / "run", expect=["causal", "integrity"])
     assert checks.verdict is Verdict.HOLDS, checks
+
+
+def test_hosts_whose_events_follow_each_other_through_others_have_one_lane(tmp_path: Path) -> None:
+    text = "id,after,host\n" + "".join(f"{number},{number - 1 if number else ''},{'ab'[number % 2]}\n" for number in range(9))
+
+    done = take_in(tmp_path, text, "log.csv")
+
+    assert (done.executions[0].hosts, done.executions[0].named) == (("a", "b"), 2)
+
+
+def roots(count: int, *columns: str) -> str:
+    """Events of one host that follow nothing."""
+    return "\n".join([",".join(("id,after,host,time", *columns)), *(f"e{number},,a,{number}" for number in range(count))])
+
+
+def test_times_order_the_events_of_a_host_if_lanes_would_be_many_or_are_not_wanted_and_that_is_said(tmp_path: Path) -> None:
+    few, many = roots(LANES_FEW), roots(LANES_FEW + 1)
+    told = "events of a host that do not follow each other are in the order of their times"
+    for text, lanes, hosts, by_times, noted in (
+        (few, None, LANES_FEW, False, False), (many, None, 1, True, True), (many, True, LANES_FEW + 1, False, False),
+        (few, False, 1, True, False),
+    ):  # fmt: skip
+        done = take_in(tmp_path, text, "log.csv", lanes=lanes)
+
+        assert (len(done.executions[0].hosts), done.executions[0].named) == (hosts, 1)
+        assert any(note.startswith(told) for note in done.notes) is noted
+        described = json.loads((tmp_path / "run" / "run.json").read_text())
+        assert (described["settings"].get(LOCAL_ORDER) == BY_TIMES) is by_times
+        asked = CliRunner().invoke(app, ["causality", str(tmp_path / "run"), "--relation", "e0", "e1"])
+        assert ("a@0 happened before a@1" in asked.stdout) is by_times
+        assert ("are in the order of their times" in asked.stdout) is by_times
+
+
+def test_positions_that_the_log_states_order_the_events_of_a_host(tmp_path: Path) -> None:
+    done = take_in(tmp_path, "id,after,host,pos\nx,,a,2\ny,,a,1\n", "log.csv")
+
+    assert done.executions[0].hosts == ("a",)
+    found = follow(FOLLOW, tmp_path / "run")
+    assert found.relation(found.at(Named("y")), found.at(Named("x"))) == "before"
+
+
+@pytest.mark.parametrize("separate_max", [1, 9])
+def test_executions_share_the_lanes_of_their_hosts(tmp_path: Path, separate_max: int) -> None:
+    text = "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano\n"
+    for trace in "tuv":
+        text += f"{trace},0,,a,100\n{trace},1,0,b,200\n{trace},2,0,b,300\n{trace},3,1,c,400\n"
+
+    done = take_in(tmp_path, text, "spans.csv", columns={"execution": "TraceID"}, separate_max=separate_max)
+
+    assert {execution.hosts for execution in done.executions} == {("a", "b", "b~2", "c")}
+    answers = each_with(FOLLOW, tmp_path / "run", "time", None, "text")
+    paths = [[one.hosts[stretch.process] for stretch in one.answer.path.stretches] for one in answers if one.answer.path]
+    assert paths == [["a", "b", "c"]] * 3
 
 
 def test_a_child_that_begins_before_its_parent_is_after_it_and_strangers_are_concurrent(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def causality(
     from quire.pipeline.causality.tasks import CAUSALITY
     from quire.pipeline.causality.times import follow
     from quire.pipeline.layout import check_segments, lay_out
+    from quire.trace.schema import BY_TIMES, LOCAL_ORDER
     from quire.trace.store import open_run
 
     # Before Spark is started, which takes seconds, find out whether there is anything to ask.
@@ -91,7 +92,8 @@ def causality(
         show_each(where, directory, critical_path, first, column, json)
         return
     check_single(directory)
-    layout = lay_out(open_run(directory))
+    stored = open_run(directory)
+    layout = lay_out(stored)
     asked = [parse_event(text, layout.hosts) for text in named]
     if out is not None and out.exists():
         raise BadInput(f"{out} exists already; choose another name")
@@ -103,7 +105,7 @@ def causality(
             _show_contradiction(contradiction, json)
             raise typer.Exit(EXIT_CONTRADICTION) from None
         events = [_find(found, name) for name in asked]
-        answer = _Answer(found)
+        answer = _Answer(found, by_times=stored.info.settings.get(LOCAL_ORDER) == BY_TIMES)
         for name, wanted in (("past", past), ("future", future), ("concurrent", concurrent)):
             if wanted is not None:
                 answer.around(name, events.pop(0))
@@ -144,8 +146,8 @@ def _write(frame: DataFrame, out: Path) -> None:
 class _Answer:
     """What was asked, for machines (`data`) and for people (`shown`)."""
 
-    def __init__(self, found: Causality) -> None:
-        self._found = found
+    def __init__(self, found: Causality, *, by_times: bool) -> None:
+        self._found, self._by_times = found, by_times
         hosts = found.layout.hosts or [str(process) for process in range(found.layout.world.members)]
         self._hosts: Sequence[str] = [*map(legible, hosts)]
         self.data: dict[str, Any] = {}
@@ -158,15 +160,17 @@ class _Answer:
             "processes": found.layout.world.members,
             "messages": found.messages,
             "logical_times": "rebuilt" if found.rebuilt else "recorded",
+            **({"local_order": "times"} if self._by_times else {}),
             "segments": len(found.segments),
         }
 
     def sentence(self) -> str:
         found = self._found
         times = "rebuilt from the logs" if found.rebuilt else "as recorded"
+        local = "; where the log orders nothing, events of one host are in the order of their times" if self._by_times else ""
         return (
             f"{found.layout.events:,} events, {found.messages:,} messages, {found.layout.world.members} processes; "
-            f"logical times {times}"
+            f"logical times {times}{local}"
         )
 
     def whole(self) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _SKEWS_SHOWN = 10
+_DEFECTS_SHOWN = 20
 _KNOWN = ", ".join(f"{entry.name} ({entry.summary})" for entry in FORMATS)
 
 
@@ -78,11 +79,13 @@ def import_(
         typer.Option(metavar="COLUMN", help=_help("columns", "The column with the names of the events that an event follows.")),
     ] = None,
     lanes: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--lanes", help="Events that name what they follow: those of a host that do not follow each other are concurrent."
+            "--lanes/--no-lanes",
+            help="Events that name what they follow: those of a host that do not follow each other are concurrent, or in the "
+            "order of their times; by default concurrent, unless that takes more than 256 lanes.",
         ),
-    ] = False,
+    ] = None,
     skip_lines: Annotated[int, typer.Option(min=0, help="So many lines at the beginning of each file are not events.")] = 0,
     only: Annotated[
         str | None,
@@ -172,9 +175,11 @@ def _show_defects(defects: Sequence[Defect], json: bool) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("where", "host", "defect", "because"):
         table.add_column(title, overflow="fold")
-    for defect in defects:
+    for defect in defects[:_DEFECTS_SHOWN]:
         where = legible(f"{defect.file} {defect.unit} {defect.line}")
         table.add_row(where, legible(defect.host), str(defect.kind), legible(defect.because))
+    if len(defects) > _DEFECTS_SHOWN:
+        table.add_row(f"and {len(defects) - _DEFECTS_SHOWN} more")
     Console(highlight=False, markup=False).print(table)
 
 
@@ -194,7 +199,9 @@ def _show(done: Imported) -> None:
     console = Console(highlight=False, markup=False)
     for execution in done.executions:
         label = f" ({legible(execution.label)})" if execution.label else ""
-        happened = f"{execution.events:,} events of {len(execution.hosts)} hosts"
+        happened = f"{execution.events:,} events" + (f" of {execution.named} hosts" if execution.named else "")
+        if execution.named != len(execution.hosts):
+            happened += f" in {len(execution.hosts):,} lanes"
         if execution.together:
             happened += f" in {execution.together:,} executions"
         if execution.links:

@@ -136,6 +136,72 @@ def lanes(
 
 
 @compiled
+def chains(
+    order: np.ndarray, begin: np.ndarray, causes: np.ndarray, execution: np.ndarray, host: np.ndarray, hosts: int,
+    is_cause: np.ndarray, rows: int, limit: int,
+) -> tuple[np.ndarray, bool]:  # fmt: skip
+    """Assign every event to a lane of its host in which it follows all that is there, directly or through other hosts, in an
+    order that puts causes first; and whether `limit` lanes suffice for that. So a host whose events are all ordered has one
+    lane. Consecutive executions reuse the same lanes. At most `rows` events of an execution are causes of others."""
+    lane, chain = np.full(len(begin) - 1, -1, np.int64), np.full(len(begin) - 1, -1, np.int64)
+    # Which events of each lane happened before an event that others follow. Of all lanes, an execution has only some.
+    row, vector, width, kept = (
+        np.full(len(begin) - 1, -1, np.int64),
+        np.empty((rows, limit), np.int32),
+        np.zeros(rows, np.int64),
+        0,
+    )
+    column, used, columns = np.full(limit, -1, np.int64), np.empty(limit, np.int64), 0
+    count, own = np.zeros(limit, np.int32), np.zeros(limit, np.int32)
+    # The lanes of a host are linked, and numbered among each other.
+    first, last = np.full(hosts, -1, np.int64), np.full(hosts, -1, np.int64)
+    following, number, known, current = np.full(limit, -1, np.int64), np.zeros(limit, np.int64), 0, -1
+    for event in order:
+        if execution[event] != current:
+            current, kept = execution[event], 0
+            for at in range(columns):
+                column[used[at]] = -1
+            columns = 0
+        own[:columns] = 0
+        for at in range(begin[event], begin[event + 1]):
+            source = row[causes[at]]
+            for other in range(width[source]):
+                own[other] = max(own[other], vector[source, other])
+        chosen, here = -1, host[event]
+        for at in range(begin[event], begin[event + 1]):
+            its = chain[causes[at]]
+            if chosen < 0 and host[causes[at]] == here and own[column[its]] == count[column[its]]:
+                chosen = its
+        if chosen < 0:
+            chosen = first[here]
+            while chosen >= 0 and column[chosen] >= 0 and own[column[chosen]] != count[column[chosen]]:
+                chosen = following[chosen]
+        if chosen < 0:
+            if known == limit:
+                return lane, False
+            chosen = known
+            known += 1
+            if first[here] < 0:
+                first[here] = chosen
+            else:
+                following[last[here]] = chosen
+                number[chosen] = number[last[here]] + 1
+            last[here] = chosen
+        if column[chosen] < 0:
+            column[chosen], used[columns] = columns, chosen
+            count[columns] = 0
+            columns += 1
+        chain[event], lane[event] = chosen, number[chosen]
+        count[column[chosen]] += 1
+        own[column[chosen]] = count[column[chosen]]
+        if is_cause[event]:
+            row[event], width[kept] = kept, columns
+            vector[kept, :columns] = own[:columns]
+            kept += 1
+    return lane, True
+
+
+@compiled
 def news(
     order: np.ndarray, process: np.ndarray, number: np.ndarray, begin: np.ndarray, causes: np.ndarray, row: np.ndarray,
     members: int, rows: int,

@@ -60,6 +60,9 @@ IMPORTED = pa.schema(
     ]
 )
 
+LOCAL_ORDER, BY_TIMES = "local_order", "times"
+"""What the settings of an imported run say if its log orders the events of a host only in part, and times order the rest."""
+
 WORD_COLUMNS = ("group", "object", "op", "txn")
 """Of which there may be as many words as rows."""
 

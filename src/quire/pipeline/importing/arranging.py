@@ -1,9 +1,9 @@
 """Finds a local order for events that name their causes but have no order at their host: spans, commits, agents' steps.
 
-Start times do not give an order: clocks differ, and many events start at the same time. So all events of a run are put in one
-order with causes first, which follows the times otherwise; each host's events take their local order from it. If no hosts are
-named, or times are to be ignored, chains of events that follow each other become lanes, and nothing is ordered that the log
-does not order.
+Start times do not give an order: clocks differ, a host may do several things at once, and many events start at the same time.
+So chains of events of a host that follow each other become lanes, each a process of the trace, and nothing is ordered that the
+log does not order. If the log states positions at the hosts, or there would be too many lanes, each host has one order: with
+causes first, which follows the positions or times otherwise.
 
 Executions that share a run are placed one after the other.
 
@@ -21,14 +21,14 @@ import pyarrow as pa
 
 from quire.model.errors import BadInput
 from quire.pipeline.causes import arrange as arrange_graph
-from quire.pipeline.causes import begins, circle, in_order, lanes, news
+from quire.pipeline.causes import begins, circle, in_order, news
 from quire.pipeline.importing.defects import KEPT_MAX, DefectKind, Defects
 from quire.pipeline.importing.gathering import DefectReporter, Source
+from quire.pipeline.importing.lanes import LANES_MAX, find_lanes, name_lanes
 from quire.pipeline.importing.mapping import NOWHERE
 from quire.pipeline.importing.scratch import EDGES, Scratch, save_table, sort_edges
 from quire.trace.kinds import DELIVER, VIEW
 
-LANES_MAX = 10_000
 _VECTORS_MAX = 400_000_000
 """If vectors would need more entries than this, they are not computed, and causes that another one implies are kept."""
 
@@ -42,8 +42,8 @@ class ArrangeTask(msgspec.Struct, tag="arrange"):
     hosts: tuple[str, ...]
     active: tuple[int, ...]
     """The processes that have records."""
-    lanes: bool
-    """Whether to split hosts into lanes, so that only events which follow each other are ordered."""
+    lanes: bool | None
+    """Whether to split hosts into lanes, so that only events which follow each other are ordered. None: if few suffice."""
 
 
 class Skew(msgspec.Struct, frozen=True, order=True):
@@ -63,6 +63,8 @@ class ArrangedRecords(msgspec.Struct):
     """The resulting processes: hosts, or lanes of hosts."""
     skews: list[Skew]
     dropped: int = 0
+    timed: bool = False
+    """Whether events of a host that do not follow each other are in the order of their times."""
 
 
 class _Graph(NamedTuple):
@@ -74,6 +76,8 @@ class _Graph(NamedTuple):
     """The execution of each record; there are no causes across executions."""
     time: np.ndarray
     known: np.ndarray
+    placed: bool
+    """Whether the log states positions at the hosts."""
     effect: np.ndarray
     cause: np.ndarray
     kept: np.ndarray
@@ -96,11 +100,15 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
         effect, cause = effect[by_effect], cause[by_effect]
     begin = begins(effect, len(graph.time))
     process = graph.process
-    if task.lanes:
-        # Records that repeat others have no lane, and are not written.
-        lane = np.maximum(lanes(order, begin, cause, graph.execution, graph.process, len(task.hosts)), 0)
-        used, process = np.unique(graph.process * LANES_MAX + lane, return_inverse=True)
-        done.hosts = _name_lanes(task, lane, used)
+    if task.lanes or (task.lanes is None and not graph.placed):
+        lane = find_lanes(order, begin, cause, graph.execution, process, task.hosts, many=bool(task.lanes))
+        if lane is not None:
+            # Records that repeat others have no lane, and are not written.
+            used, process = np.unique(process * LANES_MAX + np.maximum(lane, 0), return_inverse=True)
+            done.hosts = name_lanes(task.hosts, used)
+        done.timed = lane is None
+    else:
+        done.timed = not graph.placed
     members = len(done.hosts)
     # Number the records of each process, in the common order.
     by_process = order[np.argsort(process[order].astype(np.uint16), kind="stable")]
@@ -113,30 +121,9 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
     return done
 
 
-def _name_lanes(task: ArrangeTask, lane: np.ndarray, used: np.ndarray) -> list[str]:
-    """The names of lanes; the first lane of a host has the host's name."""
-    if max(len(used), int(lane.max(initial=0)) + 1) > LANES_MAX:
-        advice = "say with --map host=COLUMN where they happened"
-        if task.hosts != (NOWHERE,):
-            advice = "import every trace as an execution, or leave out --lanes"
-        raise BadInput(f"events follow each other in more than {LANES_MAX:,} lines; {advice}")
-    hosts, numbers = np.divmod(used, LANES_MAX)
-    if task.hosts == (NOWHERE,):
-        return [f"lane-{number + 1}" for number in numbers.tolist()]
-    taken = set(task.hosts)
-    names = []
-    for host, number in zip(hosts.tolist(), numbers.tolist(), strict=True):
-        name = task.hosts[host] if number == 0 else f"{task.hosts[host]}~{number + 1}"
-        while number and name in taken:  # There is a host with the name of this lane.
-            name += "~"
-        taken.add(name)
-        names.append(name)
-    return names
-
-
 def _read(task: ArrangeTask) -> _Graph:
     sizes = np.zeros(len(task.hosts), np.int64)
-    executions, times, known, kept = [], [], [], []
+    executions, times, known, kept, placed = [], [], [], [], False
     for process in task.active:
         local = task.scratch.load("local", task.run, process)
         sizes[process] = local.num_rows
@@ -147,6 +134,7 @@ def _read(task: ArrangeTask) -> _Graph:
         executions.append(np.asarray(local["execution"]))
         column = local["order"]
         known.append(np.asarray(column.is_valid()))
+        placed = placed or not local["order"].equals(local["time_ns"])
         times.append(np.asarray(column.fill_null(pa.scalar(_UNTIMED, pa.int64()))))
         repeats = np.zeros(local.num_rows, np.bool_)
         repeats[np.asarray(task.scratch.load("again", task.run, process)["row"])] = True
@@ -163,8 +151,8 @@ def _read(task: ArrangeTask) -> _Graph:
     wanted = whole[effect]
     processes = np.repeat(np.arange(len(task.hosts)), sizes)
     return _Graph(
-        start, processes, np.concatenate(executions), np.concatenate(times), np.concatenate(known), effect[wanted],
-        cause[wanted], whole,
+        start, processes, np.concatenate(executions), np.concatenate(times), np.concatenate(known), placed,
+        effect[wanted], cause[wanted], whole,
     )  # fmt: skip
 
 
@@ -241,7 +229,11 @@ def _write(
         mine = by_process[first[own] : first[own + 1]]
         if not len(mine) and own not in task.active:
             continue
-        if task.lanes or len(mine) != sizes[own] or (mine != graph.start[own] + np.arange(len(mine))).any():
+        if (
+            len(first) - 1 > len(task.hosts)
+            or len(mine) != sizes[own]
+            or (mine != graph.start[own] + np.arange(len(mine))).any()
+        ):
             _replace(task, "local", own, records.take(pa.array(mine)))
         edges = slice(bounds[own], bounds[own + 1])
         columns = [

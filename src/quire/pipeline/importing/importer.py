@@ -20,9 +20,11 @@ from quire.pipeline.importing.chunks import Chunk, cut_files
 from quire.pipeline.importing.clocks import ResolveTask
 from quire.pipeline.importing.defects import FATAL, Defect, DefectKind, Defects, Unusable, gather
 from quire.pipeline.importing.executions import Runs, find_runs
+from quire.pipeline.importing.formats import registry
 from quire.pipeline.importing.gathering import GatherTask, Member, Source
 from quire.pipeline.importing.inputs import Input, plain_files, unpacked_files
 from quire.pipeline.importing.joining import CollectTask, JoinTask
+from quire.pipeline.importing.lanes import LANES_FEW
 from quire.pipeline.importing.mapping import NOWHERE
 from quire.pipeline.importing.parsing import Counts, CountTask, Parsed, ParseTask
 from quire.pipeline.importing.request import ImportRequest
@@ -32,7 +34,7 @@ from quire.pipeline.importing.tasks import IMPORT
 from quire.pipeline.importing.writing import WriteTask, Written
 from quire.pipeline.tasks import Runner, run_here, run_on
 from quire.trace.executions import write_executions
-from quire.trace.schema import Outcome, RunInfo
+from quire.trace.schema import BY_TIMES, LOCAL_ORDER, Outcome, RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +101,8 @@ class _Import:
         self.source = Source(tuple(file.name for file in files), choice.format.unit(choice.settings))
         self.defects: list[Defects] = []
         self.skews: list[Skew] = []
+        self.timed: set[int] = set()
+        """The runs in which events of a host that do not follow each other are in the order of their times."""
         self.chunks: list[Chunk] = []
         self.buckets = 1
         """How many buckets the names of a run are cut into."""
@@ -120,6 +124,7 @@ class _Import:
         rows = self._gather(runs, clocked)
         caused = not clocked and any(result.caused for result in parsed)
         stride = self._causes(runs, rows, clocked, caused)
+        named = [0 if hosts == (NOWHERE,) else len(hosts) for hosts in runs.hosts]
         if caused:
             self._arrange(runs, rows)
         elif self.request.lanes:
@@ -129,14 +134,16 @@ class _Import:
         done = self._write(runs, made, clocked, stride)
         executions = tuple(
             Execution(
-                directory=str(out / runs.name(number)), label=label, hosts=hosts, events=rows[number], rows=written.rows,
-                messages=messages[number], deliveries=written.deliveries, links=written.links, together=len(runs.together),
+                directory=str(out / runs.name(number)), label=label, hosts=hosts, named=named[number], events=rows[number],
+                rows=written.rows, messages=messages[number], deliveries=written.deliveries, links=written.links,
+                together=len(runs.together),
             )
             for number, (label, hosts, written) in enumerate(zip(runs.labels, runs.hosts, done, strict=True))
         )  # fmt: skip
         found = gather(self.defects)
         for number, execution in enumerate(executions):
-            (made / runs.name(number) / "run.json").write_bytes(self._describe(self._run_id(runs, number), execution, found))
+            described = self._describe(self._run_id(runs, number), execution, found, timed=number in self.timed)
+            (made / runs.name(number) / "run.json").write_bytes(described)
         if runs.together:
             write_executions(made, runs.together, stamped[0].events, stamped[0].begins)
         if len(executions) > 1:
@@ -195,7 +202,15 @@ class _Import:
             self.defects.append(found)
 
     def _notes(self, parsed: Sequence[Parsed], executions: Sequence[Execution]) -> tuple[str, ...]:
-        """Warn about hosts that never communicate: most often, the columns that would show it were not found."""
+        """Warn about events that are in the order of their times, and about hosts that never communicate: most often, the
+        columns that would show it were not found."""
+        if self.timed and self.request.lanes is None:
+            advice = "; with every trace as an execution (--map execution=COLUMN) it may take few"
+            takes_columns = "columns" in registry.find(self.choice.name).options
+            return (
+                f"events of a host that do not follow each other are in the order of their times, as if one of them had led to "
+                f"the next: to keep them apart takes more than {LANES_FEW} lanes{advice if takes_columns else ''}",
+            )
         if not any(len(done.hosts) > 1 for done in executions) or any(done.messages for done in executions):
             return ()
         hosts = max(len(done.hosts) for done in executions)
@@ -244,11 +259,10 @@ class _Import:
         return 0
 
     def _arrange(self, runs: Runs, rows: list[int]) -> None:
-        """Find a local order for events that only name their causes; if requested, or if no hosts are named, lanes of events
-        become hosts."""
+        """Find a local order for events that only name their causes; lanes of events become hosts, if need be."""
         tasks = [
             ArrangeTask(
-                self.scratch, self.source, run, hosts, runs.active(run), self.request.lanes or hosts == (NOWHERE,)
+                self.scratch, self.source, run, hosts, runs.active(run), hosts == (NOWHERE,) or self.request.lanes
             )
             for run, hosts in enumerate(runs.hosts)
         ]  # fmt: skip
@@ -256,7 +270,9 @@ class _Import:
             self.defects.append(done.defects)
             self.skews += done.skews
             rows[run] -= done.dropped
-            if task.lanes:
+            if done.timed:
+                self.timed.add(run)
+            if tuple(done.hosts) != task.hosts:
                 runs.hosts[run] = tuple(done.hosts)
                 runs.members[run] = [Member(process, host, ()) for process, host in enumerate(runs.hosts[run])]
 
@@ -298,7 +314,7 @@ class _Import:
         name = PurePath(self.files[0].name).name
         return f"{name}#{run + 1}" if len(runs.hosts) > 1 else name
 
-    def _describe(self, run_id: str, done: Execution, found: Defects) -> bytes:
+    def _describe(self, run_id: str, done: Execution, found: Defects, *, timed: bool) -> bytes:
         settings: dict[str, object] = {
             "format": self.choice.name,
             "files": [PurePath(file.name).name for file in self.files],
@@ -308,6 +324,8 @@ class _Import:
         }
         if done.together:
             settings["executions"] = done.together
+        if timed:
+            settings[LOCAL_ORDER] = BY_TIMES
         info = RunInfo(
             run=run_id, source="import", protocol="", options={}, members=len(done.hosts), groups={}, promises=(),
             settings=settings,

@@ -31,8 +31,9 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """If given, only lines that match this expression, in RE2's syntax, are events."""
     lenient: bool = False
     """Set unreadable lines aside instead of failing."""
-    lanes: bool = False
-    """Treat events of a host that do not follow each other as concurrent, whatever their times."""
+    lanes: bool | None = None
+    """Whether events of a host that do not follow each other are concurrent, or in the order of their times. If it is not said,
+    they are concurrent if that takes few lanes."""
     skip_lines: int = 0
     """How many lines to skip at the beginning of each file."""
     chunk_bytes: int = CHUNK_BYTES

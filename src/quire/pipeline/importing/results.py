@@ -22,6 +22,9 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     label: str
     hosts: tuple[str, ...]
+    """The processes of the run: hosts, or lanes of hosts."""
+    named: int
+    """How many hosts the log names."""
     events: int
     rows: int
     messages: int

@@ -122,8 +122,8 @@ MUTATIONS = [
     Mutation(
         name="every delivery costs a sync of the disk",
         module="views/ordering.py",
-        right="core.note(Delivered(origin, run.end))",
-        wrong="core.save(Delivered(origin, run.end))",
+        right="core.note(Delivered(origin, end))",
+        wrong="core.save(Delivered(origin, end))",
         tests=(f"{WRITING}::test_a_delivery_waits_for_the_next_sync_or_the_timer",),
     ),
     Mutation(

@@ -320,12 +320,12 @@ DURABLE = [
         module="views/ordering.py",
         right="""\
         if self._journal:
-            self._held_at.append((self._core.written(), origin, self.unstable.count[origin]))
+            self._held_at.append((self._core.written(), origin, count))
         else:
-            self.knowledge.holds(self.rank, origin, self.unstable.count[origin])
+            self.knowledge.came(origin, count)
 """,
         wrong="""\
-        self.knowledge.holds(self.rank, origin, self.unstable.count[origin])
+        self.knowledge.came(origin, count)
 """,
         tests=(f"{FORGETTING}::test_have_undurable", f"{REGRESSIONS}::test_whoever_sends_holds_it_only_when_it_is_durable"),
     ),
@@ -333,11 +333,13 @@ DURABLE = [
         name="a member counts itself as one that holds what is not durable",
         module="views/knowledge.py",
         right="""\
-strict=True) if row[origin] >= count])
+            if row[origin] >= count:
+                weight += each
         if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
 """,
         wrong="""\
-strict=True) if row[origin] >= count or row is held[self._me]])
+            if row[origin] >= count or row is held[self._me]:
+                weight += each
         if not is_majority(weight, self._weight, self._tie, senior=self._me == 0 or held[0][origin] >= count):
 """,
         tests=(f"{REGRESSIONS}::test_a_group_of_one_delivers_what_is_durable",),

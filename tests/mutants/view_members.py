@@ -17,8 +17,8 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="a message is delivered before a majority holds it",
         module="views/ordering.py",
-        right="while queue and (not self._uniform or self.knowledge.is_safe(queue[0].origin, queue[0].end)):",
-        wrong="while queue:",
+        right="if self._uniform and not self.knowledge.is_safe(run.origin, run.first + run.count):",
+        wrong="if False:",
         tests=(f"{SCENARIOS}::test_uniform_gate",),
     ),
     Mutation(
@@ -45,8 +45,8 @@ KEEPING_FOR_OTHERS = [
     Mutation(
         name="what a sender knows to be delivered is not believed",
         module="views/knowledge.py",
-        right="        self._floor[origin] = max(self._floor[origin], floor)\n",
-        wrong="        pass\n",
+        right="            self._floor[origin] = floor\n",
+        wrong="            pass\n",
         tests=(f"{KEEPING}::test_floor",),
     ),
     Mutation(

@@ -199,7 +199,7 @@ OVER_CONNECTIONS = [
     Mutation(
         name="that a message is held is told again when it is in order",
         module="views/holders.py",
-        right=" and run.end > self._told[origin]:\n",
+        right=" and count > self._told[origin]:\n",
         wrong=":\n",
         tests=(f"{ANSWERS}::test_members_that_all_send_seldom_answer",),
     ),
@@ -213,8 +213,8 @@ OVER_CONNECTIONS = [
     Mutation(
         name="nobody is told that little has arrived",
         module="views/process.py",
-        right="            peer.acknowledge(out, at_once=True)\n",
-        wrong="            peer.acknowledge(out, at_once=False)\n",
+        right="        for peer in self.peers.values():\n            peer.acknowledge(out)\n",
+        wrong="",
         tests=(f"{PROCESS_LINKS}::TestLinks::test_what_has_arrived_is_not_kept",),
     ),
     Mutation(

@@ -128,6 +128,6 @@ def test_a_member_holds_what_it_has_sent_whatever_it_said_before() -> None:
     world = group("abc")
     world.settle()
     knowledge = world.member("a").membership.ordering.knowledge
-    knowledge.holds(1, 1, 5)
+    knowledge.came(1, 5)
     knowledge.learn(1, Known((2, 4, 1), (2, 3, 0)))
-    assert (knowledge.held[1], knowledge.delivered[1]) == ([2, 5, 1], [2, 3, 0])
+    assert (knowledge.held[1], knowledge.delivered[1]) == ([2, 5, 1], (2, 3, 0))

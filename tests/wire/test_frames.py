@@ -15,17 +15,20 @@ from quire.protocols.registry import PROTOCOLS
 from quire.protocols.single_phase import Acknowledgement, Operations, Relay
 from quire.wire.frames import (
     ACKED,
+    ADDRESSED,
     ALIVE,
     INTRODUCTION,
     LAMPORT_MAX,
     NUMBERED_KINDS,
     PACKET,
+    Addressed,
     ControlFrame,
     FrameError,
     Numbered,
     PacketCodec,
     Reader,
     acked,
+    addressed_head,
     control_frame,
     count_body,
     numbered_head,
@@ -35,7 +38,7 @@ from quire.wire.frames import (
 U64 = st.integers(0, 2**64 - 1)
 
 numbered = st.tuples(
-    st.sampled_from(sorted(NUMBERED_KINDS)),
+    st.sampled_from(sorted(NUMBERED_KINDS - {ADDRESSED})),
     U64,
     st.integers(0, 2**32 - 1),
     st.integers(0, LAMPORT_MAX),
@@ -121,6 +124,27 @@ def test_a_numbered_frame_too_short_for_its_fields_is_refused() -> None:
     reader.feed(struct.pack("!IB", 5, PACKET) + bytes(4))
     with pytest.raises(FrameError, match="a numbered frame of 5 bytes is too short"):
         list(reader.frames())
+
+
+def test_an_addressed_frame_too_short_for_its_incarnations_is_refused() -> None:
+    reader = Reader()
+    reader.feed(numbered_head(ADDRESSED, 0, 0, 0, 15) + bytes(15))
+    with pytest.raises(FrameError, match="a numbered frame of 36 bytes is too short"):
+        list(reader.frames())
+
+
+@given(U64, st.integers(0, LAMPORT_MAX), U64, U64, st.binary(max_size=300))
+def test_an_addressed_frame_is_read_as_it_was_written(
+    number: int, lamport: int, sender: int, addressee: int, body: bytes
+) -> None:
+    reader = Reader()
+    reader.feed(addressed_head(number, lamport, sender, addressee, len(body)) + body)
+    (frame,) = reader.frames()
+    assert isinstance(frame, Addressed)
+    assert (frame.kind, frame.number, frame.lamport, frame.sender, frame.addressee) == (
+        ADDRESSED, number, lamport, sender, addressee,
+    )  # fmt: skip
+    assert bytes(frame.body) == body
 
 
 def test_a_logical_time_from_which_the_clock_could_not_go_on_is_refused() -> None:

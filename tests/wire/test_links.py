@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from quire.wire.frames import PACKET, PIECE, FrameError, Numbered, Reader, read_addresses
+from quire.wire.frames import PACKET, PIECE, Addressed, FrameError, Numbered, Reader
 from quire.wire.links import FRAME_COST_BYTES, LONG_BYTES, Incoming, Outgoing
 
 
@@ -135,10 +135,9 @@ def test_after_something_was_abandoned_a_link_goes_on_where_the_peer_is(received
     for head, body in outgoing.resume(received):
         reader.feed(head + body)
     frames = [
-        (frame.number, sender, addressee, bytes(rest))
+        (frame.number, frame.sender, frame.addressee, bytes(frame.body))
         for frame in reader.frames()
-        if isinstance(frame, Numbered)
-        for sender, addressee, rest in (read_addresses(frame.body),)
+        if isinstance(frame, Addressed)
     ]
     # The first says that pieces which the peer may have belong to nothing.
     assert frames == [(received, 0, 0, b""), (received + 1, 1, 0, b"new")]

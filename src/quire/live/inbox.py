@@ -100,11 +100,12 @@ class Inbox(Generic[T]):
                 waiter.set_result(None)
         self._waiters.clear()
 
-    async def changed(self) -> None:
+    def changed(self) -> asyncio.Future[None]:
+        """Await it to be woken."""
         # An application that keeps up waits here for every delivery: an Event would take twice as long, and finding the loop,
         # to which all calls belong, is a system call each time.
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
-        await waiter
+        return waiter

@@ -177,7 +177,7 @@ class Agreement:
         if runs:
             self.freeze()
         for data in runs:
-            self._ordering.keep(data)
+            self._ordering.keep(data, data.run)
 
     def fill_came(self, packet: Fill) -> None:
         self.keep(packet.runs)

@@ -30,6 +30,9 @@ _PLAIN_RECORDS = (
 
 _WITHOUT_RUNS = frozenset({packets.Control, packets.Have})
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading bytes raises that are not what they should be."""
+
 _APART: Final = 0xC1
 """What a record begins with whose messages come after the rest of it. Nothing in msgpack begins so."""
 _APART_HEAD = Struct("<BI")
@@ -61,7 +64,10 @@ class GroupCodec:
 
     def packet(self, data: bytes | memoryview) -> GroupPacket:
         """Raises BadInput where these bytes are no packet."""
-        packet: GroupPacket = self._read(self._packets, data)
+        try:
+            packet: GroupPacket = self._packets.decode(data)
+        except _UNREADABLE as error:
+            raise BadInput(f"these bytes cannot be read: {error}") from error
         # There are most of these two, and looking for runs in a packet takes as long as reading it.
         if isinstance(packet, packets.Data):
             run = packet.packet.carried()
@@ -85,7 +91,7 @@ class GroupCodec:
     def _read(self, decoder: Any, data: bytes | memoryview) -> Any:
         try:
             return decoder.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except _UNREADABLE as error:
             raise BadInput(f"these bytes cannot be read: {error}") from error
 
 

@@ -77,11 +77,7 @@ class Core:
         self.settings = settings
         self.me = me
         self.session = session
-        self.view = view
-        """The view that this process is in, or the last one that it was in."""
-        self._indexed: View | None = None
-        self._ranks: dict[tuple[str, int], int] = {}
-        """The ranks of the members of the view, by name and incarnation."""
+        self.enter(view)
         self.mode: Mode = "joining"
         self.names: set[str] = {founder.name for founder in settings.founders}
         """All processes that were ever heard of."""
@@ -101,6 +97,12 @@ class Core:
         self._wanted = self._asked = 0
         """The number of the last record that something waits for, and of the last one for which a sync was asked."""
         self._waiting: deque[tuple[int, Send]] = deque()
+
+    def enter(self, view: View) -> None:
+        self.view = view
+        """The view that this process is in, or the last one that it was in."""
+        self.ranks = {(member.name, member.incarnation): rank for rank, member in enumerate(view.members)}
+        """The ranks of its members, by name and incarnation."""
 
     # The journal.
 
@@ -166,16 +168,9 @@ class Core:
 
     # Who is who.
 
-    def rank_of(self, name: str, incarnation: int) -> int | None:
-        """The rank of this incarnation of a process in the view; None where it is not in it."""
-        if self._indexed is not self.view:
-            self._indexed = self.view
-            self._ranks = {(member.name, member.incarnation): rank for rank, member in enumerate(self.view.members)}
-        return self._ranks.get((name, incarnation))
-
     def is_here(self, name: str, incarnation: int) -> bool:
         """Whether this incarnation of a process is a member of the view."""
-        return self.rank_of(name, incarnation) is not None
+        return (name, incarnation) in self.ranks
 
     def is_myself_in_view(self) -> bool:
         return self.is_here(self.me.name, self.me.incarnation)
@@ -218,16 +213,16 @@ class Core:
         self._index = sum(self._delivered)
 
     def deliver(self, entry: Entry) -> None:
-        run, rank = entry.run, entry.rank
+        run, rank, session = entry.run, entry.rank, entry.session
         if entry.epoch != self._epoch:
             self.position = Position(entry.epoch, (0,) * entry.members)
-        index, end = self._index, run.end
+        index, end = self._index, run.first + run.count
         self._index = index + end - self._delivered[rank]
         self._delivered[rank] = end
-        self.table[entry.session] = entry.number + run.count - 1
+        self.table[session] = entry.number + run.count - 1
         self.history.add(entry)
         self.out.append(Deliver(entry, index))
-        if entry.session == self.session:
+        if session == self.session:
             self.settle()
 
     def read_is_ready(self, token: int) -> None:

@@ -19,8 +19,8 @@ class Flow:
         self._unstable, self._knowledge, self._rank = unstable, knowledge, rank
         self._told = [0] * len(unstable.count)
         """How many messages of each member this one has said that it has delivered."""
-        self._moved: set[int] = set()
-        """The members some of whose messages were kept or delivered since `late` was last asked."""
+        self.moved: set[int] = set()
+        """The members some of whose messages were kept or delivered, or have become durable, since `late` was last asked."""
 
     def has_room(self, sent: int) -> bool:
         """Whether the send window has room for more messages, if so many were sent."""
@@ -29,10 +29,6 @@ class Flow:
     def has_room_for_bytes(self) -> bool:
         """Whether it has room for more bytes. Those of messages that have become stable count until these are dropped."""
         return self._unstable.bytes[self._rank] < self._outstanding_bytes
-
-    def moved(self, origin: int) -> None:
-        """Further messages of this member are kept or delivered, or have become durable."""
-        self._moved.add(origin)
 
     def told_all(self, delivered: Sequence[int]) -> None:
         """A packet to all members says how much is delivered here."""
@@ -44,7 +40,7 @@ class Flow:
         durably, (some, some_bytes), bytes_kept = self._knowledge.delivered[self._rank], self._soon, self._unstable.bytes
         late: list[int] = []
         waits_for_disk = False
-        for origin in self._moved:
+        for origin in self.moved:
             count = durably[origin]
             many = some if bytes_kept[origin] < some_bytes else 1
             if delivered[origin] - count >= many:
@@ -52,5 +48,5 @@ class Flow:
             if count - self._told[origin] >= many and origin != self._rank:
                 late.append(origin)
                 self._told[origin] = count
-        self._moved.clear()
+        self.moved.clear()
         return sorted(late), waits_for_disk

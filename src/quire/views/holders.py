@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from quire.model.messages import Run
 from quire.views.core import GroupSettings
 from quire.views.view import Tie, View
 
@@ -28,10 +27,10 @@ class Holders:
         self._untold: set[int] = set()
         """The members whose messages this one has to acknowledge with the next packet."""
 
-    def is_in_order(self, run: Run) -> None:
-        """A run is in order here: members that have come as far wait only until it is safe, so acknowledge it."""
-        origin = run.origin
-        if self._of[origin] and origin != self._rank and run.end > self._told[origin]:
+    def is_in_order(self, origin: int, count: int) -> None:
+        """So many messages of a member are in order here: members that have come as far wait only until they are safe, so
+        acknowledge them."""
+        if self._of[origin] and origin != self._rank and count > self._told[origin]:
             self._untold.add(origin)
 
     def owes(self) -> bool:

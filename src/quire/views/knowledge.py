@@ -17,7 +17,10 @@ class Knowledge:
         self._me, self._members = me, members
         self.held = [[0] * members for _ in view.members]
         """held[r][o]: how many messages of o the member r holds; this member's own row is what it holds durably."""
-        self.delivered = [[0] * members for _ in view.members]
+        self._delivered_here = [0] * members
+        self.delivered: list[Sequence[int]] = [
+            self._delivered_here if rank == me else (0,) * members for rank in range(members)
+        ]
         self._floor = [0] * members
         self._safe = [0] * members
         """How many messages of each member were found to be safe."""
@@ -30,29 +33,38 @@ class Knowledge:
         sent, held = self.held[member][member], list(known.held)
         if held[member] < sent:
             held[member] = sent
-        self.held[member], self.delivered[member] = held, list(known.delivered)
+        self.held[member], self.delivered[member] = held, known.delivered
 
     def learn_floor(self, origin: int, floor: int) -> None:
         """The origin knows that so many of its messages are stable, though not every member has said so to this one."""
-        self._floor[origin] = max(self._floor[origin], floor)
+        if self._floor[origin] < floor:
+            self._floor[origin] = floor
 
-    def holds(self, member: int, origin: int, count: int) -> None:
-        """A member holds so many messages of an origin at least."""
-        row = self.held[member]
+    def holds(self, origin: int, count: int) -> None:
+        """This member holds so many messages of an origin at least."""
+        row = self.held[self._me]
         if row[origin] < count:
             row[origin] = count
 
-    def has_delivered(self, member: int, origin: int, count: int) -> None:
-        row = self.delivered[member]
+    def came(self, origin: int, count: int) -> None:
+        """So many messages of an origin are here: it holds them, and so does this member."""
+        for row in (self.held[origin], self.held[self._me]):
+            if row[origin] < count:
+                row[origin] = count
+
+    def has_delivered(self, origin: int, count: int) -> None:
+        """This member has delivered so many messages of an origin."""
+        row = self._delivered_here
         if row[origin] < count:
             row[origin] = count
 
     def restore(self, held: Sequence[int], delivered: Sequence[int]) -> None:
         """What this member holds and has delivered, according to its journal."""
-        self.held[self._me], self.delivered[self._me] = list(held), list(delivered)
+        self.held[self._me] = list(held)
+        self._delivered_here = self.delivered[self._me] = list(delivered)
 
     def mine(self) -> Known:
-        return Known(tuple(self.held[self._me]), tuple(self.delivered[self._me]))
+        return Known(tuple(self.held[self._me]), tuple(self._delivered_here))
 
     def stable(self, origin: int) -> int:
         """How many messages of a member are stable: every member has delivered them, so none will ever ask for them."""
@@ -67,8 +79,10 @@ class Knowledge:
         """Whether a quorum is known to hold so many messages of a member, so that every later view has them."""
         if count <= self._safe[origin]:
             return True
-        held = self.held
-        weight = sum([weight for weight, row in zip(self._weights, held, strict=True) if row[origin] >= count])
+        held, weight = self.held, 0
+        for each, row in zip(self._weights, held, strict=True):
+            if row[origin] >= count:
+                weight += each
         if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
             return False
         self._safe[origin] = count

@@ -237,7 +237,7 @@ class Member:
             core.heard[name] = incarnation
         if packet.epoch == core.view.epoch and core.mode == "normal" and isinstance(packet, ORDERED):
             # The fast path: nearly all packets are of this kind. Deliveries and answers wait for the end of the turn.
-            rank = core.rank_of(name, incarnation)
+            rank = core.ranks.get((name, incarnation))
             if rank is not None:
                 self.membership.ordering.take(rank, packet)
             return NOTHING if more else self._effects()
@@ -262,29 +262,33 @@ class Member:
         core, settled = self.core, self.core.operations.settled
         if not may_wait:
             return self._effects()
-        effects = self._effects(more=True)
+        self._go_on()
         # An application that waited for its own message is likely to send the next one at once.
-        self.waits = core.mode == "normal" and core.operations.settled > settled and self.membership.ordering.owes()
-        core.ask_for_sync()
-        return effects + (core.take_effects() if self.waits else self._effects())
+        waits = core.mode == "normal" and core.operations.settled > settled and self.membership.ordering.owes()
+        return self._end_turn(waits=waits)
 
     # What follows from what came.
 
     def _effects(self, *, more: bool = False) -> list[Effect]:
         """Go on as far as possible, and return the effects."""
-        core, membership = self.core, self.membership
+        self._go_on()
+        return self.core.take_effects() if more else self._end_turn(waits=False)
+
+    def _go_on(self) -> None:
+        membership = self.membership
         membership.conclude()
         while self._future and self._replay_one():
             membership.conclude()
-        if core.mode == "normal":
+        if self.core.mode == "normal":
             membership.ordering.settle()
             if membership.reads:
                 self._ask_for_reads()
-            if not more:
-                membership.ordering.end_turn()
-        if not more:
-            self.waits = False
-            core.ask_for_sync()
+
+    def _end_turn(self, *, waits: bool) -> list[Effect]:
+        core, self.waits = self.core, waits
+        if core.mode == "normal" and not waits:
+            self.membership.ordering.end_turn()
+        core.ask_for_sync()
         return core.take_effects()
 
     def _replay_one(self) -> bool:

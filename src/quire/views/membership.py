@@ -138,7 +138,7 @@ class Membership:
     def _enter(self, view: View, *, joined: bool) -> None:
         """Begin a view; everything that belongs to earlier views is delivered."""
         core = self.core
-        core.view = view
+        core.enter(view)
         core.names.update(view.names())
         rank = view.rank(core.me.name)
         assert rank is not None

@@ -43,6 +43,7 @@ class Ordering:
         others = [each for at, each in enumerate(view.members) if at != rank]
         self._everybody = tuple(other.name for other in others), tuple(other.incarnation for other in others)
         """The names and incarnations of all other members, which packets are addressed to."""
+        self._names = view.names()
         self.queue: deque[Run] = deque()
         """Runs that the protocol has put in order, and that are not known to be safe yet."""
         self._sessions: list[tuple[str, int]] = [("", 0)] * members
@@ -77,7 +78,7 @@ class Ordering:
             self.sent += run.count
             core.operations.sent(run.count)
             self._perform(effects)
-            self._hold(self.rank)
+            self._hold(self.rank, self.sent)
             self.release()
 
     def has_room(self) -> bool:
@@ -103,15 +104,16 @@ class Ordering:
         """Carry out the effects of the protocol."""
         for effect in effects:
             if isinstance(effect, contract.Deliver):
-                self.queue.append(effect.run)
+                run = effect.run
+                self.queue.append(run)
                 if not self._journal:
-                    self._holders.is_in_order(effect.run)
-            elif (run := effect.packet.carried()) is None:
+                    self._holders.is_in_order(run.origin, run.first + run.count)
+            elif (carried := effect.packet.carried()) is None:
                 self._say(effect)
-            elif run.origin == self.rank:
-                self._send_data(effect)
+            elif carried.origin == self.rank:
+                self._send_data(effect, carried)
             else:
-                self._pass_on(effect, run)
+                self._pass_on(effect, carried)
 
     def _say(self, effect: contract.Send) -> None:
         if effect.to is None and effect.packet.latest_counts:
@@ -142,12 +144,10 @@ class Ordering:
         if late:
             self._to_members(Have(self.view.epoch, self.known()), tuple(late))
 
-    def _send_data(self, effect: contract.Send) -> None:
+    def _send_data(self, effect: contract.Send, run: Run) -> None:
         """Send a run of this member. The protocol may send it to some members at a time, each in a packet of its own."""
         packet, to = effect.packet, effect.to
         session, base = self._sessions[self.rank]
-        run = packet.carried()
-        assert run is not None
         if to is None:
             self._unsaid, self._said = None, packet
         causes = tuple(self.delivered) if self._core.settings.causal else ()
@@ -155,7 +155,7 @@ class Ordering:
             causes = (*causes[: self.rank], run.first, *causes[self.rank + 1 :])
         floor = self.knowledge.stable(self.rank)
         data = Data(self.view.epoch, packet, session, base + run.first, causes, floor, self._known_to(to))
-        if self._add(data) and self._journal:
+        if self.unstable.add(data, run) and self._journal:
             self._core.save(Sent(data.without_messages()))
         self._to_members(data, to)
 
@@ -191,14 +191,15 @@ class Ordering:
 
     def _took(self, source: int, packet: Data | Control) -> bool:
         """Give a packet to the protocol; returns whether it had room for it."""
-        if isinstance(packet, Data):
-            self._check(source, packet.run)
+        run = packet.run if isinstance(packet, Data) else None
+        if run is not None:
+            self._check(source, run)
         try:
             effects = self.protocol.receive(source, packet.packet)
         except HoldBackFull:
             return False
-        if isinstance(packet, Data):
-            self.keep(packet)
+        if isinstance(packet, Data) and run is not None:
+            self.keep(packet, run)
         if effects:
             self._perform(effects)
         return True
@@ -219,35 +220,26 @@ class Ordering:
         if run.end > expected if origin == self.rank else run.first != expected:
             raise ProtocolViolation(source, f"it sent message {run.first} of member {origin}, not {expected}")
 
-    def keep(self, data: Data) -> bool:
-        """Hold a run, whichever process it came from; returns whether it was new."""
-        run = data.run
+    def keep(self, data: Data, run: Run) -> None:
+        """Hold a run, whichever process the packet with it came from."""
         origin = run.origin
         self.knowledge.learn_floor(origin, data.floor)
-        if not self._add(data):
-            return False
+        if not self.unstable.add(data, run):
+            return
         self._sessions[origin] = (data.session, data.number - run.first)
-        self._flow.moved(origin)
+        self._flow.moved.add(origin)
         if self._journal:
             self._core.save(Took(data))
-        else:
-            # The origin holds its own run. Where there is a journal, it says so once that is durable.
-            self.knowledge.holds(origin, origin, run.end)
-        self._hold(origin)
-        return True
-
-    def _add(self, data: Data) -> bool:
-        """Hold a run and, from time to time, drop those that have become stable."""
-        added = self.unstable.add(data)
-        if added and self.unstable.has_grown():
+        self._hold(origin, run.first + run.count)
+        if self.unstable.has_grown:
             self.trim()
-        return added
 
-    def _hold(self, origin: int) -> None:
+    def _hold(self, origin: int, count: int) -> None:
+        """So many messages of a member are here. Where there are journals, each member says so once that is durable."""
         if self._journal:
-            self._held_at.append((self._core.written(), origin, self.unstable.count[origin]))
+            self._held_at.append((self._core.written(), origin, count))
         else:
-            self.knowledge.holds(self.rank, origin, self.unstable.count[origin])
+            self.knowledge.came(origin, count)
 
     def synced(self) -> None:
         """More of the journal is durable: acknowledge what it holds."""
@@ -259,13 +251,13 @@ class Ordering:
         self.release()
         self.pump()
 
-    def _became_durable(self, log: deque[tuple[int, int, int]], note: Callable[[int, int, int], None]) -> set[int]:
+    def _became_durable(self, log: deque[tuple[int, int, int]], note: Callable[[int, int], None]) -> set[int]:
         """Returns the members of whose messages more are durable now."""
         more: set[int] = set()
         while log and self._core.is_durable(log[0][0]):
             _, origin, count = log.popleft()
-            note(self.rank, origin, count)
-            self._flow.moved(origin)
+            note(origin, count)
+            self._flow.moved.add(origin)
             more.add(origin)
         return more
 
@@ -293,10 +285,13 @@ class Ordering:
         """Deliver the runs that are safe (without uniform delivery, all) in the order of the protocol."""
         self._unsettled, moved, queue = False, True, self.queue
         while moved:
-            while queue and (not self._uniform or self.knowledge.is_safe(queue[0].origin, queue[0].end)):
+            while queue:
+                run = queue[0]
+                if self._uniform and not self.knowledge.is_safe(run.origin, run.first + run.count):
+                    break
                 self.deliver(queue.popleft())
             moved = bool(self._backlog) and self._retry()
-        if self.unstable.has_grown():
+        if self.unstable.has_grown:
             self.trim()
         if self.reads.is_asking():
             for token in self.reads.ready(self.delivered):
@@ -314,17 +309,17 @@ class Ordering:
         return moved and bool(self.queue)
 
     def deliver(self, run: Run) -> None:
-        core, origin = self._core, run.origin
+        core, origin, end = self._core, run.origin, run.first + run.count
         session, base = self._sessions[origin]
-        name, members = self.view.members[origin].name, len(self.view.members)
-        self.delivered[origin] = run.end
-        self._flow.moved(origin)
+        self.delivered[origin] = end
+        self._flow.moved.add(origin)
         if self._journal:
             # The run is in the journal already, so only the senders' windows wait for this record.
-            self._delivered_at.append((core.note(Delivered(origin, run.end)), origin, run.end))
+            self._delivered_at.append((core.note(Delivered(origin, end)), origin, end))
         else:
-            self.knowledge.has_delivered(self.rank, origin, run.end)
-        core.deliver(Entry(self.view.epoch, members, name, origin, run, session, base + run.first))
+            self.knowledge.has_delivered(origin, end)
+        names = self._names
+        core.deliver(Entry(self.view.epoch, len(names), names[origin], origin, run, session, base + run.first))
 
     def deliver_remainder(self, cut: tuple[int, ...]) -> None:
         """The view ends: deliver the rest of the cut."""
@@ -350,8 +345,9 @@ class Ordering:
             self.unstable.count, self.delivered = list(kept.held), list(kept.delivered)
             self._sessions = list(kept.sessions)
         for data in runs:
-            self.unstable.add(data)
-            self._sessions[data.run.origin] = (data.session, data.number - data.run.first)
+            run = data.run
+            self.unstable.add(data, run)
+            self._sessions[run.origin] = (data.session, data.number - run.first)
         for entry in delivered:
             self.delivered[entry.rank] = entry.run.end
             self._sessions[entry.rank] = (entry.session, entry.number - entry.run.first)

@@ -15,7 +15,7 @@ import msgspec
 
 from quire.views.effects import Disconnect, ProcessEffect, Write
 from quire.views.introductions import Introduction
-from quire.wire.frames import ADDRESSED, PIECE, FrameError, Numbered, acked, read_addresses, resume
+from quire.wire.frames import PIECE, Addressed, FrameError, Numbered, acked, resume
 from quire.wire.links import Incoming, Outgoing
 
 PACKET_BYTES_MAX = 1 << 30
@@ -185,35 +185,35 @@ class Peer:
         """Whether to send it packets that are sent repeatedly anyway."""
         return self.is_ready and self.outgoing.bytes < REPEATED_BYTES_MAX
 
-    def take(self, frame: Numbered) -> tuple[int, int, memoryview | bytes] | None:
-        """The sender's incarnation, the addressee's, and a packet, if this frame is new and completes a packet. Such a frame
-        counts as received only after `taken`."""
+    def take(self, frame: Addressed) -> memoryview | bytes | None:
+        """The packet that this frame completes, if the frame is new. Such a frame counts as received only after `taken`."""
         incoming = self.incoming
         if frame.number != incoming.received and not incoming.is_new(frame.number):
             return None
-        if frame.kind == PIECE:
-            incoming.keep_piece(frame.body, PACKET_BYTES_MAX)
-            incoming.take(len(frame.body), complete=False)
-            return None
-        if frame.kind != ADDRESSED:
-            raise FrameError(f"a frame of kind {frame.kind} is not allowed here")
-        sender, addressee, rest = read_addresses(frame.body)
-        if not rest:
+        if not frame.body:
             # The sender abandoned the rest of the packet.
             incoming.take(0)
             return None
-        return sender, addressee, incoming.whole(rest)
+        return incoming.whole(frame.body)
 
-    def taken(self, frame: Numbered, sender: int) -> None:
+    def taken(self, frame: Addressed) -> None:
         self.incoming.take(len(frame.body))
-        if sender > self.incarnation:
-            self._show(sender)
+        if frame.sender > self.incarnation:
+            self._show(frame.sender)
         self.spoilt = 0
 
-    def acknowledge(self, out: list[ProcessEffect], *, at_once: bool) -> None:
-        """Acknowledge received frames, if there are many or, with `at_once`, if there are any."""
+    def take_piece(self, frame: Numbered) -> None:
+        """Take a piece of a packet that goes on in the next frame."""
+        if self.incoming.is_new(frame.number):
+            if frame.kind != PIECE:
+                raise FrameError(f"a frame of kind {frame.kind} is not allowed here")
+            self.incoming.keep_piece(frame.body, PACKET_BYTES_MAX)
+            self.incoming.take(len(frame.body), complete=False)
+
+    def acknowledge(self, out: list[ProcessEffect]) -> None:
+        """Acknowledge received frames, if there are any."""
         incoming = self.incoming
-        if self.is_ready and (incoming.unacknowledged() if at_once else incoming.acknowledge_due()):
+        if self.is_ready and incoming.unacknowledged():
             incoming.note_acknowledged()
             assert self.connection is not None
             out.append(Write(((self.connection, (acked(incoming.received),)),)))

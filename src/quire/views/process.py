@@ -24,7 +24,7 @@ from quire.views.peers import Peer, Written
 from quire.views.stalls import StallReports
 from quire.views.timing import Timing
 from quire.views.view import View
-from quire.wire.frames import ACKED, RESUME, Frame, FrameError, Numbered, read_count, read_resume
+from quire.wire.frames import ACKED, RESUME, Addressed, Frame, FrameError, Numbered, read_count, read_resume
 from quire.wire.links import cut
 
 _WAIT_S = 0.1
@@ -225,7 +225,7 @@ class Process:
             if peer is None:
                 break
             try:
-                if type(frame) is Numbered:
+                if isinstance(frame, Numbered):
                     if connection == peer.connection and peer.is_ready:
                         self._take(peer, frame, out)
                 else:
@@ -234,7 +234,8 @@ class Process:
                 self._take_offence(peer, connection, error, out)
         peer = self._on.get(connection)
         if peer is not None:
-            peer.acknowledge(out, at_once=False)
+            if peer.incoming.acknowledge_due():
+                peer.acknowledge(out)
             if self._liveness.heard(peer, now):
                 self._tell_suspicions(out)
         return out
@@ -244,21 +245,21 @@ class Process:
         return self._done(now, self.member.end_turn(may_wait=may_wait))
 
     def _take(self, peer: Peer, frame: Numbered, out: list[ProcessEffect]) -> None:
-        came = peer.take(frame)
-        if came is None:
+        if not isinstance(frame, Addressed):
+            peer.take_piece(frame)
             return
-        sender, addressee, body = came
+        body = peer.take(frame)
+        if body is None:
+            return
         packet = self._codec.packet(body)
         if frame.lamport > self.lamport:
             self.lamport = frame.lamport
-        if addressee and addressee != self.member.core.me.incarnation:
-            peer.taken(frame, sender)
-            return
-        effects = self.member.receive(peer.name, sender, packet, hasty=self.hasty, more=True)
-        peer.taken(frame, sender)
+        is_mine = not frame.addressee or frame.addressee == self.member.core.me.incarnation
+        effects = self.member.receive(peer.name, frame.sender, packet, hasty=self.hasty, more=True) if is_mine else ()
+        peer.taken(frame)
         if effects:
             self._perform(effects, out)
-        if not isinstance(packet, ORDERED):
+        if is_mine and not isinstance(packet, ORDERED):
             self._pace.hurry(self._now)
 
     def _take_control(self, peer: Peer, connection: int, frame: Frame, out: list[ProcessEffect]) -> None:
@@ -317,7 +318,7 @@ class Process:
             self._liveness.watch_progress(self.member, self._now)
         self._perform(self.member.tick(), out)
         for peer in self.peers.values():
-            peer.acknowledge(out, at_once=True)
+            peer.acknowledge(out)
         self._pace.ticked(self._now)
         if self.stalls.is_due(self._now):
             out.extend(self.stalls.look(self._now, self.member.membership.waiting_runs(), self.peers.values()))
@@ -349,7 +350,8 @@ class Process:
         return []
 
     def _done(self, now: float, effects: list[Effect]) -> list[ProcessEffect]:
-        out = self._begin(now)
+        out: list[ProcessEffect] = []
+        self._now = now
         self._perform(effects, out)
         return out
 
@@ -375,7 +377,7 @@ class Process:
             self.on_packet(PacketSent(packet, len(effect.to), sum(map(len, pieces)), self.lamport))
         frames: list[Written] = []
         for name, addressee in effect.addressees():
-            peer = self._peer(name)
+            peer = self.peers.get(name) or self._peer(name)
             if not repeated or peer.has_room():
                 peer.push(pieces, mine, addressee, self.lamport, frames)
         if frames:

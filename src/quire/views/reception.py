@@ -40,7 +40,7 @@ class Reception:
 
     def take_as_member(self, name: str, incarnation: int, packet: GroupPacket, *, hasty: bool) -> None:
         core, membership = self.core, self.membership
-        rank = core.rank_of(name, incarnation)
+        rank = core.ranks.get((name, incarnation))
         here = rank is not None
         match packet:
             case Join():

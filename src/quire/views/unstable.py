@@ -23,50 +23,46 @@ class UnstableRuns:
         """How many messages of each member have come, including those that were dropped since."""
         self.bytes = [0] * members
         """The size of each member's messages that are kept."""
-        self._runs: list[deque[Data]] = [deque() for _ in range(members)]
-        self._ends: list[deque[int]] = [deque() for _ in range(members)]
-        """Where those runs end."""
+        self._runs: list[deque[tuple[int, int, Data]]] = [deque() for _ in range(members)]
+        """Those runs: where each ends, and its size."""
         self._dropped = [0] * members
         """How many messages of each member are not kept any more."""
         self._runs_left, self._bytes_left = _LOOK_AFTER_RUNS * (members - 1), _LOOK_AFTER_BYTES
         """How many more are held before that."""
+        self.has_grown = False
+        """Whether it is worth while to look what can be dropped."""
 
-    def add(self, data: Data) -> bool:
-        """Add a run if it is the next of its member; otherwise, as with a duplicate, return False."""
-        run = data.run
-        if run.first != self.count[run.origin]:
+    def add(self, data: Data, run: Run) -> bool:
+        """Add a run, with the packet in which it came, if it is the next of its member; otherwise, as with a duplicate, return
+        False."""
+        origin, end, size, runs = run.origin, run.first + run.count, len(run.body.payload), self._runs[run.origin]
+        if run.first != self.count[origin]:
             return False
-        self._append(data, run)
-        self.count[run.origin] = run.end
+        if not runs:
+            self._dropped[origin] = run.first
+        runs.append((end, size, data))
+        self.count[origin] = end
+        self.bytes[origin] += size
+        self._bytes_left -= size
+        self._runs_left = 0 if end - self._dropped[origin] > self._window else self._runs_left - 1
+        self.has_grown = self._runs_left <= 0 or self._bytes_left <= 0
         return True
 
     def restore(self, cut: Sequence[int], runs: Iterable[Data]) -> None:
         """Take over the runs that remain of a view that ended with this cut."""
-        self.count = list(cut)
         for data in runs:
-            self._append(data, data.run)
-
-    def _append(self, data: Data, run: Run) -> None:
-        origin, end, size = run.origin, run.first + run.count, len(run.body.payload)
-        if not self._runs[origin]:
-            self._dropped[origin] = run.first
-        self._runs[origin].append(data)
-        self._ends[origin].append(end)
-        self.bytes[origin] += size
-        self._bytes_left -= size
-        self._runs_left = 0 if end - self._dropped[origin] > self._window else self._runs_left - 1
-
-    def has_grown(self) -> bool:
-        """Whether it is worth while to look what can be dropped."""
-        return self._runs_left <= 0 or self._bytes_left <= 0
+            run = data.run
+            self.count[run.origin] = run.first
+            self.add(data, run)
+        self.count = list(cut)
 
     def between(self, origin: int, first: int, last: int) -> Iterator[Data]:
         """The runs of a member that begin at message `first` or later, and end at `last` or before."""
-        return (data for data in self._runs[origin] if first <= data.run.first and data.run.end <= last)
+        return (data for end, _, data in self._runs[origin] if first <= data.run.first and end <= last)
 
     def find(self, run: Run) -> Data:
         """The packet in which a run that is kept here came."""
-        return next(data for data in reversed(self._runs[run.origin]) if data.run.first == run.first)
+        return next(data for _, _, data in reversed(self._runs[run.origin]) if data.run.first == run.first)
 
     def within(self, cut: Sequence[int]) -> Iterator[Data]:
         """Every run that lies in the cut."""
@@ -78,11 +74,12 @@ class UnstableRuns:
 
     def drop(self, stable: Iterable[int]) -> None:
         """Drop the stable runs: every member has delivered so many messages of each."""
+        self.has_grown = False
         self._runs_left, self._bytes_left = _LOOK_AFTER_RUNS * (len(self.count) - 1), _LOOK_AFTER_BYTES
-        for origin, (ends, count) in enumerate(zip(self._ends, stable, strict=True)):
-            while ends and ends[0] <= count:
-                self._dropped[origin] = ends.popleft()
-                self.bytes[origin] -= len(self._runs[origin].popleft().run.body.payload)
+        for origin, (runs, count) in enumerate(zip(self._runs, stable, strict=True)):
+            while runs and runs[0][0] <= count:
+                self._dropped[origin], size, _ = runs.popleft()
+                self.bytes[origin] -= size
 
     def dropped(self, origin: int) -> int:
         """How many messages of a member come before the first one that is kept."""

@@ -45,10 +45,11 @@ _TWO_COUNTS = struct.Struct("!QQ")
 _LENGTH = struct.Struct("!I")
 _NUMBERED_FIELDS = struct.Struct("!QIQ")
 _U64 = struct.Struct("!Q")
-_INCARNATIONS = struct.Struct("!QQ")
 _ADDRESSED = struct.Struct("!IBQIQQQ")
+_ADDRESSED_FIELDS = struct.Struct("!QIQQQ")
 _LENGTH_BYTES = _LENGTH.size
 _FIELDS_END = 1 + _NUMBERED_FIELDS.size
+_ADDRESSED_END = 1 + _ADDRESSED_FIELDS.size
 
 NUMBERED_KINDS = frozenset({PACKET, CLOSING, DONE, DRAINED, PIECE, ADDRESSED})
 
@@ -78,6 +79,14 @@ class ControlFrame(msgspec.Struct, frozen=True, gc=False):
     body: memoryview
 
 
+class Addressed(Numbered, frozen=True, gc=False):
+    """An ADDRESSED frame: its body is what comes after the incarnations."""
+
+    sender: int
+    addressee: int
+    """0: any."""
+
+
 Frame = Numbered | ControlFrame
 
 
@@ -96,18 +105,10 @@ def renumbered(head: bytes, number: int) -> bytes:
 
 
 def addressed_head(number: int, lamport: int, sender: int, addressee: int, rest_bytes: int) -> bytes:
-    """Everything before the packet in an ADDRESSED frame: the head, and the beginning of the body, which is the incarnations of
-    the sender and of the addressee (0: any)."""
+    """Everything before the packet in an ADDRESSED frame: the head, and the incarnations of the sender and of the addressee (0:
+    any)."""
     length = _ADDRESSED.size - _LENGTH_BYTES + rest_bytes
     return _ADDRESSED.pack(length, ADDRESSED, number, EPOCH, lamport, sender, addressee)
-
-
-def read_addresses(body: memoryview) -> tuple[int, int, memoryview]:
-    """The sender's incarnation, the addressee's, and the rest of the body of such a frame."""
-    if len(body) < _INCARNATIONS.size:
-        raise FrameError(f"an addressed frame of {len(body)} bytes is too short")
-    sender, addressee = _INCARNATIONS.unpack_from(body)
-    return sender, addressee, body[_INCARNATIONS.size :]
 
 
 def acked(received: int) -> bytes:
@@ -233,12 +234,17 @@ def _parse(frame: memoryview) -> Frame:
     kind = frame[0]
     if kind not in NUMBERED_KINDS:
         return ControlFrame(kind, frame[1:])
-    if len(frame) < _FIELDS_END:
+    if len(frame) < (_ADDRESSED_END if kind == ADDRESSED else _FIELDS_END):
         raise FrameError(f"a numbered frame of {len(frame)} bytes is too short")
-    number, epoch, lamport = _NUMBERED_FIELDS.unpack_from(frame, 1)
+    if kind == ADDRESSED:
+        number, epoch, lamport, sender, addressee = _ADDRESSED_FIELDS.unpack_from(frame, 1)
+        parsed: Numbered = Addressed(kind, number, epoch, lamport, frame[_ADDRESSED_END:], sender, addressee)
+    else:
+        number, epoch, lamport = _NUMBERED_FIELDS.unpack_from(frame, 1)
+        parsed = Numbered(kind, number, epoch, lamport, frame[_FIELDS_END:])
     if lamport > LAMPORT_MAX:
         raise FrameError(f"a frame's logical time {lamport} is beyond {LAMPORT_MAX}")
-    return Numbered(kind, number, epoch, lamport, frame[_FIELDS_END:])
+    return parsed
 
 
 P = TypeVar("P", bound=Packet)

@@ -61,16 +61,17 @@ class Outgoing:
     def push(self, kind: int, epoch: int, lamport: int, body: bytes) -> tuple[bytes, bytes]:
         """Number a frame and keep it; returns what to write, if there is a connection: the head, and the body, which can be
         shared by several links."""
-        return self._keep((numbered_head(kind, self._next, epoch, lamport, len(body)), body))
+        return self._keep(numbered_head(kind, self._next, epoch, lamport, len(body)), body)
 
     def push_addressed(self, lamport: int, sender: int, addressee: int, body: bytes) -> tuple[bytes, bytes]:
         """The same for a frame with the incarnations of its sender and its addressee."""
-        return self._keep((addressed_head(self._next, lamport, sender, addressee, len(body)), body))
+        return self._keep(addressed_head(self._next, lamport, sender, addressee, len(body)), body)
 
-    def _keep(self, frame: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    def _keep(self, head: bytes, body: bytes) -> tuple[bytes, bytes]:
+        frame = head, body
         self._next += 1
         self._unacknowledged.append(frame)
-        self.bytes += len(frame[1]) + FRAME_COST_BYTES
+        self.bytes += len(body) + FRAME_COST_BYTES
         return frame
 
     def acknowledged(self, received: int) -> None:

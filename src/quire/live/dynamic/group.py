@@ -73,11 +73,10 @@ class DynamicGroup(Iterated):
         self._quorum = Quorum(self._node, self._tell)
         self._delivered: dict[str, int] = {}
         self._standing = MemberStatus(self._node, self._quorum, self._submitting, self._inbox, self._delivered)
-        self._flush_scheduled = False
+        self._is_total, self._flush_scheduled = settings.rules.total, False
         self._ending = ""
         """Why nothing more can be submitted; empty while it can."""
-        self._is_member = asyncio.Event()
-        self._over = asyncio.Event()
+        self._is_member, self._over = asyncio.Event(), asyncio.Event()
         self._failure: QuireError | None = None
         self._stopping: asyncio.Task[None] | None = None
 
@@ -189,7 +188,7 @@ class DynamicGroup(Iterated):
         if self._failure is None and not self._over.is_set():
             self._failure = error
             self._finish(error)
-            self._stopping = asyncio.get_running_loop().create_task(self._node.stop())
+            self._stopping = self._node.loop.create_task(self._node.stop())
 
     # Sending.
 
@@ -251,7 +250,7 @@ class DynamicGroup(Iterated):
         number = self._submitting.accept(messages)
         if not self._flush_scheduled:
             self._flush_scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._node.loop.call_soon(self._flush)
         return number
 
     def _check_open(self) -> None:
@@ -270,8 +269,7 @@ class DynamicGroup(Iterated):
 
     # Receiving.
 
-    async def run_events(self) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
-        """The same as `events`, but with whole runs of messages instead of single ones."""
+    async def _deliveries(self, *, events: bool) -> AsyncGenerator[DeliveredRun | GroupEvent, None]:
         inbox = self._inbox
         inbox.takers += 1
         try:
@@ -279,12 +277,11 @@ class DynamicGroup(Iterated):
                 while (waiting := inbox.take()) is not None:
                     if self._node.paused:
                         self.moved()
-                    if not isinstance(waiting, Then):
+                    if isinstance(waiting, Then):
+                        waiting.action()
+                        waiting = waiting.event
+                    if isinstance(waiting, DeliveredRun) or (events and waiting is not None):
                         yield waiting
-                        continue
-                    waiting.action()
-                    if waiting.event is not None:
-                        yield waiting.event
                 if self._over.is_set():
                     if self._failure is not None:
                         raise self._failure
@@ -304,11 +301,13 @@ class DynamicGroup(Iterated):
             self._flush()
 
     def delivered(self, effect: effects.Deliver) -> None:
-        entry, run = effect.entry, effect.entry.run
-        self._delivered[entry.origin] = self._delivered.get(entry.origin, 0) + run.count
-        for each in self._replica.take(entry, effect.index if self.settings.rules.total else None):
-            self.hand_over(each, each.run.count, each.run.payload_bytes())
-            if entry.session == self._node.session and self._submitting.awaited.are_before(each.first + 1 + each.run.count):
+        entry = effect.entry
+        self._delivered[entry.origin] = self._delivered.get(entry.origin, 0) + entry.run.count
+        is_own = entry.session == self._node.session
+        for each in self._replica.take(entry, effect.index if self._is_total else None):
+            run = each.run
+            self._inbox.put(each, run.count, run.payload_bytes())
+            if is_own and self._submitting.awaited.are_before(each.first + 1 + run.count):
                 self._submitting.delivered(each.first + 1, list(each.messages()))
 
     def happened(self, effect: effects.ProcessEffect) -> None:
@@ -341,13 +340,15 @@ class DynamicGroup(Iterated):
             self.failed(error)
 
     def moved(self) -> None:
+        node = self._node
         # The application cannot read before this process is a member, and what it catches up with until then is bounded.
-        if (self._inbox.is_full() and self._is_member.is_set()) or self._node.is_full():
-            self._node.pause(paused=True)
+        if (self._inbox.is_full() and self._is_member.is_set()) or (node.journal is not None and node.journal.full):
+            node.pause(paused=True)
             self._unread.watch()
-        elif self._node.paused and self._inbox.has_room_again():
+        elif node.paused and self._inbox.has_room_again():
             self._read_on()
-        self._replica.look_after_journal()
+        if node.journal is not None:
+            self._replica.look_after_journal(node.journal)
 
     def unkept(self, error: QuireError) -> None:
         self._report(Event("unrecorded", (), why=f"no checkpoint could be made: {error}"))

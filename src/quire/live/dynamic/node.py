@@ -71,6 +71,8 @@ class Node:
     def __init__(self, settings: DynamicSettings, facts: str, owner: Owner, recording: MemberRecording | None = None) -> None:
         self.settings = settings
         self.process: Process
+        self.loop: asyncio.AbstractEventLoop
+        """To which all calls belong. Asking which one runs is a system call each time."""
         self.journal: MemberJournal | None = None
         self.session = ""
         self.paused = False
@@ -113,7 +115,7 @@ class Node:
     async def start(self, report: Reporter) -> None:
         """Open the journal and listen; raises BadInput or JournalCorrupt. Then the process begins."""
         keep_freed_memory()
-        self._now = clock.reader()
+        self.loop, self._now = asyncio.get_running_loop(), clock.reader()
         settings, member = self.settings, self._member()
         self.session = member.core.session
         introduction = Introduction(
@@ -195,7 +197,8 @@ class Node:
                 perform.get(type(effect), happened)(effect)
         finally:
             self._doing = False
-        self._record()
+        if self._recording is not None:
+            self._record()
         if self._sync_wanted:
             self._sync_wanted = False
             assert self.journal is not None
@@ -204,7 +207,8 @@ class Node:
             unflushed, self._unflushed = self._unflushed, {}
             for connection in unflushed.values():
                 connection.flush()
-        self._arm()
+        if self._timer is None or self.process.due < self._timer_at:
+            self._arm()
         self._owner.moved()
 
     def _record(self) -> None:
@@ -238,7 +242,7 @@ class Node:
             connection.refuse(effect.why)
 
     def _connect(self, effect: effects.Connect) -> None:
-        task = asyncio.get_running_loop().create_task(self._dial(effect.address))
+        task = self.loop.create_task(self._dial(effect.address))
         self._dialling.add(task)
         task.add_done_callback(self._dialling.discard)
 
@@ -260,13 +264,10 @@ class Node:
 
     def _arm(self) -> None:
         """Have `time` called when the process is due. A timer that goes off too early is only then set again."""
-        due = self.process.due
         if self._timer is not None:
-            if self._timer_at <= due:
-                return
             self._timer.cancel()
-        self._timer_at = due
-        self._timer = asyncio.get_running_loop().call_at(due, self._time)
+        self._timer_at = self.process.due
+        self._timer = self.loop.call_at(self._timer_at, self._time)
 
     def _time(self) -> None:
         self._timer = None
@@ -302,14 +303,14 @@ class Node:
             self._end_turn()
         elif not self._turn_ends:
             self._turn_ends = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
+            self.loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._turn_ends, self._reads = False, 0
         self.do(self.process.end_turn(self._now(), may_wait=True))
         if self.process.member.waits:
             # By then the application has run, if it waited for nothing but its own message.
-            asyncio.get_running_loop().call_soon(self._say_the_rest)
+            self.loop.call_soon(self._say_the_rest)
 
     def _say_the_rest(self) -> None:
         self._owner.before_input()
@@ -375,10 +376,6 @@ class Node:
         process, now = self.process, self._now()
         found = process.stalls.how_long(now, process.member.membership.waiting_runs())
         return [Held(each.origin, each.first, each.count, each.waits_for, each.because, for_s) for each, for_s in found]
-
-    def is_full(self) -> bool:
-        """Whether so much waits for the disk that no more input should be taken."""
-        return self.journal is not None and self.journal.full
 
     def is_closing(self) -> bool:
         """Whether the group is closing."""

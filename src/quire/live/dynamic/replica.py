@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from quire.live.dynamic.deliveries import DeliveredRun, Then, Waiting
+from quire.live.dynamic.disk import MemberJournal
 from quire.live.dynamic.events import Restored, View
 from quire.live.dynamic.node import Node
 from quire.live.dynamic.state import GroupState
@@ -141,7 +142,7 @@ class Replica:
     async def _read_round(self) -> None:
         self._tokens += 1
         token = self._tokens
-        read = self._reads[token] = asyncio.get_running_loop().create_future()
+        read = self._reads[token] = self._node.loop.create_future()
         try:
             self._node.read(token)
             await read
@@ -156,7 +157,7 @@ class Replica:
     def read_failed(self, token: int) -> None:
         """This process is no member at present; the read is retried when it is one again."""
         if token in self._reads:
-            asyncio.get_running_loop().call_soon(self._node.read, token)
+            self._node.loop.call_soon(self._node.read, token)
 
     # Snapshots.
 
@@ -181,12 +182,11 @@ class Replica:
         except QuireError as error:
             self._owner.failed(error)
 
-    def look_after_journal(self) -> None:
+    def look_after_journal(self, journal: MemberJournal) -> None:
         """Shorten the journal when it has grown."""
-        journal = self._node.journal
-        if journal is None or not journal.is_long() or (kept := self._node.process.member.to_keep()) is None:
+        if not journal.is_long() or (kept := self._node.process.member.to_keep()) is None:
             return
-        snapshot: asyncio.Future[Iterator[bytes]] = asyncio.get_running_loop().create_future()
+        snapshot: asyncio.Future[Iterator[bytes]] = self._node.loop.create_future()
         task = journal.checkpoint(kept, snapshot)
         task.add_done_callback(self._kept)
         self._when_read_so_far(lambda: snapshot.set_result(self.state.snapshot()))
@@ -212,7 +212,7 @@ class Replica:
             self._owner.hand_over(event)
 
     def _start(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._node.loop.create_task(work)
         self._snapshots.add(task)
         task.add_done_callback(self._snapshots.discard)
 

@@ -245,10 +245,11 @@ class SinglePhase(Protocol):
                 run = self._cut(time, run, limit)
             effects.append(Deliver(run, (time, position)))
             self._held -= run.count
-            self._owed = max(self._owed, self._needed(time, run))
             if run.origin == self.me:
                 self._mine -= run.count
                 mine_until = time if self._unit else time + run.count - 1
+            elif (owed := need(self.me, time + run.count - 1, run.origin, self.members, self._rotating)) > self._owed:
+                self._owed = owed
         if mine_until >= 0 and self._relay is not None:
             effects += self._relay.stable(mine_until, self.clocks)
         return effects

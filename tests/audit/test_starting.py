@@ -12,7 +12,16 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from quire.cli import warming
-from quire.pipeline.auditing import conflicts, cycles, group_logs, isolation, kernel, significance, synchrony
+from quire.pipeline import fingerprints
+from quire.pipeline.auditing import (
+    conflicts,
+    cycles,
+    group_logs,
+    isolation,
+    kernel,
+    significance,
+    synchrony,
+)
 from quire.pipeline.class_archive import archive_for, use_archive
 from quire.pipeline.daemon import WANTED
 from quire.pipeline.java import ensure_java
@@ -55,12 +64,13 @@ def test_workers_of_this_machine_are_copies_of_a_process_that_has_imported_what_
 
 
 def test_warming_runs_the_compiled_loops_of_every_kind_of_check(tmp_path: Path) -> None:
-    """All but those that look for the counterexamples of some checks."""
+    """All but those that look for the counterexamples of some checks, and that of segments, which only long traces have."""
     warming._judge(tmp_path)
 
     loops = (
         isolation.seen_writers, cycles.strongly_connected, cycles.shortest, significance.build, significance.too_early,
-        conflicts.unsorted, synchrony.count_different, group_logs.differences, kernel.judge,
+        conflicts.unsorted, conflicts.begin_in_order, fingerprints.number_alike,
+        synchrony.count_different, group_logs.differences, kernel.judge,
     )  # fmt: skip
     for loop in loops:
         assert cast(Dispatcher, loop).signatures, loop

@@ -264,6 +264,12 @@ def test_hosts_whose_events_follow_each_other_through_others_have_one_lane(tmp_p
     assert (done.executions[0].hosts, done.executions[0].named) == (("a", "b"), 2)
 
 
+def test_an_event_follows_what_any_of_its_causes_follows(tmp_path: Path) -> None:
+    text = "id,after,host\nx,,a\ny,x,b\nz,,c\nzz,z,c\nw,y zz,a\n"
+
+    assert take_in(tmp_path, text, "log.csv").executions[0].hosts == ("a", "b", "c")
+
+
 def roots(count: int, *columns: str) -> str:
     """Events of one host that follow nothing."""
     return "\n".join([",".join(("id,after,host,time", *columns)), *(f"e{number},,a,{number}" for number in range(count))])
@@ -307,6 +313,9 @@ def test_executions_share_the_lanes_of_their_hosts(tmp_path: Path, separate_max:
     answers = each_with(FOLLOW, tmp_path / "run", "time", None, "text")
     paths = [[one.hosts[stretch.process] for stretch in one.answer.path.stretches] for one in answers if one.answer.path]
     assert paths == [["a", "b", "c"]] * 3
+    if separate_max == 1:
+        where = {row["line"]: row["process"] for row in rows(tmp_path / "run")}
+        assert all(where[root + 1] != where[root + 2] for root in (2, 6, 10))
 
 
 def test_a_child_that_begins_before_its_parent_is_after_it_and_strangers_are_concurrent(tmp_path: Path) -> None:

@@ -193,6 +193,20 @@ MUTATIONS = [
         tests=(f"{SIGNIFICANT}::test_counts_equal_brute_force",),
     ),
     Mutation(
+        name="only conflicts with requests of the same operation must be in the order of sending",
+        module="pipeline/auditing/conflicts.py",
+        right="if latest[other] > rank[index] and conflicts[kind[destination], own, other]:",
+        wrong="if other == own and latest[other] > rank[index] and conflicts[kind[destination], own, other]:",
+        tests=(f"{SIGNIFICANT}::test_counts_equal_brute_force",),
+    ),
+    Mutation(
+        name="requests that were sent at one time have one place in the order of sending",
+        module="pipeline/auditing/calls.py",
+        right="ranks: np.ndarray = sent * members + origin[messages]",
+        wrong="ranks: np.ndarray = sent * members",
+        tests=(f"{SIGNIFICANT}::test_counts_equal_brute_force",),
+    ),
+    Mutation(
         name="who comes back under another incarnation goes on from its view",
         module="pipeline/auditing/view_history.py",
         right="current is not None and current.incarnation == incarnation",
@@ -292,15 +306,15 @@ MUTATIONS = [
     Mutation(
         name="what is delivered late is judged in segments",
         module="pipeline/auditing/call_segments.py",
-        right="        (delivered & calls.own, sent[calls.message]),\n",
-        wrong="",
+        right="if delivered[event] and not 0 <= times[event] - sent[message[event]] <= reach:",
+        wrong="if False:",
         tests=(f"{CALL_SEGMENTS}::test_what_is_delivered_late_leaves_it_to_one_task",),
     ),
     Mutation(
         name="an instance that began long before a segment is not missed there",
         module="pipeline/auditing/call_segments.py",
-        right="        ((calls.what == SEND_RESPONSE) & calls.own, began[calls.instance]),\n",
-        wrong="",
+        right="if what[event] == SEND_RESPONSE and not 0 <= times[event] - began[instance[event]] <= reach:",
+        wrong="if False:",
         tests=(f"{CALL_SEGMENTS}::test_an_instance_that_lasts_long_leaves_it_to_one_task",),
     ),
     Mutation(

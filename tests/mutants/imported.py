@@ -59,7 +59,7 @@ MUTATIONS = [
         module="pipeline/causes.py",
         right="own[other] = max(own[other], vector[source, other])",
         wrong="own[other] = vector[source, other]",
-        tests=(f"{FOLLOWING}::test_in_lanes_exactly_what_is_said_is_ordered_though_hosts_are_named",),
+        tests=(f"{FOLLOWING}::test_an_event_follows_what_any_of_its_causes_follows",),
     ),
     Mutation(
         name="an execution has the lanes of the one before",

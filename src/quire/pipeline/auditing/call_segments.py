@@ -26,6 +26,7 @@ import numpy as np
 from quire.pipeline.auditing.calls import COLUMNS, UNSENT, Calls, Conflicts, Disagreeing
 from quire.pipeline.auditing.significance import SEND_RESPONSE, START
 from quire.pipeline.columns import kinds, numbers
+from quire.pipeline.compiled import compiled
 from quire.pipeline.labels import Labelled, LabelledSlices
 from quire.pipeline.layout import Layout, RowGroup, World, correct_members, cut, overlapping
 from quire.pipeline.reading import TraceReader
@@ -142,7 +143,7 @@ def arrange_segment(found: SegmentRows, segment: TimeSegment, declared: Conflict
     if instances or operations:
         return calls, CallPart(instances=instances, operations=operations)
     sent = _find_sent(calls, segment)
-    if not found.ordered or sent is None or not calls.are_times_right() or not _keeps_to(calls, segment.reach):
+    if not found.ordered or sent is None or not calls.are_times_right or not _keeps_to(calls, segment.reach):
         return calls, CallPart(fits=False)
     return calls, CallPart(sent=tuple(sent))
 
@@ -163,22 +164,37 @@ def _find_sent(calls: Calls, segment: TimeSegment) -> list[Sent] | None:
 def _keeps_to(calls: Calls, reach: int) -> bool:
     """Whether the own deliveries, the ends of instances and the messages of one request are near what they follow."""
     delivered = calls.kind == DELIVER
-    if (calls.group[delivered] >= 0).any():
+    shared = np.flatnonzero(calls.group >= 0)
+    if delivered[shared].any():
         return False
-    requests, sent = calls.are_requests(), calls.sent_at()
-    begin = delivered & ((calls.what == START) | requests[calls.message])
     began = np.full(calls.instances, UNSENT, np.int64)
-    np.minimum.at(began, calls.instance[begin], calls.times[begin])
-    first = np.full(calls.messages, UNSENT, np.int64)
-    shared, request = np.flatnonzero(calls.group >= 0), calls.requests()
-    np.minimum.at(first, request[shared], calls.times[shared])
-    follows = (
-        (delivered & calls.own, sent[calls.message]),
-        ((calls.what == SEND_RESPONSE) & calls.own, began[calls.instance]),
-        ((calls.group >= 0) & calls.own, first[request]),
-    )
-    return all(_is_near(calls.times[chosen], cause[chosen], reach) for chosen, cause in follows)
+    if not _is_near(
+        calls.times, calls.own, delivered, calls.what, calls.message, calls.instance, calls.are_requests(), calls.sent_at(),
+        began, reach,
+    ):  # fmt: skip
+        return False
+    if not len(shared):
+        return True
+    first, request, times = np.full(calls.messages, UNSENT, np.int64), calls.requests()[shared], calls.times[shared]
+    np.minimum.at(first, request, times)
+    begins = first[request]
+    return bool((~calls.own[shared] | ((begins <= times) & (begins >= times - reach))).all())
 
 
-def _is_near(times: np.ndarray, causes: np.ndarray, reach: int) -> bool:
-    return bool(((causes <= times) & (causes >= times - reach)).all())
+@compiled
+def _is_near(
+    times: np.ndarray, own: np.ndarray, delivered: np.ndarray, what: np.ndarray, message: np.ndarray, instance: np.ndarray,
+    requests: np.ndarray, sent: np.ndarray, began: np.ndarray, reach: int,
+) -> bool:  # fmt: skip
+    """Whether the own deliveries are within a reach after their sends, and the ends of instances after their beginnings; what
+    is not there is not near. `began` is UNSENT before."""
+    for event in range(len(times)):
+        if delivered[event] and (what[event] == START or requests[message[event]]):
+            began[instance[event]] = min(began[instance[event]], times[event])
+    for event in range(len(times)):
+        if own[event]:
+            if delivered[event] and not 0 <= times[event] - sent[message[event]] <= reach:
+                return False
+            if what[event] == SEND_RESPONSE and not 0 <= times[event] - began[instance[event]] <= reach:
+                return False
+    return True

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from quire.model.messages import MessageId
-from quire.pipeline.auditing.conflicts import opposite_orders
+from quire.pipeline.auditing.conflicts import begin_in_order, opposite_orders
 from quire.pipeline.auditing.cycles import grouped
 from quire.pipeline.auditing.group_history import first_deliveries_of
 from quire.pipeline.auditing.significance import (
@@ -126,7 +126,7 @@ class Calls:
         `first`: the number of the first message that each process sends. Returns why there is no such order, if so."""
         from_zero = self.seq - first[self.origin]
         sent = count_sends(self.start, self.kind, self.origin, from_zero)
-        if self.are_times_right():
+        if self.are_times_right:
             self.turn = merge_by_lamport(self.start, self.times)
             return ""
         self.turn, exists, stuck = rebuild(self.start, self.kind, self.origin, from_zero, sent)
@@ -138,6 +138,7 @@ class Calls:
     def arrange_by_time(self) -> None:
         self.turn = merge_by_lamport(self.start, self.times)
 
+    @cached_property
     def are_times_right(self) -> bool:
         """Whether logical times ascend at every process, and every delivery comes after its send."""
         if not len(self.times):
@@ -201,6 +202,9 @@ class Calls:
         shared = counts[request] > 1
         events, small = events[shared], (np.cumsum(counts > 0) - 1)[request[shared]]
         bounds = np.searchsorted(self.replica[events], np.arange(self.replicas + 1))
+        ranks = self._sending_order(self.requests()[events])
+        if ranks is not None and begin_in_order(bounds, ranks, self.op[events], self.kind_of_replica, self.conflicts):
+            return []
         found = opposite_orders(
             bounds, small, self.op[events], self.kind_of_replica, self.conflicts, int((counts > 0).sum()), self.own[events]
         )
@@ -208,6 +212,18 @@ class Calls:
             Disagreeing(tuple(self._began(int(events[entry])) for entry in each.entries))  # type: ignore[arg-type]
             for each in found
         ]
+
+    def _sending_order(self, messages: np.ndarray) -> np.ndarray | None:
+        """Ranks of messages in an order in which they were sent, no two of them equal; None if logical times do not tell."""
+        if not len(self.times) or not self.are_times_right:
+            return None
+        origin = np.zeros(self.messages, np.int64)
+        origin[self.message] = self.origin
+        sent, members = self.sent_at()[messages], len(self.start) - 1
+        if len(sent) and not 0 <= int(sent.min()) <= int(sent.max()) < UNSENT // members:
+            return None
+        ranks: np.ndarray = sent * members + origin[messages]
+        return ranks
 
     @cached_property
     def _begun(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,10 @@
 """Checks that any two destinations begin the conflicting requests they have in common in the same order.
 
-Only conflicting operations are ordered, so the destinations' sequences cannot simply be merged. Instead, a graph is sorted
-topologically: a request follows one node for each operation that conflicts with its own, and that node follows every earlier
-request of that operation. If the whole graph can be sorted, no two destinations disagree on conflicting requests. Whatever
-remains unsorted is compared pair by pair.
+If every destination begins conflicting requests in the order in which they were sent, no two destinations disagree; that is
+seen in one pass. Otherwise, as only conflicting operations are ordered, the destinations' sequences cannot simply be merged.
+Instead, a graph is sorted topologically: a request follows one node for each operation that conflicts with its own, and that
+node follows every earlier request of that operation. If the whole graph can be sorted, no two destinations disagree on
+conflicting requests. Whatever remains unsorted is compared pair by pair.
 """
 
 from __future__ import annotations
@@ -55,6 +56,22 @@ def opposite_orders(
         if first >= 0:
             found.append(Opposite(*pair, (int(here[first]), int(here[second]), int(there[first]), int(there[second]))))
     return found
+
+
+@compiled
+def begin_in_order(bounds: np.ndarray, rank: np.ndarray, op: np.ndarray, kind: np.ndarray, conflicts: np.ndarray) -> bool:
+    """Whether every destination begins conflicting requests in the order of these ranks, no two of which are equal."""
+    operations = conflicts.shape[1]
+    latest = np.empty(operations, np.int64)
+    for destination in range(len(bounds) - 1):
+        latest[:] = -1
+        for index in range(bounds[destination], bounds[destination + 1]):
+            own = op[index]
+            for other in range(operations):
+                if latest[other] > rank[index] and conflicts[kind[destination], own, other]:
+                    return False
+            latest[own] = max(latest[own], rank[index])
+    return True
 
 
 @compiled

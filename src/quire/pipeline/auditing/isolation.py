@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from quire.pipeline.auditing.transactions import TransactionHistory
-from quire.pipeline.causes import arrange
+from quire.pipeline.causes import arrange, begins
 from quire.pipeline.compiled import compiled, first_not_below, piece
 from quire.pipeline.labels import Labelled
 
@@ -55,7 +55,7 @@ class Sessions(msgspec.Struct):
     object: np.ndarray
     event: np.ndarray
     written: np.ndarray
-    """The writes as (session, object, number), sorted."""
+    """The writes as (object, session, number), sorted."""
 
 
 def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
@@ -81,8 +81,8 @@ def find_sessions(rows: Labelled, history: TransactionHistory) -> Sessions:
     kept = kept[np.lexsort((read[kept], reader[kept]))]
     write = history.write[history.committed[txn[history.write]]]
     author = number[txn[write]]
-    written = np.stack((session[author], rows.of("object", write), author), axis=1)
-    written = written[np.lexsort((written[:, 2], written[:, 1], written[:, 0]))]
+    written = np.stack((rows.of("object", write), session[author], author), axis=1)
+    written = written[np.lexsort((written[:, 2], written[:, 0]))]  # Sessions are in the order of their numbers.
     written = written[np.append(True, (written[1:] != written[:-1]).any(axis=1))[: len(written)]]
     return Sessions(number, code, start, session, reader[kept], wrote[kept], rows.of("object", read[kept]), read[kept], written)
 
@@ -147,11 +147,11 @@ def _seen(sessions: Sessions, level: Level, depth: np.ndarray, among: np.ndarray
         order = np.argsort(depth[:-1], kind="stable")
     else:  # It does not depend on what others have seen.
         order = np.unique(sessions.reader[among[sessions.writer]])
-    objects = int(max(sessions.object.max(initial=0), sessions.written[:, 1].max(initial=0))) + 1
-    nodes = len(sessions.code) + 1
-    keys = (sessions.written[:, 0] * objects + sessions.written[:, 1]) * nodes + sessions.written[:, 2]
+    written = sessions.written
+    objects = int(max(sessions.object.max(initial=0), written[:, 0].max(initial=0))) + 1
     found: np.ndarray = seen_writers(
-        int(level), order, begin, sessions.writer, sessions.object, sessions.session, sessions.start, keys, objects
+        int(level), order, begin, sessions.writer, sessions.object, sessions.session, sessions.start,
+        begins(written[:, 0], objects), written[:, 2].copy(),
     )  # fmt: skip
     return found
 
@@ -159,9 +159,10 @@ def _seen(sessions: Sessions, level: Level, depth: np.ndarray, among: np.ndarray
 @compiled
 def seen_writers(
     level: int, order: np.ndarray, begin: np.ndarray, writer: np.ndarray, obj: np.ndarray, session: np.ndarray,
-    start: np.ndarray, keys: np.ndarray, objects: int,
+    start: np.ndarray, first_author: np.ndarray, authors: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """Visit transactions: at the last level all of them, in an order in which each comes after those it has seen."""
+    """Visit transactions: at the last level all of them, in an order in which each comes after those it has seen. The writers
+    of object x are `authors[first_author[x] : first_author[x + 1]]`, sorted."""
     sessions, count = len(start) - 1, len(session)
     known = np.zeros((count if level == 2 else 0, sessions), np.int32)
     upto = np.zeros(sessions, np.int64)
@@ -171,6 +172,7 @@ def seen_writers(
         if level == 2:
             _know(known, txn, own, begin, writer, session, start)
         for at in range(begin[txn], begin[txn + 1]):
+            low, high = first_author[obj[at]], first_author[obj[at] + 1]
             upto[:] = 0
             if level == 1:
                 upto[own] = txn - start[own]
@@ -182,14 +184,14 @@ def seen_writers(
                     seen = writer[earlier]
                     if seen == count or seen == writer[at]:
                         continue
-                    if _last_writer(keys, session[seen] * objects + obj[at], seen + 1, count + 1) == seen:
+                    if _last_writer(authors, low, high, start[session[seen]], seen + 1) == seen:
                         found = _with_room(found, size)
                         found[size, 0], found[size, 1] = seen, at
                         size += 1
             for other in range(sessions):
                 if upto[other] == 0:
                     continue
-                last = _last_writer(keys, other * objects + obj[at], start[other] + upto[other], count + 1)
+                last = _last_writer(authors, low, high, start[other], start[other] + upto[other])
                 if last >= 0 and last != writer[at]:
                     found = _with_room(found, size)
                     found[size, 0], found[size, 1] = last, at
@@ -224,7 +226,7 @@ def _with_room(found: np.ndarray, size: int) -> np.ndarray:
 
 
 @piece
-def _last_writer(keys: np.ndarray, key: int, end: int, nodes: int) -> int:
-    """The last transaction before `end` that wrote the object of `key` in its session, or -1."""
-    at = first_not_below(keys, 0, len(keys), key * nodes + end) - 1
-    return keys[at] - key * nodes if at >= 0 and keys[at] >= key * nodes else -1
+def _last_writer(authors: np.ndarray, low: int, high: int, first: int, end: int) -> int:
+    """The last of these authors with a number from `first` to before `end`, or -1."""
+    at = first_not_below(authors, low, high, end) - 1
+    return authors[at] if at >= low and authors[at] >= first else -1

@@ -80,9 +80,13 @@ def _imported(folder: Path, name: str, why: str) -> Path:
 
 
 def _judge(folder: Path) -> None:
-    """Judge a small run of each kind that has its own checks, and a history at every level of isolation."""
+    """Judge a small run of each kind that has its own checks, and a history at every level of isolation; and two requests that
+    two destinations begin in opposite orders, which none of these does."""
+    import numpy as np
+
     from quire.model.orders import Guarantee
     from quire.pipeline.auditing.auditor import audit_here
+    from quire.pipeline.auditing.conflicts import opposite_orders
     from quire.simulation.config import Crash, FaultConfig, SimulationConfig
     from quire.simulation.simulate import simulate
 
@@ -93,6 +97,10 @@ def _judge(folder: Path) -> None:
         audit_here(folder / name)
     levels = (Guarantee.READ_COMMITTED, Guarantee.READ_ATOMIC, Guarantee.TRANSACTIONAL_CAUSAL, Guarantee.SERIALISABLE)
     audit_here(_imported(folder, _HISTORY, "judged"), expect=levels)
+    opposite_orders(
+        np.array([0, 2, 4]), np.array([0, 1, 1, 0]), np.zeros(4, np.int64), np.zeros(2, np.int64), np.ones((1, 1, 1), np.bool_),
+        2, np.ones(4, np.bool_),
+    )  # fmt: skip
 
 
 def _audit(folder: Path) -> None:

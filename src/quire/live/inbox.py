@@ -35,7 +35,7 @@ class Inbox(Generic[T]):
         self._said_unread = False
 
     def put(self, delivery: T, messages: int, size: int) -> None:
-        """Add a delivery of so many messages and bytes."""
+        """Add a delivery of so many messages and bytes. The takers see it after `wake`."""
         if self._discarding:
             return
         self._deliveries.append((delivery, messages, size))
@@ -43,8 +43,6 @@ class Inbox(Generic[T]):
         self.bytes += size
         if (self.messages > self._messages_max or self.bytes > self._bytes_max) and self.full_since is None:
             self.full_since = clock.now()
-        if self._waiters:
-            self.wake()
 
     def take(self) -> T | None:
         if not self._deliveries:

@@ -40,9 +40,10 @@ class Ordering:
         self._core = core
         self._journal, self._uniform = settings.journal, settings.uniform
         self._flow = Flow(settings, self.unstable, self.knowledge, rank)
-        others = [each for at, each in enumerate(view.members) if at != rank]
+        others = (*view.members[rank + 1 :], *view.members[:rank])
         self._everybody = tuple(other.name for other in others), tuple(other.incarnation for other in others)
-        """The names and incarnations of all other members, which packets are addressed to."""
+        """The names and incarnations of all other members, which packets are addressed to. Those that come next are written to
+        first: they are this member's witnesses, and where all send, they wait for it to send their next messages."""
         self._names = view.names()
         self.queue: deque[Run] = deque()
         """Runs that the protocol has put in order, and that are not known to be safe yet."""

@@ -340,12 +340,15 @@ class DynamicGroup(Iterated):
             self.failed(error)
 
     def moved(self) -> None:
-        node = self._node
+        node, inbox = self._node, self._inbox
+        if inbox.messages:
+            # Only now, once a turn, so that whoever waited for its own message goes on first, and sends its next one.
+            inbox.wake()
         # The application cannot read before this process is a member, and what it catches up with until then is bounded.
-        if (self._inbox.is_full() and self._is_member.is_set()) or (node.journal is not None and node.journal.full):
+        if (inbox.is_full() and self._is_member.is_set()) or (node.journal is not None and node.journal.full):
             node.pause(paused=True)
             self._unread.watch()
-        elif node.paused and self._inbox.has_room_again():
+        elif node.paused and inbox.has_room_again():
             self._read_on()
         if node.journal is not None:
             self._replica.look_after_journal(node.journal)
@@ -356,6 +359,7 @@ class DynamicGroup(Iterated):
     def hand_over(self, waiting: Waiting, messages: int = 1, size: int = 0) -> None:
         """Queue an item for the application to read."""
         self._inbox.put(waiting, messages, size)
+        self._inbox.wake()
 
     def _tell(self, event: GroupEvent) -> None:
         if self._observer is not None:

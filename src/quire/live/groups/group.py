@@ -365,6 +365,7 @@ class Group:
         if for_the_application is not None:
             run, inbox = for_the_application.run, self._inbox
             inbox.put(for_the_application, run.count, run.payload_bytes())
+            inbox.wake()
             if inbox.full_since is not None:
                 self._mesh.pause()
             if run.origin == self.me and self._awaited.are_before(run.end):

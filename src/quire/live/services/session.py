@@ -347,6 +347,7 @@ class Session:
                 self.on_delivered(notice)
             return
         self._inbox.put(notice, messages, size)
+        self._inbox.wake()
         if self._inbox.is_full():
             host.pause()
 

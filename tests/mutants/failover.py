@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 GOLDEN = "tests/sequencing/failover/test_golden.py"
 RULES = "tests/sequencing/failover/test_rules.py"
 CLIENT_RULES = "tests/sequencing/failover/test_client_rules.py"
+TAKING_OVER = "tests/sequencing/failover/test_taking_over.py"
 STEPS = f"{GOLDEN}::test_every_step_says_what_the_script_says"
 SWARM = "tests/sequencing/failover/test_swarm.py::test_no_run_with_crashes_breaks_a_promise"
 TOTAL = f"{SWARM}[total-]"
@@ -219,5 +220,33 @@ MUTATIONS = [
         right="self._repeat(now, live) if live and not self.evicted else ()",
         wrong="()",
         tests=(f"{CLIENT_RULES}::test_a_client_repeats_what_has_no_answer_when_another_runs_the_unit",),
+    ),
+    Mutation(
+        name="a client takes no notice when a unit first speaks in an epoch",
+        module=CLIENT,
+        right="(self._repeat(now, {packet.by}) if self._speaks(packet.by, packet.epoch) else ())",
+        wrong="()",
+        tests=(f"{CLIENT_RULES}::test_a_client_asks_again_when_a_unit_first_speaks_in_an_epoch",),
+    ),
+    Mutation(
+        name="a client takes no notice when who runs a unit says so itself",
+        module=CLIENT,
+        right="if self._is_run_by(source, each))",
+        wrong="if False)",
+        tests=(f"{CLIENT_RULES}::test_a_client_asks_again_when_who_runs_a_unit_says_so_itself_and_then_no_more",),
+    ),
+    Mutation(
+        name="who takes over does not say that it works",
+        module=REPLICA,
+        right="self._routes.went_live(self.unit, self.epoch)",
+        wrong="pass",
+        tests=(f"{TAKING_OVER}::test_who_begins_to_work_tells_all_clients_that_it_does",),
+    ),
+    Mutation(
+        name="who takes over waits before it sends again what was numbered before",
+        module=SEQUENCER,
+        right="(now, state.seq, state.seq)",
+        wrong="(now, state.seq, 0)",
+        tests=(f"{TAKING_OVER}::test_who_takes_over_sends_at_once_what_a_client_lacks_of_what_was_numbered_before",),
     ),
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from quire.model.messages import Run, pack
-from quire.protocols.node import Send
+from quire.model.packets import Packet
+from quire.protocols.node import Effects, Send
 from quire.protocols.sequencing import packets as inner
 from quire.protocols.sequencing.errors import GroupLost
 from quire.protocols.sequencing.events import Event
@@ -26,6 +27,12 @@ def numbered(seq: int) -> Event:
     return Event("G", seq, 0, 1, -1, Run(1, seq, 1, pack([b"m"])))
 
 
+def letters(effects: Effects, kind: type[Packet]) -> list[Packet]:
+    """What is in letters, of this kind."""
+    found = (each.packet for each in effects if isinstance(each, Send) and isinstance(each.packet, wire.Letter))
+    return [letter.packet for letter in found if isinstance(letter.packet, kind)]
+
+
 def test_a_client_believes_nothing_of_an_epoch_that_is_over() -> None:
     client = member()
     assert client.receive(0, 11, wire.Letter(CLIENT, UNIT, 3, numbered(1)))
@@ -44,6 +51,31 @@ def test_a_client_repeats_what_has_no_answer_when_another_runs_the_unit() -> Non
     assert isinstance(first.packet, wire.Letter)
     again = wire.Letter(UNIT, CLIENT, 2, first.packet.packet)
     assert [each.to for each in effects if isinstance(each, Send) and each.packet == again] == [(B.address,)]
+
+
+def test_a_client_asks_again_when_who_runs_a_unit_says_so_itself_and_then_no_more() -> None:
+    """What it asked before, because it had heard of that from others, came too early and was ignored."""
+    client = member()
+    client.multicast(0, "G", pack([b"x"]), 1)
+
+    def asks(source: int, packet: Packet) -> bool:
+        return bool(letters(client.receive(0, source, packet), inner.DoMulticast))
+
+    news = wire.Configured(4, (Configuration(UNIT, 2, B, (C,), live=True),))
+    assert asks(REG, news)
+    assert not asks(REG, news)
+    assert asks(B.address, news)
+    assert not asks(B.address, news)
+    assert not asks(B.address, wire.Letter(CLIENT, UNIT, 2, numbered(1)))
+
+
+def test_a_client_asks_again_when_a_unit_first_speaks_in_an_epoch() -> None:
+    client = member()
+    client.multicast(0, "G", pack([b"x"]), 1)
+    client.receive(0, REG, wire.Configured(4, (Configuration(UNIT, 2, B, (C,), live=True),)))
+    for number, repeats in ((1, 1), (2, 0)):
+        effects = client.receive(0, B.address, wire.Letter(CLIENT, UNIT, 2, numbered(number)))
+        assert len(letters(effects, inner.DoMulticast)) == len(letters(effects, inner.Fetch)) == repeats
 
 
 def test_a_client_is_told_that_a_group_is_lost_and_goes_on_without_it() -> None:

@@ -132,8 +132,8 @@ class Sequencer(Numbering):
         return type(packet) in OF_CLIENTS and packet.client in self.evicted  # type: ignore[attr-defined]
 
     def begin(self, now: int) -> None:
-        """This sequencer starts to work: whatever must be retransmitted is due."""
-        self._marks.clear()
+        """This sequencer starts to work: whatever must be retransmitted is due, and what is numbered may be lost."""
+        self._marks = {group: (now, state.seq, state.seq) for group, state in self.groups.items()}
         self._news = True
         self._tick_at = now
 

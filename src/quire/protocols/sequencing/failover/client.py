@@ -19,7 +19,7 @@ from quire.protocols.sequencing.contexts import merge
 from quire.protocols.sequencing.errors import GroupLost
 from quire.protocols.sequencing.events import LEAVE, Event
 from quire.protocols.sequencing.failover import packets as wire
-from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Routes
+from quire.protocols.sequencing.failover.configurations import CLIENT, REGISTER, Configuration, Routes
 from quire.protocols.sequencing.failover.memory import Memory
 from quire.protocols.sequencing.failover.notices import Unavailable
 from quire.protocols.sequencing.failover.options import SurvivingOptions
@@ -46,6 +46,8 @@ class SurvivingClient(Client):
         self._units = frozenset(units)
         self._processes = frozenset((*processes, *registers))
         self._registers = tuple(registers)
+        self._spoke: dict[int, int] = {}
+        """In which epoch each unit has spoken for itself, which it does only when it works."""
         self._memory = Memory(address) if options.remembered else None
         self._asks = 0
         """How often it had to ask again, each time another process."""
@@ -78,7 +80,7 @@ class SurvivingClient(Client):
         if source not in self._processes:
             raise ProtocolViolation(source, f"{packet.name} may not be sent by it")
         if isinstance(packet, wire.Configured):
-            return self._configured(now, packet)
+            return self._configured(now, source, packet)
         if isinstance(packet, wire.Rebuild):
             return self._rebuild(source, packet)
         if not isinstance(packet, wire.Letter) or packet.to != CLIENT:
@@ -92,11 +94,18 @@ class SurvivingClient(Client):
         known = self.routes.epochs.get(packet.by, -1)
         if packet.epoch < known or self._is_outdated(packet):
             return NOTHING
-        effects, newer = super().receive(now, packet.by, packet.packet), packet.epoch > known
+        effects = super().receive(now, packet.by, packet.packet)
         self.routes.heard(packet.by, packet.epoch, source)
-        return self._addressed([*effects, *(self._repeat(now, {packet.by}) if newer else ())])
+        return self._addressed([*effects, *(self._repeat(now, {packet.by}) if self._speaks(packet.by, packet.epoch) else ())])
 
-    def _configured(self, now: int, packet: wire.Configured) -> Effects:
+    def _speaks(self, unit: int, epoch: int) -> bool:
+        """Whether a unit speaks for the first time in this epoch: what it was asked before, it may have ignored."""
+        first = epoch > self._spoke.get(unit, -1)
+        if first:
+            self._spoke[unit] = epoch
+        return first
+
+    def _configured(self, now: int, source: int, packet: wire.Configured) -> Effects:
         before = dict(self.routes.primaries)
         news = self.routes.learn(packet.version, packet.configurations)
         waiting = frozenset(packet.waiting)
@@ -105,7 +114,13 @@ class SurvivingClient(Client):
             self.waiting = waiting
             effects.append(Unavailable(tuple(sorted(waiting))))
         live = {each.unit for each in news if each.live or self.routes.primaries[each.unit] != before.get(each.unit)}
+        own = (each for each in packet.configurations if self._is_run_by(source, each))
+        live |= {each.unit for each in own if self._speaks(each.unit, each.epoch)}
         return [*effects, *self._addressed(self._repeat(now, live) if live and not self.evicted else ())]
+
+    def _is_run_by(self, process: int, found: Configuration) -> bool:
+        """Whether this process runs a unit in its present epoch, and it works."""
+        return found.live and found.primary.address == process and found.epoch >= self.routes.epochs[found.unit]
 
     def _repeat(self, now: int, units: Collection[int]) -> list[Effect]:
         """Retransmit unanswered requests to these units: the processes that run them now may not know them."""

@@ -59,6 +59,12 @@ class Routes:
             self.primaries[each.unit] = each.primary.address
         return news
 
+    def went_live(self, unit: int, epoch: int) -> None:
+        """The register says that the unit works in this epoch."""
+        found = self.configurations.get(unit)
+        if found is not None and found.epoch == epoch:
+            self.configurations[unit] = msgspec.structs.replace(found, live=True)
+
     def _is_news(self, found: Configuration) -> bool:
         if found.epoch < self.epochs.get(found.unit, -1):
             return False

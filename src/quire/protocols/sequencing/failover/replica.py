@@ -174,6 +174,8 @@ class Replica:
         self.live = True
         self._pieces.clear()
         self.sequencer.begin(now)
+        # Clients that heard of this epoch before it was live have asked in vain, and ask again only when this is news.
+        self._routes.went_live(self.unit, self.epoch)
         clients = {client for state in self.sequencer.groups.values() for client in (*state.reached, *state.senders)}
         news = wire.Configured(self._routes.version, self._routes.known())
         return [Send(news, tuple(sorted(clients)))] if clients else []

@@ -109,7 +109,7 @@ class Recording:
 
     def keep_up(self) -> None:
         """To be called when something was recorded, so that little of it waits in memory."""
-        if self.log.pending() > SPILL_RECORDS or self._at_once:
+        if self._at_once or self.log.pending() > SPILL_RECORDS:
             self._spill()
 
     async def end(self, failure: str = "") -> None:

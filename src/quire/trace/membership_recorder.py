@@ -7,6 +7,7 @@ process receives to catch up, before it is a member, is state transfer and not a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from hashlib import sha256
 
 from quire.model.messages import Run
@@ -30,11 +31,17 @@ _NUMBERS_MAX = 1_000_000
 """Process names that are numbers below this are used as the process's number."""
 
 
+@lru_cache(maxsize=4096)
 def number_of(name: str) -> int:
     """The number in logs of the process with this name."""
     if name.isdecimal() and name.isascii() and str(int(name)) == name and int(name) < _NUMBERS_MAX:
         return int(name)
     return _NUMBERS_MAX + int.from_bytes(sha256(name.encode()).digest()[:5], "big")
+
+
+@lru_cache
+def _name_of(packet: type) -> str:
+    return packet.__name__.upper()
 
 
 def promises(rules: GroupSettings) -> frozenset[Guarantee]:
@@ -71,6 +78,8 @@ class MembershipRecorder:
         self._replayed: tuple[int, ...] = ()
         """For each member of the view, how many of its messages the journal had as delivered when the process resumed."""
         self._delivered_from = log.address(Address(GROUP))
+        self._sent_to, self._carries = self._delivered_from, tuple[object, ...]()
+        """The address of its last message, and what that depends on; it is nearly always that of the next."""
         # Greater than any logical time recorded by an earlier process of this name.
         process.lamport = max(process.lamport, time_ns())
         self._resume()
@@ -93,7 +102,11 @@ class MembershipRecorder:
 
     def saw(self, effect: Effect) -> None:
         kind = type(effect)
-        if kind is Send:
+        if kind is Deliver:
+            assert isinstance(effect, Deliver)
+            if effect.entry.epoch == self._epoch and not (self._replayed and self._is_replayed(effect)):
+                self._record_delivery(effect)
+        elif kind is Send:
             assert isinstance(effect, Send)
             data = effect.packet
             if isinstance(data, Data) and data.epoch == self._epoch and data.run.origin == self._rank:
@@ -105,10 +118,6 @@ class MembershipRecorder:
             record = effect.record
             if isinstance(record, Sent) and record.data.epoch == self._epoch:
                 self._record_send(record.data.run, record.data.session, record.data.number)
-        elif kind is Deliver:
-            assert isinstance(effect, Deliver)
-            if effect.entry.epoch == self._epoch and not self._is_replayed(effect):
-                self._record_delivery(effect)
         elif kind is Install:
             assert isinstance(effect, Install)
             self._install(effect)
@@ -120,7 +129,7 @@ class MembershipRecorder:
             self._epoch = 0
 
     def _is_replayed(self, effect: Deliver) -> bool:
-        return bool(self._replayed) and effect.entry.run.end <= self._replayed[effect.entry.rank]
+        return effect.entry.run.end <= self._replayed[effect.entry.rank]
 
     def happened(self, what: ViewEvent, others: Iterable[int] = ()) -> None:
         """Something happened to this process, if it is in a view. `others`: whom it cannot reach, or can reach again."""
@@ -146,25 +155,29 @@ class MembershipRecorder:
         run, number = run.part(self._sent - run.first, run.count), number + self._sent - run.first
         self._sent = run.end
         first = self._epoch << VIEW_BITS | run.first
-        address = self._log.address(Address(GROUP, self._dests, txn=operation_word(Operation(session, number), first)))
+        carries = self._log.names, self._dests, session, number - first
+        if carries != self._carries:
+            word = operation_word(Operation(session, number), first)
+            self._carries, self._sent_to = carries, self._log.address(Address(GROUP, self._dests, txn=word))
         size = run.payload_bytes() // run.count
-        self._log.send(self._number, first, run.count, self._tick(run.count), self._time_ns(), address, size)
+        self._log.send(self._number, first, run.count, self._tick(run.count), self._time_ns(), self._sent_to, size)
 
     def _record_delivery(self, effect: Deliver) -> None:
-        entry, run = effect.entry, effect.entry.run
-        origin = number_of(entry.origin)
-        if origin == self._number:
+        # On the path of every delivery, where other data is in the processor's caches: each function called costs much.
+        entry, run, process = effect.entry, effect.entry.run, self._process
+        origin, count = number_of(entry.origin), run.count
+        if origin == self._number and run.end > self._sent:
             self._record_send(run, entry.session, entry.number)  # Not recorded yet if it is alone and has no journal.
-        first, size = entry.epoch << VIEW_BITS | run.first, run.payload_bytes() // run.count
-        lamport = self._tick(run.count)
-        self._log.deliver(origin, first, run.count, lamport, self._time_ns(), self._delivered_from, size)
+        first, lamport, size = entry.epoch << VIEW_BITS | run.first, process.lamport + 1, run.payload_bytes() // count
+        process.lamport += count
+        self._log.deliver(origin, first, count, lamport, self._time_ns(), self._delivered_from, size)
 
     def _packet_left(self, sent: PacketSent) -> None:
         if not self._epoch:
             return
         packet, copies, size, lamport = sent
         carried = packet.packet if isinstance(packet, Data | Control) else None
-        name = type(packet).__name__.upper() if carried is None else carried.name
+        name = _name_of(type(packet)) if carried is None else carried.name
         payload = payload_bytes(packet)
         self._log.packet(name, copies, lamport, self._time_ns(), size - payload, payload)
 

@@ -47,6 +47,8 @@ class MemberRecording:
         self._tail = tail
         self._report: Reporter | None = None
         self._recorder: MembershipRecorder | None = None
+        self.keep = self._recording.keep_up
+        """Writes what was recorded, before others can know of it."""
 
     @property
     def failure(self) -> str:
@@ -63,10 +65,6 @@ class MemberRecording:
     def reported(self, effect: Report) -> None:
         if self._recorder is not None and effect.kind in _HAPPENINGS:
             self._recorder.happened(_HAPPENINGS[effect.kind])
-
-    def keep(self) -> None:
-        """Write what was recorded, before others can know of it."""
-        self._recording.keep_up()
 
     async def end(self, failure: str = "") -> None:
         await self._recording.end(failure)

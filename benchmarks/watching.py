@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
@@ -47,6 +48,8 @@ _KEEP_THE_DIAGRAM_IN_SIGHT = """
   }, 250)
 """
 """It is hidden until there is something to draw. A page that scrolls smoothly would draw itself sixty times a second."""
+IDLE = 0.05
+"""Of one processor."""
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -90,7 +93,12 @@ async def page_open(observe: tuple[str, ...], *, diagram: bool) -> AsyncIterator
     try:
         while "kernels" in json.loads(await client.get("/state"))["verdict"]["why"]:
             await asyncio.sleep(0.1)
-        yield lambda: (cpu_s(watch.pid), 0.0 if browser is None else cpu_s(browser.pid))
+
+        def spent() -> tuple[float, float]:
+            return cpu_s(watch.pid), 0.0 if browser is None else cpu_s(browser.pid)
+
+        await settled(spent)
+        yield spent
     finally:
         client.close()
         if browser is not None:
@@ -99,6 +107,14 @@ async def page_open(observe: tuple[str, ...], *, diagram: bool) -> AsyncIterator
             reading.cancel()
         watch.terminate()
         watch.communicate()
+
+
+async def settled(spent: Callable[[], tuple[float, float]]) -> None:
+    """Return when they are idle: a browser that has just started is busy with itself for some seconds."""
+    now_s, before_s = sum(spent()), -math.inf
+    while now_s - before_s > IDLE:
+        await asyncio.sleep(1.0)
+        now_s, before_s = sum(spent()), now_s
 
 
 def cpu_s(process: int) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 from quire.report.order import Event, steps
 from quire.trace.kinds import VIEW
 from quire.watch.member import WatchedProcess
-from quire.watch.recent import Mark
+from quire.watch.recent import MARKS_MAX, Mark
 from quire.watch.scene import Scene
 
 DRAWN_MAX = 12
@@ -28,7 +28,10 @@ def diagram(scene: Scene) -> dict[str, Any] | None:
     if not drawn:
         return None
     row = {each.process: index for index, each in enumerate(drawn)}
-    marks = [(process, mark) for process in drawn for mark in process.recent.marks]
+    # Of a process that does much, little time is kept. What others did before that is left out, too; by logical time, because
+    # clocks of different hosts may disagree by more.
+    since = max((each.recent.marks[0].lamport for each in drawn if len(each.recent.marks) == MARKS_MAX), default=0)
+    marks = [(process, mark) for process in drawn for mark in process.recent.marks if mark.lamport >= since]
     marks.sort(key=lambda each: each[1].time_ns)
     marks = marks[-MARKS_DRAWN:]
     marks.sort(key=lambda each: (row[each[0].process], each[1].pos))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from operator import itemgetter
 
 import msgspec
 import numpy as np
@@ -45,20 +46,27 @@ class Sends:
     """When each process sent its last messages; and, if views restart the numbering, the application's numbers of them."""
 
     def __init__(self) -> None:
-        self._sent: dict[int, deque[tuple[int, int]]] = {}
+        self._sent: dict[int, deque[tuple[int, int, int]]] = {}
+        """By origin, ranges of its messages, as the first and the number after the last, and when they were sent."""
         self._offsets: dict[tuple[int, int], int] = {}
         self._learned: dict[int, tuple[int, str | None]] = {}
         """By origin, the view and the word that were learned last; it is nearly always the same."""
 
-    def sent(self, origin: int, first: int, time_ns: int) -> None:
-        self._sent.setdefault(origin, deque(maxlen=_SENDS_MAX)).append((first, time_ns))
+    def sent(self, origin: int, first: int, count: int, time_ns: int) -> None:
+        self._sent.setdefault(origin, deque(maxlen=_SENDS_MAX)).append((first, first + count, time_ns))
 
     def when(self, origin: int, seq: int) -> int | None:
         """When this message was sent, if that is known."""
         sent = self._sent.get(origin)
         if not sent or seq < sent[0][0]:
             return None
-        return sent[bisect_right(sent, (seq, 1 << 62)) - 1][1]
+        _, end, time_ns = sent[bisect_right(sent, seq, key=itemgetter(0)) - 1]
+        return time_ns if seq < end else None
+
+    def may_come(self, origin: int, seq: int) -> bool:
+        """Whether the sending of this message may become known later."""
+        sent = self._sent.get(origin)
+        return not sent or seq >= sent[-1][1]
 
     def learn_offset(self, origin: int, seq: int, word: str | None) -> None:
         """Learn the offset from a trace's word, which says which operation of a session the message carries."""
@@ -93,6 +101,8 @@ class Recent:
         """Other events of the process: what, in which view, and when."""
         self.pauses_ns: dict[int, int] = {}
         """By view, how long nothing was delivered around its beginning."""
+        self._unmeasured: deque[tuple[int, int, int]] = deque(maxlen=_MEASURED_MAX)
+        """Deliveries that are known before the sending is, because the sender is heard from later: origin, number, and time."""
 
     def take(self, records: Integers, rows: int, names: Names, sends: Sends) -> None:
         """Add consecutive records; `rows` is the number of rows before them."""
@@ -100,21 +110,25 @@ class Recent:
         if (records[:skipped, KIND] == VIEW).any():
             skipped = 0
         self._skip(records[:skipped], names, sends)
+        self._measure_later_ones(sends)
         pos, measured = rows + int(records[:skipped, COUNT].sum()), 0
         records = records[skipped:]
-        tail = len(records) - MARKS_MAX
+        if skipped:
+            self.marks.clear()  # They would seem to be followed by what is left.
+        drawn = np.flatnonzero(records[:, KIND] != PACKET)
+        tail = int(drawn[-MARKS_MAX]) if len(drawn) > MARKS_MAX else 0
         for index, record in enumerate(records.tolist()):
             kind = record[KIND]
             if kind == SEND:
                 sends.learn_offset(record[ORIGIN], record[FIRST], names.addresses[record[ADDRESS]].txn)
-                sends.sent(record[ORIGIN], record[FIRST], record[TIME_NS])
+                sends.sent(record[ORIGIN], record[FIRST], record[COUNT], record[TIME_NS])
             elif kind == DELIVER:
                 if measured < _MEASURED_MAX:
                     measured += 1
                     self._measure(record[ORIGIN], record[FIRST], record[TIME_NS], sends)
                 self._delivered(record[TIME_NS])
             incident = self._happened(record, names) if kind == VIEW else None
-            if kind != PACKET and (index >= tail or incident is not None):
+            if kind != PACKET and index >= tail:
                 self.marks.append(
                     Mark(
                         kind, record[ORIGIN], record[FIRST], record[COUNT], pos, record[TIME_NS], record[LAMPORT],
@@ -134,8 +148,14 @@ class Recent:
 
     def _measure(self, origin: int, seq: int, time_ns: int, sends: Sends) -> None:
         sent_ns = sends.when(origin, seq)
-        if sent_ns is not None and time_ns >= sent_ns:
+        if sent_ns is None and sends.may_come(origin, seq):
+            self._unmeasured.append((origin, seq, time_ns))
+        elif sent_ns is not None and time_ns >= sent_ns:
             self.latencies_ns.setdefault(origin, deque(maxlen=256)).append(time_ns - sent_ns)
+
+    def _measure_later_ones(self, sends: Sends) -> None:
+        for _ in range(len(self._unmeasured)):
+            self._measure(*self._unmeasured.popleft(), sends)
 
     def _delivered(self, time_ns: int) -> None:
         if self.installs:

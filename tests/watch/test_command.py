@@ -34,6 +34,8 @@ def test_the_same_is_a_table_in_a_terminal() -> None:
         ["a", "running"],
         ["b", "running"],
     ]
+    assert "holds" in done.stdout.splitlines()[0], "it was judged before it is drawn"
+    assert all(line.split()[3] != "–" for line in done.stdout.splitlines() if line[:2] in ("a ", "b ")), "rates are known"
 
 
 def test_what_cannot_be_watched_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -59,12 +61,23 @@ def test_a_run_is_watched_while_it_is_recorded(tmp_path: Path) -> None:
     watching = subprocess.Popen([QUIRE, "watch", str(out), "--no-browser"], stderr=subprocess.PIPE, text=True)
     try:
         assert watching.stderr is not None
-        client = Client(read_http_address(watching.stderr.readline().split("//")[1].strip().rstrip("/")))
+        page = next(line for line in watching.stderr if "watching at" in line)
+        client = Client(read_http_address(page.split("//")[1].strip().rstrip("/")))
         asyncio.run(asyncio.wait_for(until_judged(client, {"0", "1"}), PATIENCE_S))
     finally:
         for process in (watching, run):
             process.kill()
             process.communicate()
+
+
+def test_a_run_that_has_not_begun_is_said_to_be_waited_for(tmp_path: Path) -> None:
+    watching = subprocess.Popen([QUIRE, "watch", str(tmp_path / "run"), "--no-browser"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert watching.stderr is not None
+        assert "waiting for one to begin" in watching.stderr.readline()
+    finally:
+        watching.kill()
+        watching.communicate()
 
 
 def test_a_run_shows_its_own_faults_on_the_page_that_it_opens(tmp_path: Path) -> None:
@@ -94,11 +107,13 @@ async def until_told(client: Client, *wanted: str) -> None:
 
 
 async def until_judged(client: Client, names: set[str]) -> None:
-    """Return when the page has a verdict about these processes, and draws what they do."""
+    """Return when the page has a verdict about these processes and their rates, and draws what they do."""
     while True:
         state = msgspec.json.decode(await client.get("/state"))
         found = {process["name"] for process in state["processes"]}
-        if found == names and state["verdict"]["verdict"] == "holds" and state["diagram"]:
+        rated = all(process["last"]["delivered"] and process["view"] for process in state["processes"])
+        if found == names and rated and state["verdict"]["verdict"] == "holds" and state["diagram"]:
+            assert state["title"] == {"group": "quire", "protocol": "single-phase"}
             return client.close()
         await asyncio.sleep(0.1)
 

@@ -63,7 +63,10 @@ def _sources(what: Sequence[str], group: Path | None, token: str | None) -> list
         raise BadInput("say what to watch: addresses like 127.0.0.1:9400, the directory of a run, or --group FILE")
     paths = [Path(each) for each in what]
     if len(what) == 1 and (paths[0].is_dir() or ":" not in what[0]):
-        return [RecordedRun(paths[0])]
+        run = RecordedRun(paths[0])
+        if not run.has_begun():
+            print(f"quire: no run is being recorded in {paths[0]} yet; waiting for one to begin", file=sys.stderr, flush=True)
+        return [run]
     return [ObservedProcess(read_http_address(address), token) for address in what]
 
 

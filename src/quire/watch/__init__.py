@@ -1,6 +1,6 @@
 """The live view of running processes, as a web page or as tables in a terminal: status, events, latency and verdicts.
 
-sources.py      the input: processes that can be observed, or the trace parts that they write; heard.py is a batch of it
+sources.py      the input: processes that can be observed, or the trace parts that they write; updates.py is a batch of it
 member.py       one watched process: its last status and its history, in bounded memory
 series.py       numbers over time, fine-grained for minutes and coarse for a day
 recent.py       the last events of a trace, for the diagram, and the latency of messages

@@ -83,6 +83,10 @@ class Scene:
         if all(number != status.view.number for number, _, _ in self.incidents.views()):
             self.incidents.installed(process.name, status.view.number, status.view.members, time.time_ns())
 
+    def is_recorded(self, key: str) -> None:
+        """The process reports no status, and its trace was read up to now."""
+        self.processes[key].is_recorded(time.time())
+
     def missing(self, key: str, why: str) -> None:
         process = self.processes[key]
         if process.is_missing(why):
@@ -97,9 +101,7 @@ class Scene:
 
     def begin(self, key: str, description: PartDescription) -> None:
         """The trace of a process begins, possibly after a restart."""
-        process = self.processes[key]
-        process.begin_trace(description.process)
-        process.name = description.name or str(description.process)
+        self.processes[key].begin_trace(description)
         if self.judge is not None:
             self.judge.begin(description)
 
@@ -110,6 +112,7 @@ class Scene:
         if process.recent.installs or process.recent.pauses_ns or process.recent.happened:
             self.note()
         for number, members, time_ns, _ in process.recent.installs:
+            process.view = number
             self.incidents.installed(process.name, number, tuple(map(self.name_of, members)), time_ns)
         for number, pause_ns in process.recent.pauses_ns.items():
             self.incidents.paused(process.name, number, pause_ns)

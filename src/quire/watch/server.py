@@ -56,6 +56,16 @@ class Watching:
         self.scene.incidents.broken(name, time.time_ns(), because)
         self.scene.note()
 
+    def is_new(self) -> bool:
+        """Whether something that answers has not been heard from twice, or not been judged."""
+        processes = self.scene.processes.values()
+        return (
+            not processes
+            or self.scene.expects()
+            or any(not each.missing and each.series["delivered"].last is None for each in processes)
+            or (any(each.process is not None for each in processes) and not self.judge.has_judged)
+        )
+
     def snapshot(self) -> dict[str, object]:
         return snapshot(self.scene, self.judge.findings)
 

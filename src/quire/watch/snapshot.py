@@ -46,11 +46,13 @@ def history(scene: Scene) -> dict[str, Any]:
 
 
 def _title(processes: list[WatchedProcess]) -> dict[str, str]:
-    stands = [each.status for each in processes if each.status is not None]
-    return {
-        "group": ", ".join(dict.fromkeys(status.group for status in stands)) or "nothing yet",
-        "protocol": ", ".join(dict.fromkeys(status.protocol for status in stands)),
-    }
+    groups, protocols = dict[str, None](), dict[str, None]()
+    for each in processes:
+        if each.status is not None:
+            groups[each.status.group] = protocols[each.status.protocol] = None
+        elif each.described is not None:
+            groups[each.described.identity.group] = protocols[each.described.identity.protocol] = None
+    return {"group": ", ".join(groups) or "nothing yet", "protocol": ", ".join(protocols)}
 
 
 def _process(scene: Scene, process: WatchedProcess) -> dict[str, Any]:
@@ -58,7 +60,8 @@ def _process(scene: Scene, process: WatchedProcess) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "key": process.key,
         "name": process.name,
-        "missing": process.missing if status is not None or process.process is None else "",
+        "missing": process.missing,
+        "view": process.view,
         "last": {measure: series.last for measure, series in process.series.items()},
         "latencies": {
             scene.name_of(origin): sorted(taken)[len(taken) // 2] / 1e9

@@ -25,7 +25,8 @@ from quire.trace.tail import Excerpt, numbered_anew
 from quire.watch.scene import Scene
 
 LOOK_S = 1.0
-"""The interval at which a process is asked for its status, if it has nothing to tell."""
+"""The interval at which processes are asked for their status, if they have nothing to tell: all at the same time, so that what
+they answer fits together."""
 _PAUSE_S = 0.2
 """The least time between two such requests, and how long to wait before a connection is tried again."""
 _AHEAD_MAX = 8
@@ -80,7 +81,7 @@ class ObservedProcess:
                 await asyncio.sleep(_PAUSE_S)
                 with suppress(TimeoutError):
                     # Not `asyncio.wait_for`, which may forget in Python 3.11 that it was cancelled.
-                    async with asyncio.timeout(LOOK_S - _PAUSE_S):
+                    async with asyncio.timeout(LOOK_S - asyncio.get_running_loop().time() % LOOK_S):
                         await self._told.wait()
                 self._told.clear()
         finally:
@@ -123,6 +124,9 @@ class RecordedRun:
             raise BadInput(f"{path} is no directory in which a run is being recorded")
         self._path = path
 
+    def has_begun(self) -> bool:
+        return live_logs(self._path) is not None
+
     async def follow(self, scene: Scene) -> None:
         reached: dict[str, Reach] = {}
         records: dict[str, int] = {}
@@ -136,6 +140,8 @@ class RecordedRun:
                     scene.begin(_key(part), part.description)
             for part in parts:
                 self._take(scene, part, reached, records)
+            for key in dict.fromkeys(map(_key, parts)):
+                scene.is_recorded(key)
             await asyncio.sleep(LOOK_S)
 
     def _take(self, scene: Scene, part: Part, reached: dict[str, Reach], counts: dict[str, int]) -> None:

@@ -86,6 +86,8 @@ class LiveJudge:
 
     def __init__(self) -> None:
         self.findings = LiveFindings()
+        self.has_judged = False
+        """Whether there was a judgement, or there will be none."""
         self.on_violation: Callable[[str, str], None] = lambda *_: None
         """Called from the judging thread with each violated order and the reason, once per order."""
         self.expects: Callable[[], bool] = lambda: False
@@ -155,6 +157,7 @@ class LiveJudge:
             from quire.watch.followed_orders import prepare
         except ImportError:
             self.findings.why = "the verdict needs the audit's kernels: pip install 'quire[spark]'"
+            self.has_judged = True
             return
         self.findings.why = "the kernels of the audit are made ready"
         prepare()
@@ -168,6 +171,7 @@ class LiveJudge:
                 news = False
                 if self._followed is not None:
                     self._judge(self._followed)
+                    self.has_judged = True
                 due = time.monotonic() + JUDGE_S
                 continue
             if job is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,3 +56,14 @@ def test_what_is_large_is_given_to_spark(
     done = command.invoke(app, words)
 
     assert (done.exit_code, asked) == (0, [LOCAL]), done.exception
+
+
+def test_a_small_log_is_imported_here_though_it_is_packed(
+    command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs.jsonl.gz").write_bytes(gzip.compress(b'{"host":"a"}\n'))
+    monkeypatch.setattr(sessions, "session", None)
+
+    done = command.invoke(app, ["import", str(tmp_path / "logs.jsonl.gz"), "--out", str(tmp_path / "run")])
+
+    assert done.exit_code == 0, done.exception

@@ -109,7 +109,7 @@ def import_(
     from quire.pipeline.importing.choosing import choose
     from quire.pipeline.importing.defects import Unusable
     from quire.pipeline.importing.importer import import_with
-    from quire.pipeline.importing.inputs import plain_files
+    from quire.pipeline.importing.inputs import expected_bytes, plain_files
     from quire.pipeline.importing.mapping import parse_mapping
     from quire.pipeline.importing.previewing import preview
     from quire.pipeline.importing.results import check_out
@@ -131,7 +131,7 @@ def import_(
     check_out(out, force=force)
     if (plain := plain_files(files, skip_lines)) is not None:
         choose(plain, request)
-    small = plain is not None and few_log_bytes(*(file.path for file in plain))
+    small = few_log_bytes(expected_bytes(files))
     doing = f"importing {len(files)} file{'s' if len(files) > 1 else ''}"
     try:
         with workers(where, small=small, doing=doing) as (run, _):

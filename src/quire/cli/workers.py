@@ -35,9 +35,9 @@ def few_events(layout: Layout) -> bool:
     return layout.rows <= FEW_EVENTS
 
 
-def few_log_bytes(*paths: Path) -> bool:
-    """Whether these logs are small together."""
-    return _bytes_of(paths) <= FEW_LOG_BYTES
+def few_log_bytes(size: int) -> bool:
+    """Whether logs of this size are small together."""
+    return size <= FEW_LOG_BYTES
 
 
 def few_bytes(*paths: Path) -> bool:

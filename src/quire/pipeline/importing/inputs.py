@@ -25,6 +25,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _SUFFIXES = {".gz", ".zst", ".zstd", ".bz2"}
 _PIECE = 1 << 20
+_UNPACKED_TIMES = 16
 
 
 class Input(NamedTuple):
@@ -51,6 +52,13 @@ def plain_files(files: Sequence[Path], skip_lines: int = 0) -> list[Input] | Non
     if not all(path.is_file() and not _kind(_head(path)) for path in found):
         return None
     return [Input(path, str(path), _beginning(path, skip_lines)) for path in found]
+
+
+def expected_bytes(files: Sequence[Path]) -> int:
+    """About how many bytes there are to read, if packed files hold many times as much. Of pipes it is not known, and they count
+    nothing."""
+    found = [path for path in _expand(files) if path.is_file()]
+    return sum(path.stat().st_size * (_UNPACKED_TIMES if _kind(_head(path)) else 1) for path in found)
 
 
 def unpacked_files(files: Sequence[Path], spool: Path, skip_lines: int = 0, limit: int | None = None) -> list[Input]:

@@ -227,7 +227,9 @@ BAD: dict[str, tuple[bytes, list[str], str]] = {
         b'{"source":"a","clock":1}\n{"Source":"b","source":"a","clock":2}\n', [],
         "the columns Source and source differ only in case",
     ),
-    "a column twice": (b'{"source":"a","source":"b","clock":1}\n', [], "in.json: The column `source` already exists"),
+    "a column twice": (
+        b'{"source":"a","source":"b","clock":1}\n', [], "in.json: the column source comes twice; rename one of them",
+    ),
     "JSON nested deep": (
         b'{"source":"a","clock":1,"x":' + b"[" * 5000 + b"]" * 5000 + b"}\n", [], "in.json",
     ),

@@ -7,8 +7,9 @@ UTF-8 as question marks, so both are looked for before anything is sorted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Format = Literal["parquet", "json"]
 _OF_INPUT = ("MALFORMED_RECORD", "StreamConstraintsException", "CANNOT_PARSE", "FAILED_READ_FILE")
+_TWICE = re.compile(r"[Tt]he column `(.*?)` already exists")
+_LINE_MAX = 32 << 20
+"""Spark's Java would run out of memory on lines that are much longer."""
 _SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 
 
@@ -57,6 +61,8 @@ def about_input(path: Path) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     """The first sentence of Spark's message, without the error class."""
+    if twice := _TWICE.search(str(error)):
+        return f"the column {twice[1]} comes twice; rename one of them"
     text = re.sub(r"^\[[A-Z_.]+\]\s*", "", str(error).strip())
     return re.split(r"\s*SQLSTATE|\.\s|\n", text)[0].rstrip(".")
 
@@ -66,6 +72,8 @@ def read_frame(spark: SparkSession, path: Path) -> tuple[Format, DataFrame]:
     form, files = find_files(path)
     names = [str(file.absolute()) for file in files]
     if form == "json":
+        for file in files:
+            _refuse_long_lines(file)
         return form, _read_json(spark, names)
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -76,6 +84,7 @@ def read_frame(spark: SparkSession, path: Path) -> tuple[Format, DataFrame]:
             schema = pq.read_schema(name)
         except (OSError, pa.ArrowException) as error:
             raise BadInput(f"{name} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
+        _refuse_twins(schema.names)
         text = ", ".join(f"{field.name} {field.type}" for field in schema)
         schemas.setdefault(text, name)
     if len(schemas) > 1:
@@ -98,18 +107,28 @@ def _read_json(spark: SparkSession, names: list[str]) -> DataFrame:
         raise BadInput(f"{_path(row.file)} holds a line that is not a JSON object: {line[:60]!r}")
     if not lines.limit(1).collect():
         raise BadInput(f"{names[0] if len(names) == 1 else Path(names[0]).parent} holds no events")
-    _refuse_twins(lines)
+    keys = lines.select(F.explode(F.json_object_keys("value")).alias("name")).distinct()
+    _refuse_twins([row["name"] for row in keys.collect()])
     return spark.read.json(names)
 
 
-def _refuse_twins(lines: DataFrame) -> None:
+def _refuse_twins(names: Sequence[str]) -> None:
     """Refuse names of columns that differ only in case, which Spark does not tell apart."""
-    from pyspark.sql import functions as F  # noqa: N812
+    folded: dict[str, str] = {}
+    for name in sorted(names):
+        other = folded.setdefault(name.lower(), name)
+        if other != name:
+            raise BadInput(f"the columns {other} and {name} differ only in case; rename one of them")
 
-    names = lines.select(F.explode(F.json_object_keys("value")).alias("name")).distinct()
-    folded = names.groupBy(F.lower("name").alias("folded")).agg(F.sort_array(F.collect_list("name")).alias("names"))
-    for row in folded.where(F.size("names") > 1).orderBy("folded").limit(1).collect():
-        raise BadInput(f"the columns {' and '.join(row['names'])} differ only in case; rename one of them")
+
+def _refuse_long_lines(file: Path) -> None:
+    """Refuse a file with a very long line, which fills a whole piece of the file."""
+    size, piece = file.stat().st_size, _LINE_MAX // 2
+    if size <= piece:
+        return
+    with file.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as data:
+        if any(data.find(b"\n", at, at + piece) < 0 for at in range(0, size - piece + 1, piece)):
+            raise BadInput(f"{file} has a line of more than {piece >> 20} MiB; is it a log?")
 
 
 def _path(url: str) -> str:

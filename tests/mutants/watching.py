@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 HTTP = "tests/http/test_server.py"
 BOUNDS = "tests/watch/test_bounds.py"
 FOLLOWED = "tests/watch/test_followed.py"
+RECENT = "tests/watch/test_recent.py"
 SERVICES = "tests/watch/test_following_services.py"
 
 MUTATIONS: list[Mutation] = [
@@ -114,5 +115,40 @@ MUTATIONS: list[Mutation] = [
         right="if now > then + WAIT_NS]",
         wrong="if now > then + 1000 * WAIT_NS]",
         tests=("tests/watch/test_left_behind.py",),
+    ),
+    Mutation(
+        name="nobody is told that a forgotten version was read",
+        module="pipeline/auditing/followed_transactions.py",
+        right="if event.lamport > self._forgot_at:",
+        wrong="if event.lamport < 0:",
+        tests=(f"{SERVICES}::test_a_transaction_that_reads_what_was_overwritten_long_ago_is_found",),
+    ),
+    Mutation(
+        name="a message of which nothing is known was sent when an earlier one was",
+        module="watch/recent.py",
+        right="return time_ns if seq < end else None",
+        wrong="return time_ns",
+        tests=(f"{RECENT}::test_messages_whose_sending_was_not_heard_of_are_not_measured_from_an_earlier_one",),
+    ),
+    Mutation(
+        name="a delivery that is heard of before the sending is never measured",
+        module="watch/recent.py",
+        right="return not sent or seq >= sent[-1][1]",
+        wrong="return False",
+        tests=(f"{RECENT}::test_deliveries_that_are_heard_of_before_their_sending_are_measured_when_that_is",),
+    ),
+    Mutation(
+        name="packets that are not drawn take the places of events that are",
+        module="watch/recent.py",
+        right="drawn = np.flatnonzero(records[:, KIND] != PACKET)",
+        wrong="drawn = np.arange(len(records))",
+        tests=(f"{RECENT}::test_the_last_events_that_are_drawn_have_no_gap",),
+    ),
+    Mutation(
+        name="of a quiet process more of the past is drawn than of a busy one",
+        module="watch/diagram.py",
+        right="if mark.lamport >= since]",
+        wrong="if mark.lamport >= 0]",
+        tests=(f"{RECENT}::test_what_is_drawn_of_others_begins_where_that_of_the_busiest_does",),
     ),
 ]

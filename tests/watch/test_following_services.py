@@ -219,6 +219,7 @@ def test_a_transaction_that_reads_what_was_overwritten_long_ago_is_found(version
     found = follow(store(3), run.logs, cuts)
     assert found.count == 1
     assert "come before each other" in found.because
+    assert found.beyond == (OLD_READS if version == 0 else ""), "of a version that is forgotten less is known"
     assert sum(map(len, found._kept)) < followed_window.EVENTS_MAX
 
 

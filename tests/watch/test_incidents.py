@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quire.live.observing.feed import Observation
 from quire.model.orders import Guarantee
 from quire.trace.log import EventLog
 from quire.trace.parts.description import Clock, PartDescription, RunIdentity
@@ -49,3 +50,11 @@ def test_views_that_become_known_late_are_told_as_if_in_order() -> None:
         "c is gone: b agreed on view 3 without c",
         "c joined: view 4 has a, b and c",
     ]
+
+
+def test_whoever_says_something_and_of_whom_is_told() -> None:
+    incidents = Incidents()
+    why = "it has acknowledged nothing for 1.2 s, and 54 frames wait for that"
+    incidents.told("a", Observation(number=0, time_ns=1, kind="stalled", peers=("c",), why=why))
+    incidents.told("a", Observation(number=1, time_ns=2, kind="gap", peers=("c",), why="message a:3 is held back"))
+    assert [each.text for each in incidents.latest()] == ["a: message a:3 is held back", f"a says of c: {why}"]

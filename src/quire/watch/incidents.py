@@ -79,9 +79,11 @@ class Incidents:
                 self._keep(f"restored {who} {event.view}", event, f"{who} has the state of view {event.view}")
             case "unread":
                 self._keep(f"unread {who} {event.number}", event, f"{who}: {event.why}")
-            case "stalled" | "gap" | "evicted" | "too_large" | "unrecorded":
-                about = f" ({listed(event.peers)})" if event.peers else ""
-                self._keep(f"{event.kind} {who} {event.number}", event, f"{who} reports: {event.why or event.kind}{about}")
+            case "stalled" | "evicted" | "too_large":
+                text = f"{who} says of {listed(event.peers)}: {event.why}"
+                self._keep(f"{event.kind} {who} {event.number}", event, text)
+            case "gap" | "unrecorded":
+                self._keep(f"{event.kind} {who} {event.number}", event, f"{who}: {event.why}")
             case "ended":
                 self._keep(f"ended {who} {event.time_ns}", event, f"{who} has ended")
             case _:

@@ -12,8 +12,8 @@ const drawCard = (process, newest, history, now) => {
   if (rated) row(SAYS_RATE[kind] ?? "delivered a second", process.missing ? "–" : sayCount(last.delivered));
   if (kind === "group") {
     row("median latency", process.missing ? "–" : saySeconds(last.latency));
-    row("sent, not delivered", sayCount(process.unsettled), null, true);
-    row("delivered, not read yet", sayCount(process.queues?.inbox?.[0]), null, true);
+    row("sent, not delivered", process.missing ? "–" : sayCount(process.unsettled), null, true);
+    row("delivered, not read yet", process.missing ? "–" : sayCount(process.queues?.inbox?.[0]), null, true);
     if (process.journal) row("in the journal", sayBytes(process.journal[1]), `${sayCount(process.journal[0])} batches`, true);
   }
   for (const [name, value, note] of process.tiles ?? []) row(name, typeof value === "number" ? sayCount(value) : value, note);

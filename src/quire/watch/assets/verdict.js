@@ -11,4 +11,5 @@ const drawHeadline = (verdict) => {
 const sayJudged = (verdict) => (verdict ? `${thousands(verdict.messages)} messages and ${thousands(verdict.deliveries)} deliveries were judged${verdict.since ? ` since ${sayClock(verdict.since)}` : ""}; ${verdict.lag_s > 0.05 ? `judging is ${saySeconds(verdict.lag_s)} behind` : "nothing waits to be judged"}${verdict.beyond ? `. Not judged: ${verdict.beyond}` : ""}.` : "");
 const drawCheck = ({ name, expected, verdict, count, because }) => make("article", { class: `check${expected ? "" : " unexpected"}`, "data-check": name, "data-verdict": verdict },
   make("p", { class: "check-head" }, make("b", {}, name), make("span", { class: `badge ${verdict}` }, `${SIGNS[verdict]} ${verdict}${count ? ` ${thousands(count)} ×` : ""}`), expected ? null : make("span", { class: "aside" }, "not expected")),
-  make("p", { class: "because" }, verdict === "undecided" ? "" : `${because.slice(0, 1).toUpperCase()}${because.slice(1)}.`));
+  // A violation begins with the name of a member, which is not to be changed.
+  make("p", { class: "because" }, verdict === "undecided" ? "" : `${verdict === "holds" ? because.slice(0, 1).toUpperCase() : because.slice(0, 1)}${because.slice(1)}.`));

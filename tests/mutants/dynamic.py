@@ -34,6 +34,13 @@ MUTATIONS = [
         tests=(f"{SENDING}::test_whoever_sends_without_a_pause_lets_others_run",),
     ),
     Mutation(
+        name="those that read go on before whoever waited for its own message",
+        module="live/dynamic/group.py",
+        right="            self._inbox.put(each, run.count, run.payload_bytes())\n",
+        wrong="            self.hand_over(each, run.count, run.payload_bytes())\n",
+        tests=(f"{SENDING}::test_whoever_waited_for_its_own_message_goes_on_before_those_that_read",),
+    ),
+    Mutation(
         name="a message that is sent by a call of its own is taken for a command",
         module="live/dynamic/group.py",
         right="settings.network.run_bytes_max if kept.machine is None else NO_SINGLES",

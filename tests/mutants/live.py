@@ -122,8 +122,8 @@ MUTATIONS = [
     Mutation(
         name="each piece of a packet takes the place of those before",
         module="wire/links.py",
-        right="if complete and self._pieces:",
-        wrong="if self._pieces:",
+        right="if complete and self.pieces:",
+        wrong="if self.pieces:",
         tests=(f"{LARGE}::test_a_packet_is_put_together_from_its_pieces_and_from_nothing_else",),
     ),
     Mutation(

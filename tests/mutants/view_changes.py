@@ -333,14 +333,20 @@ DURABLE = [
         name="a member counts itself as one that holds what is not durable",
         module="views/knowledge.py",
         right="""\
-            if row[origin] >= count:
+            if held[rank][origin] >= count:
                 weight += each
-        if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
+                if 2 * weight > self._weight:
+                    break
+        else:
+            if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
 """,
         wrong="""\
-            if row[origin] >= count or row is held[self._me]:
+            if held[rank][origin] >= count or rank == self._me:
                 weight += each
-        if not is_majority(weight, self._weight, self._tie, senior=self._me == 0 or held[0][origin] >= count):
+                if 2 * weight > self._weight:
+                    break
+        else:
+            if not is_majority(weight, self._weight, self._tie, senior=self._me == 0 or held[0][origin] >= count):
 """,
         tests=(f"{REGRESSIONS}::test_a_group_of_one_delivers_what_is_durable",),
     ),

@@ -134,6 +134,13 @@ OVER_CONNECTIONS = [
         tests=(f"{ANSWERS}::test_whoever_has_nothing_to_wait_for_answers_at_once",),
     ),
     Mutation(
+        name="packets go to the senior members first",
+        module="views/ordering.py",
+        right="(*view.members[rank + 1 :], *view.members[:rank])",
+        wrong="(*view.members[:rank], *view.members[rank + 1 :])",
+        tests=(f"{ANSWERS}::test_the_members_that_follow_are_written_to_first",),
+    ),
+    Mutation(
         name="what can be delivered at the end of a turn is not",
         module="views/ordering.py",
         right="        if self._unsettled:\n            self.release()\n",

@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 
 from quire.model.errors import ProtocolViolation
+from quire.model.payloads import Messages
+from quire.views.effects import Write
 from quire.views.packets import Known
 from tests.kit.effort import runs
 from tests.views.calm import Calm, everywhere, group
@@ -99,6 +101,15 @@ def test_whoever_goes_on_after_its_own_message_answers_the_others_with_the_next(
     assert everywhere(world, names, each * len(names))
     assert left["Data"] == each * len(names)
     assert left["Control"] + left["Have"] <= left["Data"] // (3 if uniform else 4), left
+
+
+def test_the_members_that_follow_are_written_to_first() -> None:
+    """They are the ones that acknowledge, and where all send, they wait for it to send their next messages."""
+    world = group("abcd")
+    world.settle()
+    effects = world.process("b").submit(world.now, Messages.of([b"x"]))
+    written = [number for effect in effects if isinstance(effect, Write) for number, _ in effect.frames]
+    assert [world.network.ends[number].other.name for number in written] == ["c", "d", "a"]
 
 
 def test_whoever_has_nothing_to_wait_for_answers_at_once() -> None:

@@ -22,6 +22,11 @@ class Knowledge:
             self._delivered_here if rank == me else (0,) * members for rank in range(members)
         ]
         self._floor = [0] * members
+        self._in_turn = [
+            [(at % members, self._weights[at % members]) for at in range(rank, rank + members)] for rank in range(members)
+        ]
+        """For each member, the ranks and weights of all, beginning with that one: those that follow it acknowledge its messages
+        first."""
         self._safe = [0] * members
         """How many messages of each member were found to be safe."""
 
@@ -80,11 +85,14 @@ class Knowledge:
         if count <= self._safe[origin]:
             return True
         held, weight = self.held, 0
-        for each, row in zip(self._weights, held, strict=True):
-            if row[origin] >= count:
+        for rank, each in self._in_turn[origin]:
+            if held[rank][origin] >= count:
                 weight += each
-        if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
-            return False
+                if 2 * weight > self._weight:
+                    break
+        else:
+            if not is_majority(weight, self._weight, self._tie, senior=held[0][origin] >= count):
+                return False
         self._safe[origin] = count
         return True
 

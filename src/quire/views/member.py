@@ -136,7 +136,7 @@ class Member:
     def progress(self) -> object | None:
         """A value that changes whenever there is progress for operations or reads that wait here; None where none wait."""
         core, ordering = self.core, self.membership.ordering
-        if core.mode != "normal" or not (core.operations.unsettled() or ordering.reads.is_asking()):
+        if core.mode != "normal" or not (core.operations.unsettled() or ordering.reads.rounds):
             return None
         return core.position, core.operations.settled, ordering.knowledge.stable(ordering.rank)
 
@@ -276,7 +276,8 @@ class Member:
 
     def _go_on(self) -> None:
         membership = self.membership
-        membership.conclude()
+        if membership.agreement.decided is not None:
+            membership.conclude()
         while self._future and self._replay_one():
             membership.conclude()
         if self.core.mode == "normal":

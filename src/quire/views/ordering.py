@@ -192,8 +192,8 @@ class Ordering:
 
     def _took(self, source: int, packet: Data | Control) -> bool:
         """Give a packet to the protocol; returns whether it had room for it."""
-        run = packet.run if isinstance(packet, Data) else None
-        if run is not None:
+        run = packet.packet.carried() if isinstance(packet, Data) else None
+        if run is not None and (run.origin != source or run.first != self.unstable.count[source]):
             self._check(source, run)
         try:
             effects = self.protocol.receive(source, packet.packet)
@@ -209,7 +209,8 @@ class Ordering:
         """Deliver and send whatever the packets so far allow."""
         if self._unsettled:
             self.release()
-        self.pump()
+        if self._core.operations.is_sendable():
+            self.pump()
 
     def _check(self, source: int, run: Run) -> None:
         """Raise ProtocolViolation where this is not the next run of its origin, or was relayed though the protocol does not
@@ -294,7 +295,7 @@ class Ordering:
             moved = bool(self._backlog) and self._retry()
         if self.unstable.has_grown:
             self.trim()
-        if self.reads.is_asking():
+        if self.reads.rounds:
             for token in self.reads.ready(self.delivered):
                 self._core.read_is_ready(token)
 

@@ -194,7 +194,7 @@ class Peer:
             # The sender abandoned the rest of the packet.
             incoming.take(0)
             return None
-        return incoming.whole(frame.body)
+        return incoming.whole(frame.body) if incoming.pieces else frame.body
 
     def taken(self, frame: Addressed) -> None:
         self.incoming.take(len(frame.body))

@@ -25,13 +25,14 @@ class Reads:
 
     def __init__(self, view: View, tie: Tie) -> None:
         self._view, self._tie = view, tie
-        self._rounds: dict[int, _Round] = {}
+        self.rounds: dict[int, _Round] = {}
+        """Those that are not answered."""
 
     def begin(self, round_: int, tokens: list[int]) -> None:
-        self._rounds[round_] = _Round(tokens)
+        self.rounds[round_] = _Round(tokens)
 
     def answered(self, round_: int, name: str, held: Counts) -> None:
-        asked = self._rounds.get(round_)
+        asked = self.rounds.get(round_)
         if asked is None or asked.target is not None:
             return
         asked.answers[name] = held
@@ -42,16 +43,13 @@ class Reads:
         """Take out and return the reads that can be answered, now that so many messages of each member are delivered."""
         done = [
             number
-            for number, asked in self._rounds.items()
+            for number, asked in self.rounds.items()
             if asked.target is not None and all(map(int.__ge__, delivered, asked.target))
         ]
-        return [token for number in done for token in self._rounds.pop(number).tokens]
-
-    def is_asking(self) -> bool:
-        return bool(self._rounds)
+        return [token for number in done for token in self.rounds.pop(number).tokens]
 
     def end(self) -> tuple[list[int], list[int]]:
         """The view has ended and is fully delivered: the reads that can be answered now, and those that must start again."""
-        confirmed = [token for asked in self._rounds.values() if asked.target is not None for token in asked.tokens]
-        others = [token for asked in self._rounds.values() if asked.target is None for token in asked.tokens]
+        confirmed = [token for asked in self.rounds.values() if asked.target is not None for token in asked.tokens]
+        others = [token for asked in self.rounds.values() if asked.target is None for token in asked.tokens]
         return confirmed, others

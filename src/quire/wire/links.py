@@ -127,7 +127,8 @@ class Incoming:
         self.received = 0
         self._acknowledged = 0
         self._bytes = 0
-        self._pieces: list[bytes] = []
+        self.pieces: list[bytes] = []
+        """The beginning of a packet that goes on."""
 
     def is_new(self, number: int) -> bool:
         """Whether this frame is new; raises FrameError where frames before it are missing."""
@@ -137,22 +138,22 @@ class Incoming:
 
     def keep_piece(self, piece: memoryview, most: int) -> None:
         """Keep a piece until the rest of its packet has come; raises FrameError where the packet gets longer than `most`."""
-        length = sum(map(len, self._pieces)) + len(piece)
+        length = sum(map(len, self.pieces)) + len(piece)
         if length > most:
             raise FrameError(f"a packet of at least {length} bytes exceeds the limit of {most}")
-        self._pieces.append(bytes(piece))
+        self.pieces.append(bytes(piece))
 
     def whole(self, last: memoryview) -> memoryview | bytes:
         """The packet that this piece completes."""
-        return b"".join((*self._pieces, last)) if self._pieces else last
+        return b"".join((*self.pieces, last)) if self.pieces else last
 
     def take(self, size: int, *, complete: bool = True) -> None:
         """Count the next frame as received. Until then the peer keeps it, and retransmits it if need be. `complete`: it was not
         a piece of a packet that goes on."""
         self.received += 1
         self._bytes += size
-        if complete and self._pieces:
-            self._pieces = []
+        if complete and self.pieces:
+            self.pieces = []
 
     def acknowledge_due(self) -> bool:
         """Whether so much has arrived since the last acknowledgement that another one is due."""

@@ -59,6 +59,18 @@ def test_whoever_sends_without_a_pause_lets_others_run() -> None:
     run("memory", main())
 
 
+def test_whoever_waited_for_its_own_message_goes_on_before_those_that_read() -> None:
+    async def main() -> None:
+        async with founded("memory") as members:
+            member = members["a"]
+            for payload in (b"1", b"2"):
+                await member.group.execute(payload)
+                assert payload not in member.payloads
+                await member.has(payload)
+
+    run("memory", main())
+
+
 def test_whoever_reaches_nobody_stops_sending_once_too_much_is_unsettled() -> None:
     async def main() -> None:
         async with founded("memory", delivery="uniform") as members:

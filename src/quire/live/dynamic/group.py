@@ -303,11 +303,10 @@ class DynamicGroup(Iterated):
     def delivered(self, effect: effects.Deliver) -> None:
         entry = effect.entry
         self._delivered[entry.origin] = self._delivered.get(entry.origin, 0) + entry.run.count
-        is_own = entry.session == self._node.session
         for each in self._replica.take(entry, effect.index if self._is_total else None):
             run = each.run
             self._inbox.put(each, run.count, run.payload_bytes())
-            if is_own and self._submitting.awaited.are_before(each.first + 1 + run.count):
+            if entry.session == self._node.session and self._submitting.awaited.are_before(each.first + 1 + run.count):
                 self._submitting.delivered(each.first + 1, list(each.messages()))
 
     def happened(self, effect: effects.ProcessEffect) -> None:
@@ -315,7 +314,8 @@ class DynamicGroup(Iterated):
             case effects.Install():
                 self._installed(effect)
             case effects.Settled():
-                self._settled(effect.number)
+                self._submitting.settle(effect.number)
+                self._replica.settled(effect.number)
             case effects.Restore():
                 self._replica.restore(effect.state, Restored(effect.position.epoch))
             case effects.Checkpoint():
@@ -345,7 +345,9 @@ class DynamicGroup(Iterated):
             # Only now, once a turn, so that whoever waited for its own message goes on first, and sends its next one.
             inbox.wake()
         # The application cannot read before this process is a member, and what it catches up with until then is bounded.
-        if (inbox.is_full() and self._is_member.is_set()) or (node.journal is not None and node.journal.full):
+        if (inbox.full_since is not None and inbox.is_full() and self._is_member.is_set()) or (
+            node.journal is not None and node.journal.full
+        ):
             node.pause(paused=True)
             self._unread.watch()
         elif node.paused and inbox.has_room_again():
@@ -373,12 +375,6 @@ class DynamicGroup(Iterated):
         self._is_member.set()
         self._tell(self.view)
         self._replica.installed(self.view, joined=effect.joined)
-
-    def _settled(self, number: int) -> None:
-        untold = OutcomeUnknown("it was executed, but its result arrived only as part of the group's state")
-        self._submitting.awaited.fail(untold, number)
-        self._replica.settled(number, untold)
-        self._submitting.settle(number)
 
     def _excluded(self, epoch: int) -> None:
         self._tell(Excluded(epoch))

@@ -16,6 +16,7 @@ from quire.live.dynamic.disk import MemberJournal
 from quire.live.dynamic.events import Restored, View
 from quire.live.dynamic.node import Node
 from quire.live.dynamic.state import GroupState
+from quire.live.dynamic.submitting import untold
 from quire.live.errors import GroupClosed, GroupFailed
 from quire.live.groups.commands import MESSAGE, Commands, marked
 from quire.live.journals import little_by_little
@@ -120,10 +121,10 @@ class Replica:
                 for gone in self.state.sessions.absent_from(view):
                     self._accept_command(_GONE + gone)
 
-    def settled(self, number: int, untold: Exception) -> None:
-        """Operations up to this number are executed, but their results will not be known here: their futures get `untold`."""
+    def settled(self, number: int) -> None:
+        """Operations up to this number are executed; results that are not known here by now never will be."""
         if self._commands is not None:
-            self._commands.will_not_be_told(number, untold)
+            self._commands.will_not_be_told(number, untold())
 
     def end(self, unknown: QuireError, why: QuireError) -> None:
         """The group has ended here, because of `why`: futures that wait get `unknown`."""

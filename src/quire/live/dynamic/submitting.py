@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from quire.live.dynamic.events import ViewMessage
 from quire.live.groups.awaited import Awaited
 from quire.live.outbox import Outbox
+from quire.model.errors import OutcomeUnknown
 from quire.model.payloads import Messages
 
 UNSETTLED_MESSAGES_MAX = 1 << 16
@@ -20,6 +21,10 @@ SINGLE_BYTES_MAX = 1 << 12
 """Longer messages are always checked one by one, so that what was not checked yet is never much."""
 NO_SINGLES = -1
 """No message is so short."""
+
+
+def untold() -> OutcomeUnknown:
+    return OutcomeUnknown("it was executed, but its result arrived only as part of the group's state")
 
 
 class Submitting:
@@ -108,7 +113,9 @@ class Submitting:
         return self.settled >= self.accepted
 
     def settle(self, number: int) -> None:
-        """The operations up to this number are executed."""
+        """The operations up to this number are executed; what was not delivered here by now never will be."""
+        if self.awaited.are_before(number + 1):
+            self.awaited.fail(untold(), number)
         self.settled = max(self.settled, number)
         while self._sizes and self._sizes[0][0] <= number:
             self._bytes -= self._sizes.popleft()[1]

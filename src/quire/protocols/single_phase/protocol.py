@@ -230,7 +230,8 @@ class SinglePhase(Protocol):
         run = packet.run
         self._next[source] = run.first + run.count
         self._held += run.count
-        heappush(self._pending, (packet.time, rank(source, packet.time, self.members, self._rotating), run))
+        place = rank(source, packet.time, self.members, self._rotating) if self._rotating else source
+        heappush(self._pending, (packet.time, place, run))
 
     def _stable(self, effects: list[Effect]) -> Effects:
         """Deliver what lies before the frontier."""

@@ -12,7 +12,7 @@ import pytest
 from quire.http.addresses import HttpAddress
 from quire.watch.scene import Scene
 from quire.watch.series import COARSE, FINE, MINUTE_S
-from quire.watch.server import PageServer, Watching
+from quire.watch.server import LEAST_S, PageServer, Watching
 from tests.kit.patience import PATIENCE_S
 from tests.report.browser import Browser, find_browser
 from tests.watch.test_bounds import MEMBERS, STATUSES
@@ -38,7 +38,8 @@ class FiftyMembers:
         while True:
             for name in MEMBERS:
                 scene.stands(name, STATUSES[name])
-            await asyncio.sleep(0.5)
+            scene.note()  # Pages are brought up to date at once.
+            await asyncio.sleep(LEAST_S)
 
 
 @pytest.fixture

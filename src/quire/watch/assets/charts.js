@@ -1,5 +1,5 @@
 // Numbers over time, kept as the server keeps them: fine for minutes, coarse for a day, and never more.
-const FINE = 600, COARSE = 1440, SPAN_S = 300, DAY_S = 86400;
+const FINE = 600, COARSE = 1440, SPAN_S = 300, LEAST_SPAN_S = 60, DAY_S = 86400;
 const MEASURES = {
   delivered: ["Messages delivered a second", sayCount], latency: ["From sending to delivery, median", saySeconds],
   unread: ["Delivered, not read by the application", sayCount], unsettled: ["Sent, not delivered yet", sayCount],
@@ -51,7 +51,11 @@ const sparkline = (points, now) => {
   return svg;
 };
 const drawChart = (measure, processes, history, now, day) => {
-  const [title, say] = MEASURES[measure], width = Math.min(560, innerWidth - 40), height = 170, left = 58, bottom = 22, top = 10, span = day ? DAY_S : SPAN_S, most_points = processes.length > COLOUR_COUNT ? 120 : 280;
+  const [title, say] = MEASURES[measure], width = Math.min(560, innerWidth - 40), height = 170, left = 58, bottom = 22, top = 10, most_points = processes.length > COLOUR_COUNT ? 120 : 280;
+  // The first minutes fill the width, too.
+  const oldest = Math.min(now, ...processes.map(({ key }) => history.series(key, "delivered").fine[0]?.[0] ?? now));
+  const span = day ? DAY_S : Math.min(SPAN_S, Math.max(LEAST_SPAN_S, now - oldest));
+  const said = (share) => (day ? `${24 * share} h` : span === SPAN_S ? `${5 * share} min` : `${Math.round(span * share)} s`);
   const lines = processes.map(({ key, name }, index) => ({ name, index, points: thinned(history.series(key, measure)[day ? "coarse" : "fine"].filter(([at]) => at > now - span), most_points) }));
   const most = niceTop(Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value))));
   const x = (at) => left + ((at - now + span) / span) * (width - left - 8), y = (value) => height - bottom - (value / most) * (height - bottom - top);
@@ -60,7 +64,7 @@ const drawChart = (measure, processes, history, now, day) => {
     svg.append(draw("line", { class: "grid", x1: left, x2: width - 8, y1: y(most * share), y2: y(most * share) }));
     svg.append(draw("text", { x: left - 8, y: y(most * share) + 4, "text-anchor": "end" }, share ? say(most * share) : "0"));
   }
-  for (const [share, text] of [[0, day ? "24 h ago" : "5 min ago"], [0.5, day ? "12 h" : "2.5 min"], [1, "now"]]) svg.append(draw("text", { x: left + share * (width - left - 8), y: height - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" }, text));
+  for (const [share, text] of [[0, `${said(1)} ago`], [0.5, said(0.5)], [1, "now"]]) svg.append(draw("text", { x: left + share * (width - left - 8), y: height - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" }, text));
   for (const { points, index } of lines) if (points.length > 1) svg.append(draw("path", { class: `line ${colourClass(index, lines.length) || "rest"}`, stroke: lines.length <= COLOUR_COUNT ? "currentColor" : "", d: pathOf(points, x, y) }));
   const last = lines.map(({ points }) => points[points.length - 1]?.[1]).filter((value) => value !== undefined);
   const [least, largest] = [Math.min(...last), Math.max(...last)].map(say);

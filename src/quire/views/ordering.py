@@ -86,8 +86,9 @@ class Ordering:
         """Whether the send window has room: not too many of this member's messages, or bytes, are unstable."""
         if not self._flow.has_room(self.sent):
             return False
-        if not self._flow.has_room_for_bytes():
-            self.trim()
+        if self._flow.has_room_for_bytes():
+            return True
+        self.trim()
         return self._flow.has_room_for_bytes()
 
     def known(self) -> Known:
@@ -137,7 +138,7 @@ class Ordering:
         if packet is not None and self.protocol.is_awaited(self._said):
             self._unsaid = None
             self._send_control(packet, None)
-        else:
+        elif self._holders.owes():
             self._tell(self._holders.take(self.unstable.count))
         late, waits_for_disk = self._flow.late(self.delivered)
         if waits_for_disk:

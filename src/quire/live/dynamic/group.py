@@ -69,8 +69,7 @@ class DynamicGroup(Iterated):
         self._unread = Unread(self._inbox, self._node, self._report)
         single_max = settings.network.run_bytes_max if kept.machine is None else NO_SINGLES
         self._submitting = Submitting(settings.rules.run_max, settings.rules.run_bytes, single_max)
-        self._replica = Replica(kept, self._node, self)
-        self._quorum = Quorum(self._node, self._tell)
+        self._replica, self._quorum = Replica(kept, self._node, self), Quorum(self._node, self._tell)
         self._delivered: dict[str, int] = {}
         self._standing = MemberStatus(self._node, self._quorum, self._submitting, self._inbox, self._delivered)
         self._is_total, self._flush_scheduled = settings.rules.total, False
@@ -250,7 +249,7 @@ class DynamicGroup(Iterated):
         number = self._submitting.accept(messages)
         if not self._flush_scheduled:
             self._flush_scheduled = True
-            self._node.loop.call_soon(self._flush)
+            self._node.loop.call_soon(self.before_input)
         return number
 
     def _check_open(self) -> None:
@@ -297,6 +296,7 @@ class DynamicGroup(Iterated):
     # What the process tells.
 
     def before_input(self) -> None:
+        """Hand over what was accepted, if that is not done yet."""
         if self._flush_scheduled:
             self._flush()
 

@@ -7,6 +7,7 @@ from tests.mutants.mutation import Mutation
 GOLDEN = "tests/sequencing/failover/test_golden.py"
 RULES = "tests/sequencing/failover/test_rules.py"
 CLIENT_RULES = "tests/sequencing/failover/test_client_rules.py"
+ANEW = "tests/sequencing/failover/test_beginning_anew.py"
 TAKING_OVER = "tests/sequencing/failover/test_taking_over.py"
 STEPS = f"{GOLDEN}::test_every_step_says_what_the_script_says"
 SWARM = "tests/sequencing/failover/test_swarm.py::test_no_run_with_crashes_breaks_a_promise"
@@ -99,6 +100,21 @@ MUTATIONS = [
         wrong="if not self.there.intersection(names)",
         tests=(f"{RULES}::test_a_unit_waits_for_a_copy_that_may_come_back",),
         swarms=(f"{LOSING}[total]",),
+    ),
+    Mutation(
+        name="M5: a unit that begins anew does not know which moves have ended",
+        module=REPLICA,
+        right="            self.sequencer.moves.settled = found.settled\n",
+        wrong="",
+        tests=(f"{ANEW}::test_a_unit_that_begins_anew_takes_nothing_of_moves_that_have_ended",),
+        swarms=(f"{LOSING}[total]",),
+    ),
+    Mutation(
+        name="E3: a unit that begins anew without groups is not told who was evicted",
+        module="protocols/sequencing/failover/register.py",
+        right="            effects += self._addressed(self.directory.interrupt(now, unit))\n            self.directory.lose(",
+        wrong="            effects += self._lose(now, unit, self.directory.at(unit))\n            self.directory.lose(",
+        tests=(f"{ANEW}::test_a_unit_that_begins_anew_is_told_which_moves_have_ended_and_who_was_evicted[0]",),
     ),
     Mutation(
         name="R8: who is excluded forgets its state before the others have it",

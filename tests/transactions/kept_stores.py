@@ -75,7 +75,9 @@ class KeptStore(Store):
             self._crash(address, down, kind)
 
     def _has_nothing(self, host: KeptHost) -> bool:
-        return self._recovering(host.node) or host.node.address in self._blank
+        node = self.replica(host.node.address)
+        # What it has recovered, but not made durable yet, it may lose again.
+        return node.recovering or node.address in self._blank or read_state(host.durable(), node.holds) is None
 
     @property
     def _blank(self) -> set[int]:

@@ -62,6 +62,13 @@ class VirtualDisk:
         self._names, self._synced_names, self._changes = names, dict(names), []
         self.power_fails_at = None
 
+    def durable(self) -> VirtualDisk:
+        """Another disk with what a crash would leave at least."""
+        names = {name: _Content(content.data[: content.synced], content.synced) for name, content in self._synced_names.items()}
+        other = VirtualDisk(self._random, self.path)
+        other._names, other._synced_names = names, dict(names)
+        return other
+
     def _tear(self, content: _Content) -> None:
         tail = bytes(content.data[content.synced :])
         kept = bytearray(tail[: self._random.choice((0, len(tail), self._random.randint(0, len(tail))))])

@@ -108,6 +108,10 @@ class KeptHost(SimulatedHost):
         """What a process started now would recover. No writes may be pending."""
         return Journal.open(self._disk)[1]
 
+    def durable(self) -> Recovered:
+        """What a process would recover at least that is started after a crash."""
+        return Journal.open(self._disk.durable())[1]
+
     def come_back(self, make: Callable[[Recovered], Node]) -> None:
         """Restart a crashed node with what is left on its disk."""
         self._journal.close()

@@ -133,11 +133,11 @@ class LosingService(RebuiltService):
         succession = self.register.succession
         begin_anew = succession.begin_anew
 
-        def watched(unit: int) -> None:
+        def watched(unit: int, settled: int) -> None:
             running = {process.me for process in self.processes if not self.hosts[process.address].gone}
             if left := running.intersection(succession.live[unit]):
                 self.violations.append(f"lost: unit {unit} begins anew though {sorted(left)} had its state")
-            begin_anew(unit)
+            begin_anew(unit, settled)
 
         succession.begin_anew = watched  # type: ignore[method-assign]
         super()._begin()

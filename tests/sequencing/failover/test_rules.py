@@ -208,8 +208,9 @@ def test_whoever_comes_back_in_another_life_has_no_state() -> None:
     assert not succession.gone()
     succession.arrived(Name(11, 1))
     assert succession.gone() == [UNIT]
-    succession.begin_anew(UNIT)
+    succession.begin_anew(UNIT, 7)
     assert succession.configurations[UNIT].fresh
+    assert succession.configurations[UNIT].settled == 7
 
 
 def test_a_unit_begins_anew_when_its_last_copy_comes_back_without_its_state() -> None:

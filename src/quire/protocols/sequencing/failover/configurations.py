@@ -32,6 +32,8 @@ class Configuration(msgspec.Struct, frozen=True, array_like=True):
     """Whether the unit begins with what the members of its groups know, as nobody else does."""
     life: int = 0
     """Of a unit without backups: which life of its groups begins, a number that is greater than any before."""
+    settled: int = -1
+    """Of one that is fresh: all moves up to this one have ended, and what comes late of them is about groups that are lost."""
 
     @property
     def names(self) -> tuple[Name, ...]:

@@ -87,8 +87,9 @@ class Register(Node):
         """Tell all processes who runs what, and note which units are lost for good."""
         effects: list[Send] = []
         for unit in self.succession.gone():
-            self.succession.begin_anew(unit)
-            effects += self._lose(now, unit, self.directory.at(unit))
+            effects += self._addressed(self.directory.interrupt(now, unit))
+            self.directory.lose(unit, self.directory.at(unit))
+            self.succession.begin_anew(unit, len(self.directory.committed) - 1)
         for unit, found in self.succession.configurations.items():
             if found.rebuilt and not found.live:
                 effects += self._addressed(self.directory.interrupt(now, unit))

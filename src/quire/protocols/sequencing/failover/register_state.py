@@ -31,6 +31,7 @@ class RegisterState(msgspec.Struct, array_like=True):
     waiting: list[int]
     there: list[Name]
     lives: dict[int, int]
+    settled: int = -1
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -61,6 +62,7 @@ def captured(register: Register) -> bytes:
             waiting=sorted(succession.waiting),
             there=sorted(succession.there),
             lives=succession.lives,
+            settled=succession.settled,
         )
     )
 
@@ -91,3 +93,4 @@ def restore(register: Register, state: bytes) -> None:
     succession.waiting.update(found.waiting)
     succession.there.update(found.there)
     succession.lives.update(found.lives)
+    succession.settled = found.settled

@@ -103,6 +103,7 @@ class Replica:
             return self._forget_if_excluded(found)
         if found.fresh:
             self.sequencer, self.index = self._make(), 0
+            self.sequencer.moves.settled = found.settled
         if found.rebuilt:
             self.sequencer, self._rebuilding = None, Rebuilding(found, self._register, self._options)
             return self._rebuilding.begin()

@@ -29,6 +29,8 @@ class Succession:
         self._processes = processes
         self.there: set[Name] = set()
         self.lives: dict[int, int] = {}
+        self.settled = -1
+        """All moves up to this one had ended when a unit last began anew."""
 
     def arrived(self, name: Name) -> bool:
         """A process is present; returns whether that changes anything. Any earlier process at its address is gone for good."""
@@ -62,9 +64,10 @@ class Succession:
             return []
         return [unit for unit, names in self.live.items() if all(name.life < self.lives[name.address] for name in names)]
 
-    def begin_anew(self, unit: int) -> None:
-        """Nothing is left of the unit: its next primary begins with an empty state."""
+    def begin_anew(self, unit: int, settled: int) -> None:
+        """Nothing is left of the unit: its next primary begins with an empty state. `settled`: the last move that has ended."""
         del self.live[unit]
+        self.settled = settled
         self._reconsider()
 
     def _set(self, configuration: Configuration) -> None:
@@ -88,7 +91,8 @@ class Succession:
                 epoch = 0 if found is None else found.epoch + 1
                 fresh, rebuilt = unit not in self.live, chosen[0] not in self.live.get(unit, chosen)
                 life = 0 if self._backups else self.version + 1
-                self._set(Configuration(unit, epoch, chosen[0], chosen[1:], fresh=fresh, rebuilt=rebuilt, life=life))
+                settled = self.settled if fresh else -1
+                self._set(Configuration(unit, epoch, chosen[0], chosen[1:], False, fresh, rebuilt, life, settled))
         return self.version != before
 
     def _choose(self, unit: int, found: Configuration | None) -> tuple[Name, ...] | None:

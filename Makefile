@@ -84,6 +84,7 @@ bench: .venv/dev.stamp ## Measure speed against baselines in the same run
 	$(BIN)/python -m benchmarks.objects
 	$(BIN)/python -m benchmarks.replicated
 	$(BIN)/python -m benchmarks.transactions
+	$(BIN)/python -m benchmarks.durable_transactions
 	$(BIN)/python -m benchmarks.stream
 	$(BIN)/python -m benchmarks.following
 	$(BIN)/python -m benchmarks.importing

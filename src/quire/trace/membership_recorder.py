@@ -176,9 +176,8 @@ class MembershipRecorder:
         if not self._epoch:
             return
         packet, copies, size, lamport = sent
-        carried = packet.packet if isinstance(packet, Data | Control) else None
-        name = _name_of(type(packet)) if carried is None else carried.name
-        payload = payload_bytes(packet)
+        name = packet.packet.name if isinstance(packet, (Data, Control)) else _name_of(type(packet))
+        payload = 0 if isinstance(packet, Control) else payload_bytes(packet)
         self._log.packet(name, copies, lamport, self._time_ns(), size - payload, payload)
 
     def _tick(self, count: int = 1) -> int:

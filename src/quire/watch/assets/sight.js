@@ -11,12 +11,18 @@ const sight = new IntersectionObserver((changes) => {
 const addPicture = (id, act) => { pictures.set(id, act); sight.observe(find(id)); };
 const drawPictures = () => { for (const id of inSight) pictures.get(id)(); };
 addEventListener("beforeprint", () => { for (const act of pictures.values()) act(); });
-// A picture that takes long is drawn less often: drawing takes no more than one part in so many of the time.
-const RESTS = 40;
+// A picture that takes long is drawn less often: drawing it, up to what the browser then lays out and paints, takes no more than
+// one part in so many of the time. On a machine that is busy it takes longer, and so leaves more to the others.
+const RESTS = 25;
 const makePace = () => {
   let due = 0;
   return {
     isDue: () => performance.now() >= due,
-    spend: (act) => { const began = performance.now(); act(); const ended = performance.now(); due = ended + (ended - began) * RESTS; },
+    spend: (act) => {
+      const began = performance.now();
+      due = Infinity;
+      requestAnimationFrame(() => setTimeout(() => { const painted = performance.now(); due = painted + (painted - began) * RESTS; }));
+      act();
+    },
   };
 };

@@ -23,6 +23,8 @@ class WatchedProcess:
         self.status: Status | None = None
         self.missing = "it has not been reached yet"
         """Why it cannot be observed at present; empty if it can."""
+        self.pace_s = 0.0
+        """How often it is looked at, if it has nothing to tell."""
         self.tried = False
         """Whether there was an attempt to reach it, successful or not."""
         self.described: PartDescription | None = None

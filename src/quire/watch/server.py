@@ -20,7 +20,8 @@ from quire.watch.sources import Source
 from quire.watch.verdict import LiveJudge
 
 PAGE_S = 1.0
-"""The time between two updates of a page if nothing notable happens."""
+"""The least time between two updates of a page if nothing notable happens; it is longer where processes are looked at less
+often."""
 LEAST_S = 0.1
 """The least time between two updates, so that many news cost no more than few."""
 
@@ -125,4 +126,5 @@ class PageServer:
             news = scene.news
             yield b"data: " + self._state.latest() + b"\n\n"
             await asyncio.sleep(LEAST_S)
-            await scene.wait_for_news(news, PAGE_S - LEAST_S)
+            pace_s = max((each.pace_s for each in scene.processes.values()), default=0.0)
+            await scene.wait_for_news(news, max(PAGE_S, pace_s) - LEAST_S)

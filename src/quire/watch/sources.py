@@ -27,6 +27,11 @@ from quire.watch.scene import Scene
 LOOK_S = 1.0
 """The interval at which processes are asked for their status, if they have nothing to tell: all at the same time, so that what
 they answer fits together."""
+PACES_S = (LOOK_S, 2.0, 4.0)
+"""Longer intervals, which are multiples of each other, for where looking takes long: the members of a machine that is busy have
+better things to do."""
+_RESTS = 40
+"""Looking takes no more than one part in so many of the time, as long as there is a longer interval."""
 _PAUSE_S = 0.2
 """The least time between two such requests, and how long to wait before a connection is tried again."""
 _AHEAD_MAX = 8
@@ -55,9 +60,11 @@ class ObservedProcess:
 
     async def _look(self, scene: Scene) -> None:
         client = Client(self._address, self._token)
+        loop = asyncio.get_running_loop()
         since = incarnation = 0
         try:
             while True:
+                began, pace_s = loop.time(), LOOK_S
                 try:
                     scene.stands(self.key, msgspec.json.decode(await client.get("/status"), type=Status))
                     for _ in range(_AHEAD_MAX):
@@ -74,14 +81,16 @@ class ObservedProcess:
                         since = excerpt.until
                         if not excerpt.ahead:
                             break
+                    pace_s = pace_for(loop.time() - began)
                 except Unanswered as error:
                     scene.missing(self.key, str(error))
                 except msgspec.DecodeError:
                     scene.missing(self.key, f"{self.key} answers with something else than a process of Quire")
+                scene.find(self.key).pace_s = pace_s
                 await asyncio.sleep(_PAUSE_S)
                 with suppress(TimeoutError):
                     # Not `asyncio.wait_for`, which may forget in Python 3.11 that it was cancelled.
-                    async with asyncio.timeout(LOOK_S - asyncio.get_running_loop().time() % LOOK_S):
+                    async with asyncio.timeout(pace_s - loop.time() % pace_s):
                         await self._told.wait()
                 self._told.clear()
         finally:
@@ -101,6 +110,11 @@ class ObservedProcess:
                 pass  # Reported by `_look`.
             self._told.set()
             await asyncio.sleep(_PAUSE_S)
+
+
+def pace_for(took_s: float) -> float:
+    """How often to look where that takes so long."""
+    return next((pace_s for pace_s in PACES_S if took_s * _RESTS <= pace_s), PACES_S[-1])
 
 
 async def _observations(pieces: AsyncIterator[bytes]) -> AsyncIterator[Observation]:

@@ -12,7 +12,6 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from quire.cli import warming
-from quire.pipeline import fingerprints
 from quire.pipeline.auditing import (
     conflicts,
     cycles,
@@ -69,7 +68,7 @@ def test_warming_runs_the_compiled_loops_of_every_kind_of_check(tmp_path: Path) 
 
     loops = (
         isolation.seen_writers, cycles.strongly_connected, cycles.shortest, significance.build, significance.too_early,
-        conflicts.unsorted, conflicts.begin_in_order, fingerprints.number_alike,
+        conflicts.unsorted, conflicts.begin_in_order,
         synchrony.count_different, group_logs.differences, kernel.judge,
     )  # fmt: skip
     for loop in loops:

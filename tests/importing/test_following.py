@@ -120,14 +120,25 @@ def test_a_history_of_commits_needs_no_clocks(tmp_path: Path) -> None:
     assert found.relation(found.at(Named("a")), found.at(Named("d"))) == "before"
 
 
-def test_columns_of_spans_are_found_by_their_usual_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["lines", "an array", "an array of several lines"])
+def test_the_first_event_need_not_have_the_field_that_names_causes(tmp_path: Path, how: str) -> None:
+    spans: list[dict[str, str]] = [{"spanId": "1", "service": "a"}, {"spanId": "2", "service": "b", "parentId": "1"}]
+
+    text = lines(spans) if how == "lines" else json.dumps(spans, indent=2 if "lines" in how else None)
+    done = take_in(tmp_path, text, "spans.json")
+
+    assert (done.executions[0].events, done.executions[0].links) == (2, 1)
+
+
+@pytest.mark.parametrize("lanes", [None, False])
+def test_columns_of_spans_are_found_by_their_usual_names(tmp_path: Path, lanes: bool | None) -> None:
     text = (
         "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,OperationName\n"
         "t1,1,,A,100,root\nt1,2,1,B,90,early\nt1,3,1,B,130,again\nt1,4,1,A,80,own\n"
         "t1,4,1,A,80,own\nt1,3,2,B,131,other\nt1,9,77,B,5,lost\n"
     )
 
-    done = take_in(tmp_path, text, "spans.csv")
+    done = take_in(tmp_path, text, "spans.csv", lanes=lanes)
 
     assert done.executions[0].events == 5
     assert done.defect_counts == {"begins too early": 2, "contradicts another": 1, "not there": 1, "repeated": 1}
@@ -203,16 +214,20 @@ def audited(tmp_path: Path) -> dict[str, Verdict]:
     return {name: check.verdict for name, check in audit_with(run_here(audit_job()), tmp_path / "run").checks.items()}
 
 
-def test_two_children_in_one_service_are_no_repeated_delivery(tmp_path: Path) -> None:
-    take_in(tmp_path, as_otel(("a", otel_span("1", 5)), ("b", otel_span("2", 6, "1")), ("b", otel_span("3", 7, "1"))), "s.json")
+@pytest.mark.parametrize("lanes", [None, False])
+def test_two_children_in_one_service_are_no_repeated_delivery(tmp_path: Path, lanes: bool | None) -> None:
+    spans = as_otel(("a", otel_span("1", 5)), ("b", otel_span("2", 6, "1")), ("b", otel_span("3", 7, "1")))
+
+    take_in(tmp_path, spans, "s.json", lanes=lanes)
 
     assert audited(tmp_path)[Guarantee.INTEGRITY] is Verdict.HOLDS
 
 
-def test_equal_times_are_no_causes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lanes", [None, False])
+def test_equal_times_are_no_causes(tmp_path: Path, lanes: bool | None) -> None:
     spans = [("a", otel_span("1", 5, "4")), ("a", otel_span("2", 5)), ("b", otel_span("3", 5, "2")), ("b", otel_span("4", 5))]
 
-    done = take_in(tmp_path, as_otel(*spans), "s.json")
+    done = take_in(tmp_path, as_otel(*spans), "s.json", lanes=lanes)
 
     assert done.executions[0].events == 4
     assert audited(tmp_path)[Guarantee.CAUSAL] is Verdict.HOLDS
@@ -271,7 +286,7 @@ def test_an_event_follows_what_any_of_its_causes_follows(tmp_path: Path) -> None
 
 
 def roots(count: int, *columns: str) -> str:
-    """Events of one host that follow nothing."""
+    """Events of one host that follow nothing, though they could."""
     return "\n".join([",".join(("id,after,host,time", *columns)), *(f"e{number},,a,{number}" for number in range(count))])
 
 
@@ -291,6 +306,14 @@ def test_times_order_the_events_of_a_host_if_lanes_would_be_many_or_are_not_want
         asked = CliRunner().invoke(app, ["causality", str(tmp_path / "run"), "--relation", "e0", "e1"])
         assert ("a@0 happened before a@1" in asked.stdout) is by_times
         assert ("are in the order of their times" in asked.stdout) is by_times
+
+
+def test_times_order_the_events_of_a_host_if_the_log_does_not_say_what_they_follow(tmp_path: Path) -> None:
+    done = take_in(tmp_path, "name,host,time\nx,a,2\ny,a,1\n", "log.csv", columns={"id": "name"})
+
+    assert (done.executions[0].hosts, done.notes) == (("a",), ())
+    found = follow(FOLLOW, tmp_path / "run")
+    assert found.relation(found.at(Named("y")), found.at(Named("x"))) == "before"
 
 
 def test_positions_that_the_log_states_order_the_events_of_a_host(tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ MUTATIONS = [
     Mutation(
         name="positions that a log states are taken for times",
         module="pipeline/importing/arranging.py",
-        right="(task.lanes is None and not graph.placed)",
-        wrong="task.lanes is None",
+        right="graph.follows and not graph.placed",
+        wrong="graph.follows",
         tests=(f"{FOLLOWING}::test_positions_that_the_log_states_order_the_events_of_a_host",),
     ),
     Mutation(

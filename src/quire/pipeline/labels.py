@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire.pipeline.columns import array, join, valid
-from quire.pipeline.fingerprints import fingerprints, new_secret, number_alike
 from quire.pipeline.layout import RowGroup, World
 from quire.pipeline.reading import TraceReader
 from quire.pipeline.slices import EventSlices, event_columns
@@ -149,22 +148,12 @@ def _indices(chunk: Any) -> np.ndarray:
     return np.where(valid(chunk), indices, -1) if chunk.null_count else indices
 
 
-def _first_of_each(texts: Any) -> tuple[Any, np.ndarray]:
-    """The different texts in order of first occurrence, and the number of each text among them. (Arrow's own dictionaries take
-    several times as long if nearly all texts are different, as names of transactions are.)"""
-    names = fingerprints(texts, np.zeros(len(texts), np.int64), new_secret())
-    known = number_alike(names[:, 0].copy(), names[:, 1].copy()).astype(np.int32)
-    most = np.maximum.accumulate(known) if len(known) else known
-    is_new = np.concatenate((known[:1] == 0, known[1:] > most[:-1]))
-    return texts if is_new.all() else texts.filter(pa.array(is_new)), known
-
-
 def _number(pieces: Sequence[_Words], *, as_met: bool) -> tuple[np.ndarray, Words]:
     """The code of each row's value, and the values of all pieces, sorted unless they stay as they are met."""
     if not pieces:
         return np.empty(0, np.int32), Words(pa.array([], pa.string()))
-    every: Any = pa.concat_arrays([piece.dictionary.cast(pa.string()) for piece in pieces])
-    words, known = _first_of_each(every)
+    every: Any = pa.concat_arrays([piece.dictionary.cast(pa.string()) for piece in pieces]).dictionary_encode()
+    words, known = every.dictionary, np.asarray(every.indices)
     if not as_met:
         order = pc.sort_indices(words)
         rank = np.empty(len(order), np.int32)

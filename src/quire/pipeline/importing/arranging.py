@@ -65,6 +65,8 @@ class ArrangedRecords(msgspec.Struct):
     dropped: int = 0
     timed: bool = False
     """Whether events of a host that do not follow each other are in the order of their times."""
+    crowded: bool = False
+    """Whether they are because there would be too many lanes."""
 
 
 class _Graph(NamedTuple):
@@ -78,6 +80,8 @@ class _Graph(NamedTuple):
     known: np.ndarray
     placed: bool
     """Whether the log states positions at the hosts."""
+    follows: bool
+    """Whether the log says what follows what at all."""
     effect: np.ndarray
     cause: np.ndarray
     kept: np.ndarray
@@ -100,13 +104,13 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
         effect, cause = effect[by_effect], cause[by_effect]
     begin = begins(effect, len(graph.time))
     process = graph.process
-    if task.lanes or (task.lanes is None and not graph.placed):
+    if task.lanes or (task.lanes is None and graph.follows and not graph.placed):
         lane = find_lanes(order, begin, cause, graph.execution, process, task.hosts, many=bool(task.lanes))
         if lane is not None:
             # Records that repeat others have no lane, and are not written.
             used, process = np.unique(process * LANES_MAX + np.maximum(lane, 0), return_inverse=True)
             done.hosts = name_lanes(task.hosts, used)
-        done.timed = lane is None
+        done.timed = done.crowded = lane is None
     else:
         done.timed = not graph.placed
     members = len(done.hosts)
@@ -123,7 +127,7 @@ def arrange(task: ArrangeTask) -> ArrangedRecords:
 
 def _read(task: ArrangeTask) -> _Graph:
     sizes = np.zeros(len(task.hosts), np.int64)
-    executions, times, known, kept, placed = [], [], [], [], False
+    executions, times, known, kept, placed, follows = [], [], [], [], False, False
     for process in task.active:
         local = task.scratch.load("local", task.run, process)
         sizes[process] = local.num_rows
@@ -135,6 +139,7 @@ def _read(task: ArrangeTask) -> _Graph:
         column = local["order"]
         known.append(np.asarray(column.is_valid()))
         placed = placed or not local["order"].equals(local["time_ns"])
+        follows = follows or local["causes"].null_count < local.num_rows
         times.append(np.asarray(column.fill_null(pa.scalar(_UNTIMED, pa.int64()))))
         repeats = np.zeros(local.num_rows, np.bool_)
         repeats[np.asarray(task.scratch.load("again", task.run, process)["row"])] = True
@@ -151,7 +156,7 @@ def _read(task: ArrangeTask) -> _Graph:
     wanted = whole[effect]
     processes = np.repeat(np.arange(len(task.hosts)), sizes)
     return _Graph(
-        start, processes, np.concatenate(executions), np.concatenate(times), np.concatenate(known), placed,
+        start, processes, np.concatenate(executions), np.concatenate(times), np.concatenate(known), placed, follows,
         effect[wanted], cause[wanted], whole,
     )  # fmt: skip
 
@@ -240,7 +245,8 @@ def _write(
             pa.array(number[effect[edges]]), pa.array(process[cause[edges]].astype(np.int32)), pa.array(number[cause[edges]])
         ]  # fmt: skip
         _replace(task, "edges", own, pa.table(columns, schema=EDGES))
-        _replace(task, "again", own, nothing)
+        if own >= len(task.hosts) or own not in task.active or task.scratch.load("again", task.run, own).num_rows:
+            _replace(task, "again", own, nothing)
 
 
 def _replace(task: ArrangeTask, stage: str, process: int, table: pa.Table) -> None:

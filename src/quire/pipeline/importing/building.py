@@ -71,14 +71,18 @@ class Rows(msgspec.Struct):
 
 
 def number(task: NumberTask) -> Numbered:
-    kinds = {process: np.asarray(task.scratch.load("local", task.run, process)["kind"]) for process in task.processes}
-    named = {process: kind == SEND for process, kind in kinds.items()}
+    kinds = [np.asarray(task.scratch.load("local", task.run, process)["kind"]) for process in task.processes]
+    first = np.concatenate(([0], np.cumsum([len(kind) for kind in kinds]))).astype(np.int64)
+    named = np.concatenate(kinds) == SEND
+    begin = np.full(max((*task.active, *task.processes)) + 1, -1, np.int64)
+    begin[list(task.processes)] = first[:-1]
     for process in task.active:
         source, index = _sources(task.scratch, "edges", task.run, process)[1:]
-        for own, flags in named.items():
-            flags[index[source == own]] = True
+        ours = np.flatnonzero((source >= 0) & (begin[source] >= 0))
+        named[begin[source[ours]] + index[ours]] = True
     messages = 0
-    for process, flags in named.items():
+    for process, low, high in zip(task.processes, first[:-1].tolist(), first[1:].tolist(), strict=True):
+        flags = named[low:high]
         if not task.clocked:
             flags[_sources(task.scratch, "again", task.run, process)[0]] = False
         numbers = np.where(flags, np.cumsum(flags) - 1, -1)
@@ -102,9 +106,11 @@ class Numbers:
     def messages(self, source: np.ndarray, index: np.ndarray) -> np.ndarray:
         """The numbers of the messages that these records sent; a message that nobody sent keeps its hashed name."""
         seq = index.copy()
-        for process in np.flatnonzero(np.bincount(source[source >= 0])).tolist():
-            chosen = np.flatnonzero(source == process)
-            seq[chosen] = self.of(process)[index[chosen]]
+        by_source = np.argsort(source, kind="stable")
+        processes, first = np.unique(source[by_source], return_index=True)
+        for process, chosen in zip(processes.tolist(), np.split(by_source, first[1:]), strict=False):
+            if process >= 0:
+                seq[chosen] = self.of(process)[index[chosen]]
         return seq
 
 

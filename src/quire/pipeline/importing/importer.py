@@ -103,6 +103,8 @@ class _Import:
         self.skews: list[Skew] = []
         self.timed: set[int] = set()
         """The runs in which events of a host that do not follow each other are in the order of their times."""
+        self.crowded = False
+        """Whether they are in some run because there would be too many lanes."""
         self.chunks: list[Chunk] = []
         self.buckets = 1
         """How many buckets the names of a run are cut into."""
@@ -204,7 +206,7 @@ class _Import:
     def _notes(self, parsed: Sequence[Parsed], executions: Sequence[Execution]) -> tuple[str, ...]:
         """Warn about events that are in the order of their times, and about hosts that never communicate: most often, the
         columns that would show it were not found."""
-        if self.timed and self.request.lanes is None:
+        if self.crowded:
             advice = "; with every trace as an execution (--map execution=COLUMN) it may take few"
             takes_columns = "columns" in registry.find(self.choice.name).options
             return (
@@ -272,6 +274,7 @@ class _Import:
             rows[run] -= done.dropped
             if done.timed:
                 self.timed.add(run)
+            self.crowded = self.crowded or done.crowded
             if tuple(done.hosts) != task.hosts:
                 runs.hosts[run] = tuple(done.hosts)
                 runs.members[run] = [Member(process, host, ()) for process, host in enumerate(runs.hosts[run])]

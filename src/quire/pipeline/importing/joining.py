@@ -189,7 +189,7 @@ def _contents(table: pa.Table) -> np.ndarray:
     causes = table["causes"].combine_chunks()
     order = table["order"].combine_chunks()
     text: Any = table["text"].combine_chunks()
-    lengths = np.asarray(pc.list_value_length(causes).fill_null(-1))
+    lengths = np.asarray(pc.list_value_length(causes).fill_null(0))
     said: np.ndarray = mix(
         np.asarray(order.fill_null(-1)), np.asarray(order.is_null()), hash_texts(*bytes_of(text.fill_null(""))), lengths,
         hash_texts(*bytes_of(pc.list_flatten(causes))),

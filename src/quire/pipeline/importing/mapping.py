@@ -92,8 +92,9 @@ class Columns(msgspec.Struct, frozen=True):
         prefix = "" if scope in (None, "") else f"{scope}:"
         record["kind"] = LOCAL
         record["key"] = _name(own, "id", where, prefix)
-        named = [] if after in (None, "") else names_in(after, where)
-        record["causes"] = [_name(name, "id", where, prefix) for name in dict.fromkeys(named)]
+        if "after" in self.columns:  # Otherwise the log does not say what follows what.
+            named = [] if after in (None, "") else names_in(after, where)
+            record["causes"] = [_name(name, "id", where, prefix) for name in dict.fromkeys(named)]
         if record["order"] is None:
             record["order"] = record["time_ns"]
 
@@ -169,9 +170,13 @@ def with_following(names: Sequence[str], given: Mapping[str, str]) -> dict[str, 
     if "after" in given and "id" not in given:
         raise BadInput("--after says what events follow, so --id must say what they are called")
     columns = _found(names, given, _FOLLOWING)
-    sends = any(name in FIELDS["kind"] for name in map(_plain, names)) and "id" not in given
-    follows = "id" in given or ("id" in columns and "after" in columns and not sends)
+    follows = "id" in given or ("id" in columns and "after" in columns and not have_kind(names))
     return columns if follows else dict(given)
+
+
+def have_kind(names: Sequence[str]) -> bool:
+    """Whether one of the columns says what kind of event it is, so that messages are sent and delivered."""
+    return any(_plain(name) in FIELDS["kind"] for name in names)
 
 
 def _found(names: Sequence[str], given: Mapping[str, str], fields: Sequence[str]) -> dict[str, str]:

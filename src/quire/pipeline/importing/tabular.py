@@ -121,7 +121,8 @@ def _follow(reader: _Reader, columns: dict[str, Any]) -> None:
     given = np.flatnonzero(follows)
     causes = join_texts(scope.take(pa.array(given)), named)
     reader.odd[given[~(single_names(*bytes_of(named)) & plain_names(*bytes_of(causes)))]] = True
-    columns["causes"] = _lists(follows.astype(np.int64), causes)
+    if reader.has("after"):
+        columns["causes"] = _lists(follows.astype(np.int64), causes)
     if columns["order"].null_count == len(own):
         columns["order"] = columns["time_ns"]
     else:

@@ -194,5 +194,11 @@ def starts_like_json(log: Log) -> bool:
     return log.head.lstrip()[:1] == b"{"
 
 
+def starts_like_objects(log: Log) -> bool:
+    """Whether an array of JSON objects begins, perhaps over several lines."""
+    head = log.head.lstrip()
+    return head[:1] == b"[" and head[1:].lstrip()[:1] == b"{"
+
+
 def first_line(head: bytes) -> bytes:
     return head.split(b"\n", 1)[0].rstrip(b"\r")

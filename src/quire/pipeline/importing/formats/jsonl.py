@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -25,7 +27,7 @@ from quire.pipeline.importing.formats.contract import (
     first_line,
     starts_like_json,
 )
-from quire.pipeline.importing.mapping import Columns, look_up, usual_columns, with_following
+from quire.pipeline.importing.mapping import Columns, have_kind, look_up, usual_columns, with_following
 from quire.pipeline.importing.request import ImportRequest
 from quire.pipeline.importing.tabular import Part, add_parts, as_part
 from quire.pipeline.importing.texts import cut_texts, is_text
@@ -54,10 +56,8 @@ class JsonLines(Format[JsonLinesSettings]):
     def settle(self, logs: Sequence[Log], request: ImportRequest) -> JsonLinesSettings:
         head = logs[0].head.lstrip()
         array = head.startswith(b"[")
-        try:
-            names = [] if array else list(read_json(first_line(head), dict[str, Any]))
-        except NotJson:
-            names = []  # Reported with its line when the file is read.
+        rows = [row for row in _first_rows(head, array=array) if not have_kind(tuple(row))]
+        names = [*dict.fromkeys(name for row in rows for name in row)]
         compile_where(request.where)  # Raises BadInput if it is invalid.
         return JsonLinesSettings(with_following(names, request.columns), array, request.where, request.lenient)
 
@@ -183,6 +183,22 @@ def _elements(data: bytes, piece: Piece) -> list[dict[str, Any]]:
     except NotJson as error:
         raise BadInput(f"{piece.name} is not an array of JSON objects: {error}") from error
     return found
+
+
+def _first_rows(head: bytes, *, array: bool) -> Iterator[dict[str, Any]]:
+    """The objects at the beginning of a file, as far as they are whole. What is wrong with others is reported when the file is
+    read. Several are needed, because the first event may lack what only others have, like a cause."""
+    if not array:
+        for line in head.split(b"\n"):
+            with suppress(NotJson):
+                yield read_json(line, dict[str, Any])
+        return
+    text, at = head.decode(errors="replace"), 1
+    with suppress(ValueError, RecursionError):
+        while True:
+            row, at = json.JSONDecoder().raw_decode(text, text.index("{", at))
+            if isinstance(row, dict):
+                yield row
 
 
 def _is_object(line: bytes) -> bool:

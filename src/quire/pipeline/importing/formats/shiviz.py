@@ -25,7 +25,7 @@ import re2
 from quire.model.errors import BadInput
 from quire.pipeline.importing.chunks import RECORD_MAX, decode_text, read_chunk
 from quire.pipeline.importing.clock_texts import read_clocks
-from quire.pipeline.importing.formats.contract import Format, Found, Likeness, Log, Piece, starts_like_json
+from quire.pipeline.importing.formats.contract import Format, Found, Likeness, Log, Piece, starts_like_json, starts_like_objects
 from quire.pipeline.importing.layouts import CLOCK, COLUMNS, END, EVENT, HOST, PARSERS, START, TIME, compiled_search
 from quire.pipeline.importing.records import Block, as_batch, as_block, check_name, replace_rows
 from quire.pipeline.importing.request import ImportRequest
@@ -151,7 +151,7 @@ class Shiviz(Format[ShivizSettings]):
     delimited = True
 
     def recognise(self, log: Log) -> Likeness:
-        if starts_like_json(log):
+        if starts_like_json(log) or starts_like_objects(log):
             return Likeness.NONE
         match = Layout(PARSERS[guess(log.head)], None).event.search(log.head)
         return Likeness.NONE if match is None else Likeness.LIKELY

@@ -12,6 +12,13 @@ NODE = "protocols/objects/node.py"
 
 MUTATIONS = [
     Mutation(
+        name="who was given up before it was ever connected cannot be told from who comes in its place",
+        module="live/network/peers.py",
+        right="        self.incarnation = incarnation if self.incarnation is None else self.incarnation\n",
+        wrong="",
+        tests=(f"{HOSTS}::test_a_host_that_was_lost_before_another_that_came_back_had_met_it_comes_back_to_both",),
+    ),
+    Mutation(
         name="a state is handed over before all that was sent has come",
         module=RULES,
         right="number >= self._before[member] if member in self._before else member in self.catching_up",

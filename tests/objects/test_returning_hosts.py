@@ -42,9 +42,11 @@ class Returning(Hosts):
     def evicted(self) -> list[int]:
         return [int(peer) for event in self.events if event.kind == "evicted" for peer in event.peers]
 
-    async def come_back(self, member: int) -> quire.ObjectGroup:
+    async def come_back(self, member: int, apart_from: int | None = None) -> quire.ObjectGroup:
         """Returns when it takes part."""
         self.mend(member)
+        if apart_from is not None:
+            self.part(member, apart_from)
         self.groups[member] = self._join(member)
         began = asyncio.Event()
 
@@ -107,6 +109,20 @@ def test_a_host_that_comes_back_has_the_state_of_its_replicas_and_takes_part(los
     hosts = run(act)
     assert [balance(hosts, me) for me in range(3)] == [1115] * 3
     assert hosts.evicted() == [lost]
+
+
+def test_a_host_that_was_lost_before_another_that_came_back_had_met_it_comes_back_to_both() -> None:
+    async def act(hosts: Returning, group: quire.ObjectGroup) -> None:
+        await hosts.lose(1)
+        await hosts.come_back(1, apart_from=LOST)
+        await hosts.lose(LOST)
+        await hosts.come_back(LOST)
+        answered, late = await asyncio.wait([asyncio.ensure_future(group.invoke("shared", "deposit", 1))], timeout=100)
+        assert not late
+        assert [each.result() for each in answered] == [1]
+
+    hosts = run(act)
+    assert [balance(hosts, me) for me in range(3)] == [1] * 3
 
 
 def test_what_lived_only_there_stays_lost() -> None:

@@ -197,10 +197,10 @@ class Mesh:
         reserve = self.settings.packet_bytes_max
         return self.peers[member].has_use_for(packet, self.settings.link_bytes_max, reserve)
 
-    def give_up(self, member: int, why: str) -> None:
-        """Drop a member for good."""
+    def give_up(self, member: int, incarnation: int, why: str) -> None:
+        """Drop a process of a member for good, though it may never have been connected."""
         peer = self.peers[member]
-        peer.give_up()
+        peer.give_up(incarnation)
         if peer.connection is not None:
             peer.connection.refuse(why)
 

@@ -97,8 +97,9 @@ class Peer:
         """How long it has been silent, if it is away; otherwise 0."""
         return clock.now() - self.heard_at if self.away else 0.0
 
-    def give_up(self) -> None:
-        """Send it nothing more, and do not wait for it, for good."""
+    def give_up(self, incarnation: int | None = None) -> None:
+        """Send this process nothing more, and do not wait for it, for good. Another may take its place."""
+        self.incarnation = incarnation if self.incarnation is None else self.incarnation
         self.gone = self.done = self.sent_done = self.drained = self.sent_drained = True
         self.closing_after = 0
         self.outgoing = Outgoing()

@@ -177,7 +177,7 @@ class Host(EventRecorder):
     def give_up(self, member: int, incarnation: int, why: str) -> None:
         """Drop a process of a member for good. If another one has taken its place, that one stays."""
         if self._mesh.incarnations().get(member, incarnation) == incarnation:
-            self._mesh.give_up(member, why)
+            self._mesh.give_up(member, incarnation, why)
         self._mesh.report(Event("evicted", (member,), why=why))
         self._news.set()
         self._check_closing()

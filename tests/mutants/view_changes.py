@@ -208,8 +208,17 @@ GOING_ON = [
         name="whoever is in no view any more forgets how its last one ended",
         module="views/membership.py",
         right="            self.previous_view.keep(core.view, value, self.ordering.unstable)\n",
-        wrong="",
+        wrong="            pass\n",
         tests=(f"{CHANGING}::test_whoever_leaves_stays_until_others_know",),
+    ),
+    Mutation(
+        name="whoever was told only of a later view takes part in its old one again after a restart",
+        module="views/restarting.py",
+        right="found.excluded, found.ended = True, record.value",
+        wrong="found.excluded, found.ended = record.value is not None, record.value",
+        tests=(
+            f"{REGRESSIONS}::test_whoever_was_excluded_and_has_caught_up_does_not_take_part_in_its_old_view_after_a_restart",
+        ),
     ),
     Mutation(
         name="whoever joins is not told how the view before ended",

@@ -197,3 +197,59 @@ class _SlowSnapshots(Stage):
         taken, self._taken = self._taken, []
         for state in taken:
             super()._checkpointed(name, state)
+
+
+def _sync_and_pass_on(stage: Stage, one: str, other: str, times: int = 6) -> None:
+    """Everything passes between these two, and is durable."""
+    for _ in range(times):
+        for source, to in ((one, other), (other, one)):
+            stage.sync(source)
+            stage.pass_on(source, to)
+
+
+def test_whoever_was_excluded_and_has_caught_up_does_not_take_part_in_its_old_view_after_a_restart() -> None:
+    """m2 votes for view 3, ends, and is restarted in view 2. Meanwhile m0 and m1 have gone on to view 5. m2 learns what they
+    delivered, asks to be a member again, and ends once more. Then m3, which was cut off in view 3, knows how view 2 ended."""
+    stage = Stage(4, uniform=True, journal=True)
+    stage.found()
+    stage.promise("m0", "m1", "m2", "m3")
+    stage.vote("m0", "m1", "m2", "m3")
+    for name in ("m1", "m2", "m3"):
+        stage.pass_on("m0", name)
+    for name in ("m0", "m1", "m3"):
+        stage.sync(name)
+    stage.crash("m2", {}, kept=0)
+    stage.part(["m2"], ["m0", "m1", "m3"])
+    stage.part(["m3"], ["m0", "m1"])
+    for _ in range(2):
+        for name in ("m0", "m1"):
+            stage.suspect(name, "m2")
+            stage.suspect(name, "m3")
+        stage.promise("m0", "m1")
+        stage.vote("m0", "m1")
+        _sync_and_pass_on(stage, "m0", "m1")
+        stage.submit("m0")
+        _sync_and_pass_on(stage, "m0", "m1")
+    assert stage.member("m0").core.view.epoch == 5
+    delivered = stage.log("m0")
+    assert len(delivered) == 2
+
+    stage.blocked -= {("m0", "m2"), ("m2", "m0")}
+    stage.restart("m2")
+    assert (stage.member("m2").core.mode, stage.member("m2").core.view.epoch) == ("frozen", 2)
+    while not stage.under_way(Join):
+        stage.tick("m2")
+        _sync_and_pass_on(stage, "m2", "m0", times=1)
+    assert stage.log("m2") == delivered
+    stage.crash_silently("m2")
+    stage.part(["m2"], ["m0", "m1"])
+    stage.blocked -= {("m2", "m3"), ("m3", "m2")}
+    stage.restart("m2")
+    for _ in range(6):
+        stage.tick("m2")
+        stage.tick("m3")
+        _sync_and_pass_on(stage, "m2", "m3", times=1)
+    assert (stage.member("m2").core.mode, stage.log("m2")) == ("joining", delivered)
+    stage.blocked.clear()
+    stage.settle()
+    assert stage.log("m2") == delivered

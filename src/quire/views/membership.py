@@ -60,8 +60,9 @@ class Membership:
         membership._restore_state(found)
         if found.ended is not None:
             membership.previous_view.keep(found.view, found.ended, membership.ordering.unstable)
-        elif found.entered or found.founds:
+        else:
             membership.previous_view.take(found.previous)
+        if (found.entered or found.founds) and not found.excluded:
             core.mode = "frozen"
         goes_on = settings.uniform and settings.total and (found.entered or found.state is not None)
         membership.learner = Learner(core, has_state=goes_on)
@@ -171,7 +172,8 @@ class Membership:
         core = self.core
         if value is not None:
             self.previous_view.keep(core.view, value, self.ordering.unstable)
-            core.save(Decided(value))
+        # Before anything that it delivers to catch up: after a restart it must not take part in the end of this view again.
+        core.save(Decided(value))
         confirmed, others = self.ordering.reads.end()
         core.out.extend(ReadFailed(token) for token in (*confirmed, *others, *self.reads))
         self.reads.clear()

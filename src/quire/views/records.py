@@ -73,9 +73,10 @@ class Learned(msgspec.Struct, frozen=True, array_like=True, tag="learned"):
 
 
 class Decided(msgspec.Struct, frozen=True, array_like=True, tag="decided"):
-    """How the view ended after which this process is no longer a member."""
+    """The view has ended, and this process is no longer a member."""
 
-    value: Value
+    value: Value | None
+    """How it ended; None if the process was told only that there is a later view without it."""
 
 
 class Caught(msgspec.Struct, frozen=True, array_like=True, tag="caught"):

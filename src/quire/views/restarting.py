@@ -61,8 +61,10 @@ class Recovered(msgspec.Struct):
     """The position of that state."""
     closing: bool = False
     """Whether it knew that the group is closing when it promised or voted."""
+    excluded: bool = False
+    """Whether it is no longer a member."""
     ended: Value | None = None
-    """How the view ended, if the member is not in the next one."""
+    """How the view ended without it, if it knows that."""
     released: int = 0
     """The last operation of its session that every later view is sure to have."""
     dropped: int = 0
@@ -89,7 +91,7 @@ def _apply(found: Recovered, record: Record) -> None:
             found.cluster = record.cluster
         case Entered():
             found.view, found.table, found.previous = record.view, dict(record.table), record.previous
-            found.entered, found.ended = True, None
+            found.entered, found.excluded, found.ended = True, False, None
             found.released = found.table.get(found.session, 0)
             found.promised = found.accepted = None
             found.delivered, found.kept = [], None
@@ -117,7 +119,7 @@ def _apply(found: Recovered, record: Record) -> None:
         case Learned():
             _deliver(found, record.entry)
         case Decided():
-            found.ended = record.value
+            found.excluded, found.ended = True, record.value
         case Caught():
             found.state, found.base, found.table = record.state, record.position, dict(record.table)
             found.replay = []

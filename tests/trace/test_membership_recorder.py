@@ -7,13 +7,14 @@ from quire.model.payloads import Messages
 from quire.protocols.single_phase.packets import Operations
 from quire.trace.log import EventLog
 from quire.trace.membership_recorder import MembershipRecorder
+from quire.views.codec import GroupCodec
 from quire.views.core import GroupSettings
 from quire.views.effects import Deliver, Effect, Install, Save, Send
 from quire.views.introductions import Introduction
 from quire.views.member import Member
-from quire.views.packets import Data
+from quire.views.packets import Data, Entry
 from quire.views.process import Process
-from quire.views.records import Delivered, Entered, Record, Sent, Started, Took
+from quire.views.records import Decided, Delivered, Entered, Learned, Record, Sent, Started, Took
 from quire.views.view import Participant, View
 
 FOUNDERS = (Participant("0", 1), Participant("1", 1), Participant("2", 1))
@@ -67,6 +68,30 @@ def test_what_the_journal_replays_is_kept_and_no_delivery() -> None:
     replayed: list[Effect] = [effect for effect in process.start(0.0) if isinstance(effect, Deliver)]
     assert len(replayed) == 2, "the application is brought to its state again"
     assert (log.kept, log.deliveries) == ([5], [])
+
+
+def test_what_was_learned_while_the_process_was_no_member_is_no_delivery_after_a_restart_either() -> None:
+    """Others may have recorded it before what this process had delivered in the view that it has forgotten."""
+    view = View(2, FOUNDERS, {one.name: one.incarnation for one in FOUNDERS})
+    run = Run(1, 0, 2, Body(b"xx", 1))
+    records: list[Record] = [
+        Started(1, "session 2", "2", 1, founds=True),
+        Entered(view, {}, None),
+        Took(data(0, 3)),
+        Delivered(0, 3),
+        Decided(None),
+        Started(2, "session 2", "2", 1, founds=False),
+        Learned(Entry(2, 3, "1", 1, run, "session 1", 1)),
+        Learned(Entry(3, 2, "1", 1, run, "session 1", 3)),
+    ]
+    codec = GroupCodec(RULES.protocol)
+    member = Member.restart(RULES, [codec.record(b"".join(codec.encode_record(record))) for record in records])
+    me = Introduction(group="test", name="2", life=7, incarnation=3, address="127.0.0.1:7002", facts="", addresses={})
+    process, log = Process(member, me), Log()
+    MembershipRecorder(process, log, lambda: 1, lambda _: None)
+
+    replayed = [effect for effect in process.start(0.0) if isinstance(effect, Deliver)]
+    assert (len(replayed), log.kept, log.deliveries) == (3, [], [])
 
 
 def test_who_is_alone_has_sent_what_it_has_written_though_it_delivers_it_only_after_a_restart() -> None:

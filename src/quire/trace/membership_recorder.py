@@ -94,8 +94,7 @@ class MembershipRecorder:
             return
         self._epoch = core.view.epoch
         self._sent = _EVERYTHING  # It sends nothing before the next view.
-        if core.position.epoch == self._epoch:
-            self._replayed = core.position.delivered
+        self._replayed = core.position.delivered
         kept = sum(self._replayed)
         self._began((*_members(core.view), ViewMember(self._number, self._incarnation)))
         self._log.resumed(GROUP, self._epoch, self._incarnation, kept, self._tick(), self._time_ns())

@@ -200,9 +200,20 @@ GOING_ON = [
     Mutation(
         name="how a view ended is forgotten when one other has gone on",
         module="views/previous_view.py",
-        right="            if self.installed.issuperset(core.view.names()):\n",
-        wrong="            if self.installed:\n",
+        right="if self.is_of(view.epoch - 1) and self.installed.issuperset(view.names()):\n",
+        wrong="if self.is_of(view.epoch - 1) and len(self.installed) > 1:\n",
         tests=(f"{CHANGING}::test_how_a_view_ended_is_kept_until_all_have_gone_on",),
+    ),
+    Mutation(
+        name="whoever is heard of in a view is there after a restart, too",
+        module="views/reception.py",
+        right="        core, ordering = self.core, self.membership.ordering\n        if core.mode",
+        wrong="""\
+        core, ordering = self.core, self.membership.ordering
+        if isinstance(packet, Status):
+            self.membership.previous_view.has_installed(name, packet.epoch)
+        if core.mode""",
+        tests=(f"{REGRESSIONS}::test_how_a_view_ended_is_known_until_the_next_one_is_durable_at_all",),
     ),
     Mutation(
         name="whoever is in no view any more forgets how its last one ended",

@@ -253,3 +253,29 @@ def test_whoever_was_excluded_and_has_caught_up_does_not_take_part_in_its_old_vi
     stage.blocked.clear()
     stage.settle()
     assert stage.log("m2") == delivered
+
+
+def test_how_a_view_ended_is_known_until_the_next_one_is_durable_at_all() -> None:
+    """All three are in view 3, and hear from each other there. That is durable at m2 alone when m0 and m1 end. They are
+    restarted in view 2, and need to know how that ended."""
+    stage = Stage(3, uniform=True, journal=True)
+    stage.found()
+    stage.promise("m0", "m1", "m2")
+    stage.vote("m0", "m1", "m2")
+    for name in ("m1", "m2"):
+        stage.pass_on("m0", name)
+    stage.sync("m2")
+    for name in stage.founders:
+        stage.tick(name)
+    for one in stage.founders:
+        for other in stage.founders:
+            if one != other:
+                stage.pass_on(one, other)
+    assert {stage.member(name).core.view.epoch for name in stage.founders} == {3}
+    for name in ("m0", "m1"):
+        stage.crash(name, {}, kept=0)
+    for name in ("m0", "m1"):
+        stage.restart(name)
+        assert (stage.member(name).core.mode, stage.member(name).core.view.epoch) == ("frozen", 2)
+    stage.settle()
+    assert set(stage.member("m2").core.view.names()) == set(stage.founders)

@@ -126,7 +126,7 @@ class Membership:
         self.reads = others + self.reads
         old.trim()
         self.previous_view.keep(core.view, value, old.unstable)
-        self.previous_view.installed.add(core.me.name)
+        self.previous_view.has_installed(core.me.name, core.view.epoch + 1)
         core.send(Decide(core.view.epoch, value), old.view.names())
         if value.terminal:
             self._end(value)
@@ -156,6 +156,12 @@ class Membership:
         core.out.append(Install(view, joined))
         # If this process restarted during the view change, the view has its earlier incarnation: it waits for the next view.
         core.mode = "normal" if core.is_myself_in_view() else "frozen"
+
+    def say_installed(self, name: str) -> None:
+        """Another process tells how an earlier view ended, until it knows that this one is in a later view and, if it keeps a
+        journal, stays there after a restart. So a packet of the later view alone does not tell it."""
+        core = self.core
+        core.send_when_durable(Installed(core.view.epoch), (name,))
 
     def _end(self, value: Value) -> None:
         """The view was the last: the group has ended."""
@@ -237,7 +243,7 @@ class Membership:
             return
         self.learner.apply(packet.entries)
         self.previous_view.take(packet.previous)
-        self.previous_view.installed.add(core.me.name)
+        self.previous_view.has_installed(core.me.name, packet.view.epoch)
         self._enter(packet.view, joined=True)
         core.send_when_durable(Installed(core.view.epoch), core.view.names())
 

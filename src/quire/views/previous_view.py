@@ -16,19 +16,17 @@ from quire.views.view import Position, Value, View
 
 class PreviousView:
     def __init__(self, core: Core) -> None:
-        self.installed: set[str] = set()
-        """The processes that are known to have installed the next view, or a later one."""
         self._core = core
+        self._installed: dict[str, int] = {}
+        """The last view that each process is known to have installed, so that it is still there after a restart."""
         self._last: tuple[View, Value, UnstableRuns] | None = None
 
     def keep(self, view: View, value: Value, unstable: UnstableRuns) -> None:
         self._last = (view, value, unstable)
-        self.installed = set()
 
     def take(self, previous: Previous | None) -> None:
         """Take over what another process, or the journal, has kept."""
         self._last = None
-        self.installed = set()
         if previous is not None:
             unstable = UnstableRuns(len(previous.view.members), self._core.settings.outstanding)
             unstable.restore(previous.value.cut, previous.runs)
@@ -45,12 +43,20 @@ class PreviousView:
         return self._last is not None and self._last[0].epoch == epoch
 
     def has_installed(self, name: str, epoch: int) -> None:
-        """A process has installed the view of this epoch."""
-        core = self._core
-        if epoch >= core.view.epoch:
-            self.installed.add(name)
-            if self.installed.issuperset(core.view.names()):
-                self._last = None
+        """A process has installed the view of this epoch. It may say so before this process is there."""
+        self._installed[name] = max(epoch, self._installed.get(name, 0))
+        self._forget_if_all_have()
+
+    @property
+    def installed(self) -> set[str]:
+        """The processes that are known to have installed the view after this one, or a later one."""
+        epoch = self._core.view.epoch - 1 if self._last is None else self._last[0].epoch
+        return {name for name, installed in self._installed.items() if installed > epoch}
+
+    def _forget_if_all_have(self) -> None:
+        view = self._core.view
+        if self.is_of(view.epoch - 1) and self.installed.issuperset(view.names()):
+            self._last = None
 
     def is_awaited(self) -> bool:
         """Whether this process, which is not in the next view, may still be needed to tell others the outcome. It is until
@@ -75,6 +81,7 @@ class PreviousView:
 
     def tell_again(self) -> None:
         """Send the outcome again to those that may not have it."""
+        self._forget_if_all_have()
         if self._last is None:
             return
         view, value, _ = self._last

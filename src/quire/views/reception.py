@@ -53,6 +53,10 @@ class Reception:
                 membership.told_stale(packet)
             case Installed():
                 membership.previous_view.has_installed(name, packet.epoch)
+            case Decide() if packet.epoch < core.view.epoch:
+                membership.say_installed(name)
+            case Welcome() if packet.epoch == core.view.epoch:
+                membership.say_installed(name)
             case _ if packet.epoch == core.view.epoch:
                 if not isinstance(packet, IN_ORDER):
                     self._take_in_ballot(name, packet, hasty=hasty)
@@ -81,8 +85,6 @@ class Reception:
 
     def _take_in_order(self, name: str, rank: int, packet: GroupPacket) -> None:
         core, ordering = self.core, self.membership.ordering
-        if isinstance(packet, Status):
-            self.membership.previous_view.has_installed(name, packet.epoch)
         if core.mode != "normal":
             return
         if isinstance(packet, AskHeld):
@@ -138,8 +140,8 @@ class Reception:
     def take_after_the_end(self, name: str, packet: GroupPacket) -> None:
         """Handle a packet at a process that has left, or whose group has ended: it only tells how its last view ended."""
         core, previous_view = self.core, self.membership.previous_view
-        if isinstance(packet, (Installed, Status)) and packet.epoch > core.view.epoch:
-            previous_view.installed.add(name)
+        if isinstance(packet, Installed):
+            previous_view.has_installed(name, packet.epoch)
         elif isinstance(packet, ASKING_HOW_IT_ENDED) and previous_view.is_of(packet.epoch):
             previous_view.tell(name, packet)
         elif core.mode == "closed" and isinstance(packet, (Join, AskState, AskHistory)):

@@ -183,7 +183,9 @@ class Store:
 
 
 @pytest.mark.parametrize("objects", [1, 4, 12])
-def test_what_was_forgotten_makes_no_difference(objects: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_forgotten_raises_no_alarm_and_is_never_missed_in_silence(
+    objects: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(followed_window, "EVENTS_MAX", 60)
     seen: Counter[str] = Counter()
     for seed in range(runs(25, 300)):
